@@ -1,0 +1,35 @@
+"""Distributed deep learning from a notebook cell.
+
+    %load_ext jupyter_ddl       the magics %ddl and %%distributed
+    jupyter_ddl.start(n=2)      the same in Python: a Session
+
+Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and touches no GPU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from jupyter_ddl.session import Session, attach, start
+
+__version__ = "0.1.0.dev0"
+__all__ = ["Session", "attach", "start"]
+
+
+def __getattr__(name: str) -> Any:
+    # The ranks and the lease import this package too, and need none of the session's imports.
+    if name in __all__:
+        from jupyter_ddl import session
+
+        return getattr(session, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
+    from jupyter_ddl.magics import DdlMagics
+
+    shell.register_magics(DdlMagics(shell))

@@ -1,0 +1,134 @@
+"""A cluster's folder: what the kernel, the lease and a second kernel know of it.
+
+CLUSTERS/NAME/              0700
+cluster.json            what was asked for, and the world's id; written by the kernel that starts it
+lease.json              the lease's process; written by the lease
+ended.json              how it ended; written by the lease
+security/               ipyparallel's connection files, 0600
+log/                    what controller, mpiexec and ranks print outside cells
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a cluster ended.
+
+    Attributes:
+        asked: it was stopped, by its user or with its kernel.
+        cause: the sentence for the user.
+    """
+
+    asked: bool
+    cause: str
+    at_s: float
+
+
+class ClusterFolder:
+    """One cluster's folder, by name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.path = paths.clusters_dir() / name
+
+    @property
+    def connection_file(self) -> Path:
+        """Ipyparallel's connection file for clients; there once the controller listens."""
+        return self.path / "security" / "ipcontroller-client.json"
+
+    @property
+    def engine_connection_file(self) -> Path:
+        """Ipyparallel's connection file for engines."""
+        return self.path / "security" / "ipcontroller-engine.json"
+
+    @property
+    def log_dir(self) -> Path:
+        """Where controller and mpiexec print."""
+        return self.path / "log"
+
+    def create(self, spec: ClusterSpec, settings: dict[str, Any]) -> None:
+        """Make the folder anew for a cluster that is about to start; what a dead one of the name left is removed."""
+        self.remove()
+        paths.private_folder(self.path, variable=paths.RUNTIME_VARIABLE)
+        for name in ("security", "log", "pid", "startup"):
+            (self.path / name).mkdir(mode=0o700)
+        self._write("cluster.json", {"spec": json.loads(spec.to_json()), **settings})
+
+    def remove(self) -> None:
+        """Remove the folder and what is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def spec(self) -> ClusterSpec:
+        """Return what was asked for."""
+        return ClusterSpec.from_json(json.dumps(self.settings()["spec"]))
+
+    def settings(self) -> dict[str, Any]:
+        """Return cluster.json."""
+        return self._read("cluster.json") or {}
+
+    def write_lease(self) -> None:
+        """Record the calling process as the cluster's lease."""
+        process = psutil.Process()
+        self._write("lease.json", {"pid": process.pid, "create_time": process.create_time()})
+
+    def lease(self) -> psutil.Process | None:
+        """Return the lease's process if it lives: the same process, not another that got its number."""
+        record = self._read("lease.json")
+        if record is None:
+            return None
+        try:
+            process = psutil.Process(record["pid"])
+        except psutil.NoSuchProcess:
+            return None
+        same = abs(process.create_time() - record["create_time"]) < 0.01
+        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+
+    def write_ending(self, ending: Ending) -> None:
+        """Record how the cluster ended."""
+        self._write("ended.json", asdict(ending))
+
+    def ending(self) -> Ending | None:
+        """Return how the cluster ended, or None."""
+        record = self._read("ended.json")
+        return Ending(**record) if record else None
+
+    def _write(self, name: str, content: dict[str, Any]) -> None:
+        # Renamed into place: a reader finds all of it or nothing.
+        partial = self.path / f".{name}"
+        partial.touch(mode=0o600)
+        partial.write_text(json.dumps(content, indent=1))
+        partial.replace(self.path / name)
+
+    def _read(self, name: str) -> dict[str, Any] | None:
+        try:
+            content: dict[str, Any] = json.loads((self.path / name).read_text())
+        except FileNotFoundError:
+            return None
+        return content
+
+
+def running() -> Iterator[ClusterFolder]:
+    """Yield the folder of each cluster of this user's that runs on this host, by name."""
+    try:
+        entries = sorted(paths.clusters_dir().iterdir())
+    except FileNotFoundError:
+        return
+    for entry in entries:
+        folder = ClusterFolder(entry.name)
+        if folder.lease() is not None:
+            yield folder

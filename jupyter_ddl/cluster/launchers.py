@@ -1,0 +1,54 @@
+"""ipyparallel's launchers, told how we start a controller and ranks.
+
+Runs on: the lease.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ipyparallel.cluster.launcher import LocalControllerLauncher, MPIEngineSetLauncher
+from traitlets import List, Unicode
+
+_MODULE = [sys.executable, "-m"]
+
+
+class _KeepsLog:
+    """Leaves a process's output in the cluster's folder when it ends, where ipyparallel would remove it."""
+
+    def get_output(self, remove: bool = False) -> str:  # noqa: ARG002  ipyparallel's signature
+        """Return what the process printed."""
+        output: str = super().get_output(remove=False)  # type: ignore[misc]
+        return output
+
+
+class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
+    """The controller, on loopback, with its relays as threads of one process."""
+
+    def find_args(self) -> list[str]:
+        """Return the controller's command."""
+        return [
+            *_MODULE,
+            "jupyter_ddl.cluster.controller",
+            f"--profile-dir={self.profile_dir}",
+            "--ip=127.0.0.1",
+            "--location=127.0.0.1",
+            # Relays as threads: they are C loops without the GIL, start at once, and die with the controller, where
+            # eight forked processes would outlive its SIGKILL.
+            "--IPController.use_threads=True",
+            # One relay and no tree: a cell goes to each rank by name.
+            "--IPController.broadcast_scheduler_depth=0",
+            # In its own process the default scheme is a Python loop; nobody farms tasks out to ranks.
+            "--TaskScheduler.scheme_name=pure",
+            "--log-level=WARN",
+        ]
+
+
+class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
+    """The MPI job whose ranks are the engines."""
+
+    command = List(Unicode(), help="mpiexec and its options")
+
+    def find_args(self) -> list[str]:
+        """Return mpiexec's command, tied to the lease's life."""
+        return [*_MODULE, "jupyter_ddl.tether", *self.command, *_MODULE, "jupyter_ddl.engine"]

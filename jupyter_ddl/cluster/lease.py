@@ -1,0 +1,155 @@
+"""`python -m jupyter_ddl.cluster.lease NAME`: the small process that holds one cluster.
+
+It parents controller and mpiexec, through ipyparallel's Cluster, and ends both when
+
+- its standard input says so or closes, as it does when the kernel at the other end exits or is killed (with `--keep`
+  closing means nothing),
+- it gets SIGTERM, from the kernel that attached to the cluster,
+- either of the two ends by itself.
+
+It writes how that came to the cluster's folder, tells it to its standard output, and leaves no descendant behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import sys
+import time
+from typing import Any
+
+import psutil
+
+from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.tether import adopt_orphans
+
+# How long a process may take over SIGTERM before it gets SIGKILL.
+_GRACE_S = 4.0
+_TAIL_LINES = 20
+
+
+class Lease:
+    """One cluster's life."""
+
+    def __init__(self, folder: ClusterFolder) -> None:
+        self._folder = folder
+        self._settings = folder.settings()
+        self._spec = folder.spec()
+        self._ended: asyncio.Future[Ending] | None = None
+        self._cluster: Any = None
+
+    async def hold(self) -> Ending:
+        """Start the cluster, hold it until something ends it, and clean up; return how it ended."""
+        loop = asyncio.get_running_loop()
+        self._ended = loop.create_future()
+        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(signum, self._end, True, "stopped")
+        loop.add_reader(sys.stdin.fileno(), self._on_stdin)
+        try:
+            await self._start()
+            ending = await self._ended
+        finally:
+            await asyncio.to_thread(_end_descendants)
+        return ending
+
+    async def _start(self) -> None:
+        # Imported here: the signal handlers and the pipe's reader are in place before this takes its time.
+        from ipyparallel.cluster import Cluster
+
+        from jupyter_ddl.cluster.launchers import ControllerLauncher, RankLauncher
+
+        self._cluster = Cluster(
+            profile_dir=str(self._folder.path),
+            cluster_id="",
+            cluster_file="",
+            controller=ControllerLauncher,
+            engines=RankLauncher,
+            send_engines_connection_env=False,
+            shutdown_atexit=False,
+            log_level=logging.ERROR,
+        )
+        # Both at once: the ranks import TensorFlow while the controller comes up.
+        await self._cluster.start_engines(
+            self._spec.n, command=self._settings["command"], environment=self._settings["environment"]
+        )
+        await self._cluster.start_controller()
+        self._cluster.engine_set.on_stop(self._on_mpiexec_end)
+        self._cluster.controller.on_stop(self._on_controller_end)
+
+    def _on_stdin(self) -> None:
+        data = os.read(sys.stdin.fileno(), 4096)
+        if b"stop" in data:
+            self._end(True, "stopped")
+        elif not data:
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            if not self._spec.keep:
+                self._end(True, "its kernel ended")
+
+    def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
+        output = _tail(self._cluster.engine_set.get_output())
+        self._end(False, explain_mpiexec(data.get("exit_code"), output))
+
+    def _on_controller_end(self, data: dict[str, Any]) -> None:
+        output = _tail(self._cluster.controller.get_output())
+        self._end(False, f"ipyparallel's controller ended with status {data.get('exit_code')}\n{output}".rstrip())
+
+    def _end(self, asked: bool, cause: str) -> None:
+        assert self._ended is not None
+        if not self._ended.done():
+            self._ended.set_result(Ending(asked, cause, time.time()))
+
+
+def explain_mpiexec(exit_code: int | None, output: str) -> str:
+    """Return one paragraph on why mpiexec ended: the rank that it names, and what it printed last."""
+    named = re.search(r"rank (\d+) .*?exited on\s+signal (\d+) \(([^)]*)\)", output, re.DOTALL)
+    head = f"mpiexec ended with status {exit_code}"
+    if named:
+        head = f"rank {named[1]} was ended by signal {named[2]} ({named[3]})"
+    return f"{head}\n{output}".rstrip()
+
+
+def _tail(output: str) -> str:
+    return "\n".join(output.splitlines()[-_TAIL_LINES:])
+
+
+def _end_descendants() -> None:
+    """End every process that this one started, or that those started: SIGTERM first, SIGKILL for what stays."""
+    me = psutil.Process()
+    # mpiexec and the controller end what is below them; adopting orphans makes the rest show here.
+    _end(me.children())
+    _end(me.children(recursive=True))
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
+    for process in alive:
+        _signal(process, signal.SIGKILL)
+    psutil.wait_procs(alive, timeout=_GRACE_S)
+
+
+def _signal(process: psutil.Process, signum: signal.Signals) -> None:
+    try:
+        process.send_signal(signum)
+    except psutil.NoSuchProcess:
+        # It ended between the listing and now. psutil has checked that the number is not somebody else's by now.
+        return
+
+
+def main() -> None:
+    """Hold the cluster that the command line names."""
+    adopt_orphans()
+    folder = ClusterFolder(sys.argv[1])
+    folder.write_lease()
+    ending = asyncio.run(Lease(folder).hold())
+    folder.write_ending(ending)
+    if ending.asked:
+        folder.remove()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,260 @@
+"""Starts clusters, finds running ones, and ends them.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from jupyter_ddl import mpi, paths
+from jupyter_ddl.cluster import folder as folders
+from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.errors import ClusterStartFailed, InvalidInput, NoCluster
+from jupyter_ddl.events import Describe, RankLost, RankReady, RankWarm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.events import Event
+
+# The ranks of a big world on a busy file system take minutes to import; a rank that never comes must not hang `start`.
+START_TIMEOUT_S = 300.0
+STOP_TIMEOUT_S = 20.0
+_POLL_S = 0.05
+
+
+class Cluster:
+    """A running cluster, as this kernel sees it.
+
+    Attributes:
+        spec: what was asked for.
+        ranks: rank -> what it said of itself.
+        warm: rank -> what came of its imports; filled as they end.
+    """
+
+    def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
+        self.folder = folder
+        self.spec = folder.spec()
+        self.ranks: dict[int, RankReady] = {}
+        self.warm: dict[int, RankWarm] = {}
+        self.channel: Channel | None = None
+        self._lease = lease
+        self._listener: Callable[[Event], None] | None = None
+        self._changed = threading.Condition()
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self.spec.n
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Have `listener` called with every event from here on, in the channel's thread."""
+        self._listener = listener
+
+    def connect(self, timeout_s: float = START_TIMEOUT_S, progress: Callable[[str], None] = lambda _: None) -> None:
+        """Connect to the controller and wait until every rank has said what it is.
+
+        Raises:
+            ClusterStartFailed: the cluster ended meanwhile, or a rank did not answer in time.
+        """
+        deadline_s = time.monotonic() + timeout_s
+        while not self.folder.connection_file.exists():
+            self._check(deadline_s, "the controller's connection file")
+            time.sleep(_POLL_S)
+        self.channel = Channel(self.folder.connection_file, self.folder.settings()["world_id"], self._on_event)
+        told = 0
+        while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
+            # Asked again and again: a rank that has not registered yet cannot be reached, and ZeroMQ does not say so.
+            self.channel.interject(Describe(), missing)
+            with self._changed:
+                self._changed.wait(_POLL_S)
+            if len(self.ranks) != told:
+                told = len(self.ranks)
+                progress(f"{told} of {self.world_size} ranks are ready")
+            self._check(deadline_s, f"ranks {missing}")
+        threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True).start()
+
+    def wait_warm(self, timeout_s: float = START_TIMEOUT_S) -> dict[int, RankWarm]:
+        """Wait until TensorFlow and Horovod are imported on every rank; return what came of it, by rank."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: len(self.warm) == self.world_size, timeout_s):
+                missing = sorted(set(range(self.world_size)) - set(self.warm))
+                raise ClusterStartFailed(
+                    f"Every rank must import TensorFlow within {timeout_s:g} s. "
+                    f"Received: nothing from ranks {missing}. Look at {self.folder.log_dir}."
+                )
+        return dict(self.warm)
+
+    def is_running(self) -> bool:
+        """Return whether the lease lives."""
+        return self._lease.poll() is None if self._lease else self.folder.lease() is not None
+
+    def stop(self) -> None:
+        """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
+
+        Raises:
+            ClusterStartFailed: never; a lease that does not end in time is killed, which ends all below it.
+        """
+        if self.channel is not None:
+            self.channel.close()
+        if self._lease is not None:
+            _tell_to_stop(self._lease)
+            return
+        process = self.folder.lease()
+        if process is not None:
+            # Ours: lease.json names it, and its creation time was compared.
+            process.terminate()
+            psutil.wait_procs([process], timeout=STOP_TIMEOUT_S)
+
+    def detach(self) -> None:
+        """Let go of the cluster without ending it."""
+        if self.channel is not None:
+            self.channel.close()
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, RankReady | RankWarm):
+            with self._changed:
+                if isinstance(event, RankReady):
+                    self.ranks[event.rank] = event
+                else:
+                    self.warm[event.rank] = event
+                self._changed.notify_all()
+        if self._listener is not None:
+            self._listener(event)
+
+    def _watch(self) -> None:
+        """Wait for the lease's end and tell it as an event."""
+        if self._lease is not None:
+            self._lease.wait()
+        else:
+            process = self.folder.lease()
+            if process is not None:
+                process.wait()
+        ending = self.folder.ending() or Ending(True, "stopped", time.time())
+        if self._listener is not None:
+            self._listener(RankLost(None, ending.cause, ending.at_s))
+
+    def _check(self, deadline_s: float, missing: str) -> None:
+        if not self.is_running():
+            ending = self.folder.ending()
+            cause = ending.cause if ending else "its lease was killed"
+            raise ClusterStartFailed(
+                f"Every rank must come up. Received: {cause}\n"
+                f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."
+            )
+        if time.monotonic() > deadline_s:
+            raise ClusterStartFailed(
+                f"Every rank must come up in time. Received: nothing from {missing}. "
+                f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."
+            )
+
+
+def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -> Cluster:
+    """Start a cluster and return it when every rank is ready.
+
+    Args:
+        spec: what to start.
+        progress: called with a sentence at each step.
+
+    Raises:
+        InvalidInput: a cluster of that name runs.
+        ClusterStartFailed: a rank did not come up.
+    """
+    folder = ClusterFolder(spec.name)
+    if folder.lease() is not None:
+        raise InvalidInput(
+            "A cluster's name is its own.",
+            f"name={spec.name!r}, which runs already",
+            f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
+        )
+    found = mpi.find_mpi()
+    progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
+    world_id = secrets.token_hex(4)
+    folder.create(
+        spec,
+        {
+            "world_id": world_id,
+            "command": mpi.launch_command(found, spec.n),
+            "environment": mpi.launch_environment(found) | spec.environment | _rank_environment(spec, folder, world_id),
+        },
+    )
+    cluster = Cluster(folder, _start_lease(folder))
+    progress(f"starting {spec.n} ranks")
+    try:
+        cluster.connect(progress=progress)
+    except BaseException:
+        # Also on KeyboardInterrupt: nothing is left half started.
+        cluster.stop()
+        raise
+    return cluster
+
+
+def attach(name: str) -> Cluster:
+    """Return the running cluster of that name.
+
+    Raises:
+        NoCluster: none of that name runs on this host.
+    """
+    folder = ClusterFolder(name)
+    if folder.lease() is None:
+        names = ", ".join(found.name for found in folders.running()) or "none"
+        raise NoCluster(
+            f"A cluster must run to be attached to. Received: {name!r}; running: {names}. "
+            f"Start one with %ddl start --name {name}."
+        )
+    cluster = Cluster(folder, None)
+    cluster.connect()
+    return cluster
+
+
+def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:
+    settings: dict[str, Any] = {
+        "world_id": world_id,
+        "devices": list(spec.devices),
+        "threads": spec.threads,
+        "connection_file": str(folder.engine_connection_file),
+    }
+    environment = {"JUPYTER_DDL_RANKS": json.dumps(settings)}
+    horovod_dir = paths.horovod_dir()
+    if horovod_dir is not None:
+        environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)
+    return environment
+
+
+def _start_lease(folder: ClusterFolder) -> subprocess.Popen[bytes]:
+    # The write end of its stdin is ours alone (close-on-exec): it closes when this process ends, however it ends.
+    with (folder.log_dir / "lease.log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "jupyter_ddl.cluster.lease", folder.name],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            # A terminal's Ctrl-C is for the kernel: it reaches the ranks as a release.
+            start_new_session=True,
+        )
+
+
+def _tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
+    assert lease.stdin is not None
+    try:
+        lease.stdin.write(b"stop\n")
+        lease.stdin.close()
+    except BrokenPipeError:
+        # It has ended by itself; wait() below collects it.
+        lease.stdin = None
+    try:
+        lease.wait(STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        lease.kill()
+        lease.wait()

@@ -1,0 +1,221 @@
+"""What a cluster is to be: how many ranks, on which devices, with how many threads.
+
+`plan` turns what the user asked for into a ClusterSpec, and says no to what this host cannot do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from jupyter_ddl.cluster.topology import (
+    VISIBLE_VARIABLE,
+    Gpu,
+    default_rank_count,
+    find_gpu,
+    list_gpus,
+    physical_cores,
+    usable_cores,
+    visible_gpus,
+)
+from jupyter_ddl.errors import InvalidInput
+
+DEFAULT_NAME = "default"
+THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
+NO_GPUS = ("", "none")
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """What to start.
+
+    Attributes:
+        n: ranks.
+        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
+        threads: TensorFlow's threads on each rank.
+        environment: variables that each rank has before TensorFlow is imported.
+        keep: the ranks outlive the kernel that starts them.
+        oversubscribe: several ranks may share a GPU.
+        note: the sentence that tells the user what was chosen.
+    """
+
+    name: str
+    n: int
+    devices: tuple[str, ...]
+    threads: int
+    environment: dict[str, str]
+    keep: bool
+    oversubscribe: bool
+    note: str
+
+    def to_json(self) -> str:
+        """Return the spec as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> ClusterSpec:
+        """Return the spec that `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "devices": tuple(fields["devices"])})
+
+
+def plan(
+    n: int | None = None,
+    gpus: Sequence[str | int] | str | None = None,
+    threads: int | None = None,
+    name: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    keep: bool = False,
+    oversubscribe: bool = False,
+) -> ClusterSpec:
+    """Return what to start for what the user asked, checked against this host.
+
+    Runs on: kernel.
+
+    Args:
+        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2.
+        gpus: the GPUs to use, by index or UUID, as a list or as "0,1"; "none" or nothing in it for the cores; by
+            default every GPU that CUDA_VISIBLE_DEVICES allows.
+        threads: TensorFlow's threads on each rank; by default TF_NUM_INTRAOP_THREADS, else the rank's share of the
+            cores.
+        name: the cluster's name, by default "default".
+        environment: variables for the ranks.
+        keep: let the ranks outlive this kernel.
+        oversubscribe: let several ranks share a GPU.
+
+    Raises:
+        InvalidInput: what was asked for breaks a rule.
+        ClusterError: NVML is there but does not work.
+    """
+    if n is not None:
+        _check_count("n", n, "Pass n=1 or more, or leave it out to get one rank per GPU.")
+    if threads is not None:
+        _check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
+    variables = _checked_environment(environment or {})
+    pool = _pool(gpus)
+    ranks = n if n is not None else default_rank_count(len(pool), physical_cores())
+    if pool and ranks > len(pool) and not oversubscribe:
+        raise InvalidInput(
+            "Engines must not outnumber GPUs.",
+            f"n={ranks}, GPUs={len(pool)}",
+            f"Pass n<={len(pool)}, or --oversubscribe.",
+        )
+    devices = tuple(pool[rank % len(pool)] for rank in range(ranks)) if pool else ()
+    cores = usable_cores()
+    threads_each = threads or _threads_from(variables) or max(1, cores // ranks)
+    return ClusterSpec(
+        name=_checked_name(DEFAULT_NAME if name is None else name),
+        n=ranks,
+        devices=devices,
+        threads=threads_each,
+        environment=variables,
+        keep=keep,
+        oversubscribe=oversubscribe,
+        note=_note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus)),
+    )
+
+
+def _check_count(what: str, value: object, remedy: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidInput(f"{what} must be a whole number of at least 1.", f"{what}={value!r}", remedy)
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", name):
+        raise InvalidInput(
+            "A cluster's name must be 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.",
+            f"name={name!r}",
+            "Pass a name such as 'train-2'.",
+        )
+    return name
+
+
+def _checked_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    for variable, value in environment.items():
+        if not isinstance(variable, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+            raise InvalidInput(
+                "A variable's name must be letters, digits and underscores, with no digit in front.",
+                f"{variable!r}",
+                "Pass --env NAME=VALUE.",
+            )
+        if not isinstance(value, str) or "\0" in value:
+            raise InvalidInput(
+                "A variable's value must be text without a zero byte.",
+                f"{variable}={value!r}",
+                f"Pass --env {variable}=VALUE, or a str from Python.",
+            )
+        if variable == VISIBLE_VARIABLE:
+            raise InvalidInput(
+                "Each rank sees the one GPU that is its own, so its CUDA_VISIBLE_DEVICES cannot be set.",
+                f"{variable}={value}",
+                "Choose the GPUs with --gpus.",
+            )
+    return dict(environment)
+
+
+def _threads_from(variables: Mapping[str, str]) -> int | None:
+    """Return the threads that the user has set for TensorFlow itself, if a number above 0."""
+    setting = variables.get(THREADS_VARIABLE, os.environ.get(THREADS_VARIABLE, ""))
+    return int(setting) if setting.isdecimal() and int(setting) > 0 else None
+
+
+def _is_none(gpus: Sequence[str | int] | str | None) -> bool:
+    if isinstance(gpus, str):
+        return gpus.strip().lower() in NO_GPUS
+    return gpus is not None and len(gpus) == 0
+
+
+def _pool(gpus: Sequence[str | int] | str | None) -> tuple[str, ...]:
+    """Return the devices to give to the ranks; empty for the cores."""
+    if gpus is not None and not isinstance(gpus, (str, Sequence)):
+        raise InvalidInput("gpus must be a list.", f"gpus={gpus!r}", f"Pass gpus=[{gpus!r}].")
+    if _is_none(gpus):
+        return ()  # NVML is not asked, so that a host where it is broken can compute on its cores
+    known = list_gpus()
+    visible = visible_gpus(known)
+    if gpus is None:
+        return visible
+    entries = [str(entry).strip() for entry in (gpus.split(",") if isinstance(gpus, str) else gpus)]
+    chosen: list[str] = []
+    for entry in entries:
+        gpu = find_gpu(entry, known)
+        if gpu is None or gpu.device not in visible:
+            raise InvalidInput(
+                "Each of --gpus must be the index or UUID of a GPU that we may use.",
+                f"{entry!r}, {'which does not exist' if gpu is None else f'which {VISIBLE_VARIABLE} hides'}",
+                f"GPUs here: {_listing(known, visible)}.",
+            )
+        if gpu.device in chosen:
+            raise InvalidInput(
+                "Each GPU must be named once in --gpus.",
+                ",".join(entries),
+                "Leave the second one out; for several ranks on a GPU pass -n and --oversubscribe.",
+            )
+        chosen.append(gpu.device)
+    return tuple(chosen)
+
+
+def _listing(known: Sequence[Gpu], visible: Sequence[str]) -> str:
+    usable = [f"{gpu.device} ({gpu.name})" for gpu in known if gpu.device in visible]
+    return ", ".join(usable) or "none; pass --gpus none to use the cores"
+
+
+def _note(ranks: int, gpu_count: int, cores: int, threads: int, *, refused: bool) -> str:
+    each = f"{_counted(threads, 'thread')} each"
+    if gpu_count:
+        how = "one per GPU" if ranks == gpu_count else f"sharing {_counted(gpu_count, 'GPU')}"
+        return f"{_counted(ranks, 'rank')}, {how}, {each}."
+    if refused:
+        why = "No GPU asked for"
+    elif VISIBLE_VARIABLE in os.environ:
+        why = f"No GPU visible ({VISIBLE_VARIABLE}={os.environ[VISIBLE_VARIABLE]})"
+    else:
+        why = "No GPU here"
+    return f"{why}: {_counted(ranks, 'rank')} on {_counted(cores, 'core')}, {each}."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

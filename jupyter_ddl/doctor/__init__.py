@@ -1,0 +1,87 @@
+"""Looks at everything that a training cell takes, and says of each problem how to mend it.
+
+software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
+allreduce   two ranks that sum a tensor                  report    the checks as text and JSON
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster.topology import list_gpus, visible_gpus
+from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
+from jupyter_ddl.doctor.machine import (
+    check_container,
+    check_cores,
+    check_folders,
+    check_gpus,
+    check_memory,
+    check_scheduler,
+)
+from jupyter_ddl.doctor.report import Check, as_json, as_text, is_well
+from jupyter_ddl.doctor.software import check_horovod, check_keras, check_mpi, check_python, check_tensorflow
+from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
+from jupyter_ddl.horovod_build.facts import HorovodFacts, TensorFlowFacts, horovod_facts, tensorflow_facts
+from jupyter_ddl.mpi import Mpi, find_mpi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jupyter_ddl.cluster.topology import Gpu
+
+__all__ = ["Check", "as_json", "as_text", "examine", "is_well"]
+
+
+def examine() -> Iterator[Check]:
+    """Yield each check as soon as it is done.
+
+    Runs on: the machine of the command line, or the kernel; starts two ranks of its own.
+    """
+    with ThreadPoolExecutor() as pool:  # each imports TensorFlow in a process of its own, which takes seconds
+        asked_tensorflow = pool.submit(_tensorflow)
+        asked_horovod = pool.submit(horovod_facts, paths.horovod_dir())
+        mpi = _mpi()
+        gpus = _gpus()
+        gpu_count = 0 if isinstance(gpus, ClusterError) else len(gpus)
+        visible = () if isinstance(gpus, ClusterError) else visible_gpus(gpus)
+        yield check_python()
+        tensorflow = asked_tensorflow.result()
+        yield check_tensorflow(tensorflow, gpu_count)
+        yield check_keras()
+        yield check_mpi(mpi)
+        horovod = asked_horovod.result()
+        yield check_horovod(horovod, tensorflow, mpi, gpu_count)
+    yield check_gpus(gpus, visible)
+    yield check_cores()
+    yield check_memory()
+    yield check_container(os.environ)
+    yield check_scheduler(os.environ)
+    yield check_folders()
+    if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):
+        yield check_allreduce(mpi, visible)
+    else:
+        yield skipped_allreduce("it takes TensorFlow, MPI and Horovod")
+
+
+def _tensorflow() -> TensorFlowFacts | BuildError:
+    try:
+        return tensorflow_facts()
+    except BuildError as error:
+        return error
+
+
+def _gpus() -> tuple[Gpu, ...] | ClusterError:
+    try:
+        return list_gpus()
+    except ClusterError as error:
+        return error
+
+
+def _mpi() -> Mpi | InvalidInput:
+    try:
+        return find_mpi()
+    except InvalidInput as error:
+        return error

@@ -1,0 +1,112 @@
+"""The check that counts: two ranks under mpiexec that sum a TensorFlow tensor."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.doctor.report import Check
+from jupyter_ddl.mpi import launch_command, launch_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jupyter_ddl.mpi import Mpi
+
+TIMEOUT_S = 120.0
+_NAME = "Allreduce"
+_MARK = "jupyter_ddl rank summed"
+
+# mpi4py comes along because the engines have it: it and Horovod must agree on one MPI.
+_PROGRAM = """
+import os, sys
+gpus = sys.argv[2].split(",") if sys.argv[2] else []
+from mpi4py import MPI
+node = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+os.environ["CUDA_VISIBLE_DEVICES"] = gpus[node.rank] if node.rank < len(gpus) else ""
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+assert hvd.size() == MPI.COMM_WORLD.size, f"Horovod's world has {hvd.size()} ranks, mpi4py's {MPI.COMM_WORLD.size}"
+total = hvd.allreduce(tf.constant([hvd.rank() + 1.0]), op=hvd.Sum).numpy()[0]
+assert total == 3.0, f"1 + 2 gave {total} on {hvd.size()} ranks"
+print(sys.argv[1], flush=True)
+hvd.shutdown()
+"""
+
+
+def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S) -> Check:
+    """Run two ranks that sum a tensor.
+
+    Args:
+        mpi: what starts them.
+        gpus: entries of CUDA_VISIBLE_DEVICES; with two or more, each rank uses one, else both use the CPU.
+        timeout_s: how long they may take.
+    """
+    devices = list(gpus[:2]) if len(gpus) > 1 else []
+    command = [*launch_command(mpi, 2), sys.executable, "-c", _PROGRAM, _MARK, ",".join(devices)]
+    start = time.monotonic()
+    output, status = _run(command, _environment(mpi), timeout_s)
+    elapsed_s = time.monotonic() - start
+    facts = {"devices": devices or ["cpu", "cpu"], "elapsed_s": round(elapsed_s, 2), "status": status}
+    where = "2 GPUs" if devices else "CPU cores"
+    if status == 0 and output.count(_MARK) == 2:
+        return Check(_NAME, "ok", f"2 ranks on {where} summed a tensor in {elapsed_s:.1f} s", facts=facts)
+    if status is None:
+        text = f"2 ranks on {where} did not finish in {timeout_s:.0f} s"
+        return Check(_NAME, "problem", text, f"The last they said: {_last_line(output)}", facts)
+    text = f"2 ranks on {where} failed (mpiexec's status {status}): {_error_line(output)}"
+    remedy = "Mend what is above first; if all is ok there, run: jupyter ddl build-horovod --force"
+    return Check(_NAME, "problem", text, remedy, {**facts, "output": output[-4000:]})
+
+
+def skipped_allreduce(reason: str) -> Check:
+    """Return the check for where it cannot be run; what is missing has a check, and a remedy, of its own."""
+    return Check(_NAME, "problem", f"not run: {reason}", "Mend what is above first.")
+
+
+def _environment(mpi: Mpi) -> dict[str, str]:
+    env = {**os.environ, **launch_environment(mpi), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    folder = paths.horovod_dir()
+    if folder is not None:
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(folder.absolute()), env.get("PYTHONPATH")]))
+    return env
+
+
+def _run(command: Sequence[str], env: Mapping[str, str], timeout_s: float) -> tuple[str, int | None]:
+    """Return what a command printed and its status, or None for the status where it took too long."""
+    with subprocess.Popen(
+        command,
+        env=dict(env),
+        cwd="/",  # `python -c` looks for packages in its working folder first
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        try:
+            output, _ = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            # mpiexec ends its ranks on SIGTERM; killed, it would leave them behind.
+            process.send_signal(signal.SIGTERM)
+            output, _ = process.communicate()
+            return output, None
+    return output, process.returncode
+
+
+def _error_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines()]
+    errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return errors[0] if errors else _last_line(output)
+
+
+def _last_line(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip(" -")]
+    return lines[-1] if lines else "nothing"

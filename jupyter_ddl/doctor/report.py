@@ -1,0 +1,53 @@
+"""What the doctor found: checks, and their two ways out (text and JSON)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Status = Literal["ok", "note", "problem"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at.
+
+    Attributes:
+        name: what: "Horovod".
+        status: "note" for what works but could be better, "problem" for what keeps cells from training.
+        text: what was found, one line.
+        remedy: what to do about it; empty where it is ok.
+        facts: the same for programs: JSON values by name.
+    """
+
+    name: str
+    status: Status
+    text: str
+    remedy: str = ""
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+
+def as_text(checks: Sequence[Check]) -> str:
+    """Return the checks as an aligned list, each remedy under its check."""
+    width = max(len(check.name) for check in checks)
+    lines: list[str] = []
+    for check in checks:
+        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.text}")
+        if check.remedy:
+            lines.append(f"{'':<7}  {'':<{width}}  -> {check.remedy}")
+    problems = sum(check.status == "problem" for check in checks)
+    lines.append(f"{problems} problem{'' if problems == 1 else 's'}." if problems else "No problems: cells can train.")
+    return "\n".join(lines)
+
+
+def as_json(checks: Sequence[Check]) -> dict[str, object]:
+    """Return the checks as JSON values."""
+    return {"ok": is_well(checks), "checks": [asdict(check) for check in checks]}
+
+
+def is_well(checks: Sequence[Check]) -> bool:
+    """Whether no check found a problem."""
+    return all(check.status != "problem" for check in checks)

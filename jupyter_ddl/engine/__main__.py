@@ -1,0 +1,46 @@
+"""`python -m jupyter_ddl.engine`: one rank's process, started by mpiexec.
+
+The order is the point: the rank's device is pinned before TensorFlow is imported, and TensorFlow's import begins
+before anything else that takes time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+
+def main() -> None:
+    """Become a rank: MPI, the device, TensorFlow in the background, then the ipyparallel engine.
+
+    Runs on: every rank.
+    """
+    began_s = time.monotonic()
+    from jupyter_ddl.tether import end_with_parent
+
+    end_with_parent()
+    settings = json.loads(os.environ["JUPYTER_DDL_RANKS"])
+    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    if horovod_dir:
+        sys.path.insert(0, horovod_dir)
+
+    from jupyter_ddl.engine.world import World
+
+    world = World.join()
+
+    from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.warmup import Warmup
+
+    pinned = devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
+    warmup = Warmup(world, pinned.threads, began_s)
+    warmup.start()
+
+    from jupyter_ddl.engine.app import RankEngine
+
+    RankEngine.run(world, pinned, warmup, world_id=settings["world_id"], connection_file=settings["connection_file"])
+
+
+if __name__ == "__main__":
+    main()

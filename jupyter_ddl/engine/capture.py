@@ -1,0 +1,177 @@
+"""Takes what this process writes to file descriptors 1 and 2, from Python and from C++ alike.
+
+Each descriptor becomes a pipe. A thread reads both, writes every byte to the run's log, and sends the session at most
+ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows nobody, and its log is
+complete. ipykernel's own OutStream is not used, since Python's prints would bypass the descriptors there.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import select
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from jupyter_ddl.events import OutputChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.events import Stream
+
+CHUNK_INTERVAL_S = 0.1
+CHUNK_LIMIT_BYTES = 32 * 1024
+_READ_BYTES = 1 << 16
+
+
+class _Pipe:
+    """One captured descriptor: its pipe, and what was read from it but not yet sent."""
+
+    def __init__(self, stream: Stream, descriptor: int) -> None:
+        self.stream = stream
+        self._descriptor = descriptor
+        self.reader, writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        os.dup2(writer, descriptor)
+        os.close(writer)
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._pending = bytearray()
+        self._skipped_bytes = 0
+
+    def read(self) -> bytes:
+        """Return what stands in the pipe, without waiting; empty where nothing does."""
+        try:
+            data = os.read(self.reader, _READ_BYTES)
+        except BlockingIOError:
+            return b""
+        self._pending += data
+        if len(self._pending) > CHUNK_LIMIT_BYTES:
+            # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
+            cut = len(self._pending) - CHUNK_LIMIT_BYTES
+            line = self._pending.find(b"\n", cut)
+            cut = line + 1 if line >= 0 else cut
+            del self._pending[:cut]
+            self._skipped_bytes += cut
+        return data
+
+    def take(self, run: str, rank: int) -> OutputChunk | None:
+        """Return what has not been sent yet as an event, or None."""
+        if not self._pending:
+            return None
+        text = self._decoder.decode(bytes(self._pending))
+        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes)
+        self._pending.clear()
+        self._skipped_bytes = 0
+        return chunk
+
+
+class Capture:
+    """The output of one rank, for as long as its process lives.
+
+    Args:
+        rank: this rank.
+        emit: sends an event.
+    """
+
+    def __init__(self, rank: int, emit: Callable[[OutputChunk], None]) -> None:
+        self._rank = rank
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._log: BinaryIO | None = None
+        self._run = ""
+        self._original_stderr = os.dup(2)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._pipes = (_Pipe("stdout", 1), _Pipe("stderr", 2))
+        sys.stdout = _text_stream(1)
+        sys.stderr = _text_stream(2)
+        threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True).start()
+
+    def begin(self, run: str, log_dir: str | None) -> None:
+        """Attribute everything from now on to `run`, and write it to rank-K.log in `log_dir`.
+
+        What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
+        """
+        self.drain()
+        with self._lock:
+            if self._log is not None:
+                self._log.close()
+            self._run = run
+            self._log, problem = _open(log_dir, self._rank)
+        if problem:
+            # Training goes on: the user is told once, in the run's own output.
+            os.write(2, f"jupyter_ddl: the log of rank {self._rank} cannot be written: {problem}\n".encode())
+
+    def drain(self) -> None:
+        """Send everything that has been written so far. Call it before the event that ends the run."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with self._lock:
+            for pipe in self._pipes:
+                while self._take_in(pipe):
+                    pass
+            self._send()
+
+    def _pump(self) -> None:
+        poller = select.poll()
+        for pipe in self._pipes:
+            poller.register(pipe.reader, select.POLLIN)
+        next_s = 0.0
+        waiting = False
+        while True:
+            timeout_ms = max(0.0, next_s - time.monotonic()) * 1000 if waiting else None
+            poller.poll(timeout_ms)
+            with self._lock:
+                for pipe in self._pipes:
+                    if self._take_in(pipe):
+                        waiting = True
+                if waiting and time.monotonic() >= next_s:
+                    self._send()
+                    waiting = False
+                    next_s = time.monotonic() + CHUNK_INTERVAL_S
+
+    def _take_in(self, pipe: _Pipe) -> bool:
+        data = pipe.read()
+        if not data:
+            return False
+        if self._log is None:
+            os.write(self._original_stderr, data)
+            return True
+        try:
+            self._log.write(data)
+        except OSError as error:
+            self._log.close()
+            self._log = None
+            text = f"jupyter_ddl: the log of rank {self._rank} ends here: {error.strerror}\n"
+            self._emit(OutputChunk(self._run, self._rank, "stderr", text))
+        return True
+
+    def _send(self) -> None:
+        for pipe in self._pipes:
+            chunk = pipe.take(self._run, self._rank)
+            if chunk is not None and self._run:
+                self._emit(chunk)
+
+
+def _open(log_dir: str | None, rank: int) -> tuple[BinaryIO | None, str | None]:
+    if log_dir is None:
+        return None, None
+    log = Path(log_dir) / f"rank-{rank}.log"
+    try:
+        # Unbuffered: a rank that is killed has written all that it printed.
+        return log.open("ab", buffering=0), None
+    except OSError as error:
+        return None, f"{log}: {error.strerror}"
+
+
+def _text_stream(descriptor: int) -> io.TextIOWrapper:
+    """Return a line-buffered Python stream on a descriptor. What cannot be encoded is escaped, never an error."""
+    buffer = io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False))
+    return io.TextIOWrapper(buffer, encoding="utf-8", errors="backslashreplace", line_buffering=True)

@@ -1,0 +1,126 @@
+"""Gives each rank its device and its share of the cores, before TensorFlow is imported.
+
+TensorFlow reads these variables once, when it starts its first device: `pin` must come before the import, and its
+settings hold for the life of the process. TF_NUM_INTRAOP_THREADS is obeyed although `tf.config.threading` reads 0 then
+(measured with TensorFlow 2.21: as many compute threads, and as much CPU time, as it says).
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.cores import share_of_cores
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Pinned", "configure_tensorflow", "pin", "share_of_cores"]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What a rank computes with.
+
+    Attributes:
+        device: for people, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
+        threads: TensorFlow's threads on this rank.
+    """
+
+    device: str
+    threads: int
+
+
+def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int | None = None) -> Pinned:
+    """Make one device visible to this rank and no other, and set the number of its threads.
+
+    Runs on: every rank, before TensorFlow is imported.
+
+    Args:
+        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
+        local_rank: this rank's number on this host.
+        local_size: ranks on this host.
+        threads: TensorFlow's threads; None for what the user set in TF_NUM_INTRAOP_THREADS, else this rank's share of
+            the cores.
+
+    Raises:
+        InvalidInput: there is no device for this local rank.
+    """
+    if devices and local_rank >= len(devices):
+        raise InvalidInput(
+            "Each rank on a host must have a device.",
+            f"local_rank={local_rank}, devices={','.join(devices)}",
+            f"Start at most {len(devices)} ranks on a host.",
+        )
+    os.environ["CUDA_VISIBLE_DEVICES"] = devices[local_rank] if devices else ""
+    # CUDA's own order puts the fastest GPU first; indices must mean what NVML and nvidia-smi mean by them.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    count = _set_threads(threads, share_of_cores(local_rank, local_size))
+    return Pinned(_label(devices[local_rank]) if devices else "CPU", count)
+
+
+def configure_tensorflow(threads: int) -> None:
+    """Tell TensorFlow's Python side the number of threads too, so that `tf.config.threading` does not read 0.
+
+    Does nothing where the user's code was quicker: it has set the numbers, or has started TensorFlow's devices, which
+    then follow the variables that `pin` set.
+
+    Runs on: every rank, after TensorFlow is imported.
+    """
+    import tensorflow as tf
+
+    threading = tf.config.threading
+    try:
+        if not threading.get_intra_op_parallelism_threads():
+            threading.set_intra_op_parallelism_threads(threads)
+        if not threading.get_inter_op_parallelism_threads():
+            threading.set_inter_op_parallelism_threads(_number("TF_NUM_INTEROP_THREADS") or threads)
+    except RuntimeError:
+        # "cannot be modified after initialization"
+        return
+
+
+def _set_threads(threads: int | None, share: int) -> int:
+    """Set the variables that say how many threads to use, and return the number."""
+    count = threads or _number("TF_NUM_INTRAOP_THREADS") or share
+    os.environ["TF_NUM_INTRAOP_THREADS"] = str(count)
+    os.environ.setdefault("TF_NUM_INTEROP_THREADS", str(count))
+    os.environ.setdefault("OMP_NUM_THREADS", str(count))
+    return count
+
+
+def _number(variable: str) -> int | None:
+    """Return a variable's value where it is a number above 0."""
+    setting = os.environ.get(variable, "")
+    return int(setting) if setting.isdecimal() and int(setting) > 0 else None
+
+
+def _label(device: str) -> str:
+    name = _nvml_name(device)
+    return f"GPU {device} ({name})" if name else f"GPU {device}"
+
+
+def _nvml_name(device: str) -> str | None:
+    """Return the GPU's product name; None where NVML cannot tell, since a label is worth no failure."""
+    import pynvml
+
+    if device.isdecimal() and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+        return None  # CUDA's index is not NVML's then
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        if device.isdecimal():
+            handle = pynvml.nvmlDeviceGetHandleByIndex(int(device))
+        else:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(device)
+        return str(pynvml.nvmlDeviceGetName(handle))
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()

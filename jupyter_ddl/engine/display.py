@@ -1,0 +1,97 @@
+"""Sends figures, tables and last values from a rank as events, where ipykernel would publish messages.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from ipykernel.displayhook import ZMQShellDisplayHook
+from ipykernel.jsonutil import encode_images, json_clean
+from ipykernel.zmqshell import ZMQDisplayPublisher
+
+from jupyter_ddl.events import OutputCleared, RichOutput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.capture import Capture
+    from jupyter_ddl.engine.emitter import Emitter
+
+
+class Outlet:
+    """Where a rank's rich output leaves: after the text that was printed before it.
+
+    Attributes:
+        run: the run that output belongs to; the guard sets it.
+    """
+
+    def __init__(self, rank: int, emit: Emitter, capture: Capture) -> None:
+        self.run = ""
+        self._rank = rank
+        self._emit = emit
+        self._capture = capture
+
+    def show(
+        self,
+        kind: Literal["display", "update", "result"],
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        display_id: str | None = None,
+    ) -> None:
+        """Send a MIME bundle."""
+        self._capture.drain()
+        clean: dict[str, Any] = json_clean(encode_images(data))
+        self._emit(RichOutput(self.run, self._rank, kind, clean, json_clean(metadata or {}), display_id))
+
+    def clear(self, *, wait: bool) -> None:
+        """Send that what this rank showed is to be cleared."""
+        self._capture.drain()
+        self._emit(OutputCleared(self.run, self._rank, wait))
+
+
+class RankDisplayPublisher(ZMQDisplayPublisher):
+    """IPython's `display()` on a rank."""
+
+    outlet: Outlet
+
+    def publish(  # type: ignore[override]  # without the `source` that IPython has deprecated
+        self,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
+        *,
+        transient: dict[str, Any] | None = None,
+        update: bool = False,
+        **_: Any,
+    ) -> None:
+        """Send a display, or an update of one."""
+        display_id = (transient or {}).get("display_id")
+        self.outlet.show("update" if update else "display", data, metadata, display_id)
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Send that the output is to be cleared."""
+        self.outlet.clear(wait=wait)
+
+
+class RankDisplayHook(ZMQShellDisplayHook):
+    """The value of a cell's last expression on a rank."""
+
+    outlet: Outlet
+
+    def finish_displayhook(self) -> None:
+        """Send the value that IPython has formatted."""
+        if self.msg and self.msg["content"]["data"]:
+            content = self.msg["content"]
+            self.outlet.show("result", content["data"], content["metadata"])
+        self.msg = None
+
+
+def install(shell: Any, outlet: Outlet) -> None:
+    """Make `shell` send its rich output to `outlet`."""
+    shell.display_pub_class = RankDisplayPublisher
+    shell.init_display_pub()
+    shell.display_pub.outlet = outlet
+    shell.displayhook_class = RankDisplayHook
+    shell.init_displayhook()
+    shell.displayhook.outlet = outlet
+    # ipykernel's hook builds its message with a session; ours only reads the message's content.
+    shell.displayhook.session = shell.kernel.session

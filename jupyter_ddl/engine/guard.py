@@ -1,0 +1,172 @@
+"""Runs a cell on this rank so that it always ends: with its value, with its own exception, or released.
+
+A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
+milliseconds. A `Release` from the session does the same, and raises KeyboardInterrupt in Python code.
+
+Runs on: every rank. `run` is called in the main thread, `release` in ipykernel's control thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine import horovod_runtime, late_variables
+from jupyter_ddl.engine.interrupts import Interrupts
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.events import RankFailed, RankFinished
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.capture import Capture
+    from jupyter_ddl.engine.display import Outlet
+    from jupyter_ddl.engine.emitter import Emitter
+    from jupyter_ddl.engine.warmup import Warmup
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.events import Release, RunCell
+
+_NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
+
+
+class Guard:
+    """Runs cells on one rank, one at a time."""
+
+    def __init__(
+        self, shell: Any, world: World, emit: Emitter, capture: Capture, outlet: Outlet, warmup: Warmup
+    ) -> None:
+        self._shell = shell
+        self._world = world
+        self._emit = emit
+        self._capture = capture
+        self._outlet = outlet
+        self._warmup = warmup
+        self._interrupts = Interrupts(shell.user_ns)
+        self._traceback: list[str] = []
+        # IPython would print the traceback, or publish it: it goes with the rank's report instead.
+        shell._showtraceback = self._keep_traceback
+        self._format_traceback = shell.showtraceback
+        shell.showtraceback = self._show_traceback
+
+    async def run(self, request: RunCell) -> None:
+        """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
+        self._outlet.run = request.run
+        self._traceback = []
+        error = await self._outcome(request)
+        reason = self._interrupts.end(request.run)
+        if error is not None:
+            horovod_runtime.abandon()
+        self._capture.drain()
+        self._emit(self._finished(request) if error is None else self._failed(request, error, reason))
+
+    def release(self, request: Release) -> None:
+        """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
+        self._interrupts.request(request.run, request.reason)
+        if self._outlet.run == request.run:
+            horovod_runtime.abandon()
+
+    def prepare(self, *, subset: bool) -> None:
+        """Initialise Horovod, where this world has it. Collective: every rank must call this."""
+        self._warmup.done.wait()
+        if self._warmup.report is not None and self._warmup.report.problem is None:
+            horovod_runtime.initialise(subset=subset)
+
+    async def _outcome(self, request: RunCell) -> BaseException | None:
+        """Return what the cell raised, or None."""
+        before = late_variables.snapshot()
+        try:
+            try:
+                self._interrupts.arm(request.run)
+                if _NEEDS_IMPORTS.search(request.code):
+                    # It would wait for them all the same; what TensorFlow prints meanwhile is not the cell's.
+                    self._warmup.done.wait()
+                self._capture.begin(request.run, request.log_dir)
+                if request.horovod:
+                    self.prepare(subset=len(request.ranks) < self._world.world_size)
+                result = await self._run_cell(request.code)
+            finally:
+                self._interrupts.disarm()
+            if result.success:
+                late_variables.check(before)
+        except (InvalidInput, KeyboardInterrupt, asyncio.CancelledError, RuntimeError, ValueError) as error:
+            # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between two
+            # steps, Horovod's initialisation, a variable that was set too late.
+            self._interrupts.disarm()
+            self._traceback = self._traceback or [f"{type(error).__name__}: {error}"]
+            return error
+        problem: BaseException | None = result.error_before_exec or result.error_in_exec
+        return problem
+
+    async def _run_cell(self, code: str) -> Any:
+        """Run code as IPython does: at once, unless it awaits something."""
+        shell = self._shell
+        try:
+            transformed, problem = shell.transform_cell(code), None
+        except Exception:  # noqa: BLE001  what an input transformer raises is the cell's error: IPython reports it
+            transformed, problem = code, sys.exc_info()
+        if not shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=problem):
+            return shell.run_cell(code, store_history=True)
+        cell = asyncio.ensure_future(
+            shell.run_cell_async(
+                code, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=problem
+            )
+        )
+        self._interrupts.task = cell
+        try:
+            result = await cell
+        finally:
+            self._interrupts.task = None
+        shell.events.trigger("post_execute")
+        shell.events.trigger("post_run_cell", result)
+        return result
+
+    def _finished(self, request: RunCell) -> RankFinished:
+        return RankFinished(
+            request.run,
+            self._world.rank,
+            time.time(),
+            uses_horovod=horovod_runtime.is_used(),
+            has_process_sets=horovod_runtime.has_process_sets(),
+        )
+
+    def _failed(self, request: RunCell, error: BaseException, reason: str | None) -> RankFailed:
+        name, message = type(error).__name__, _text(error)
+        shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
+        if shut_down and reason is None and len(request.ranks) < self._world.world_size:
+            # Horovod's own text speaks of a rank that has failed; here the missing ranks were never asked.
+            name, shut_down = "CollectiveOnSubset", False
+            message = (
+                f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
+                f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
+            )
+            self._traceback.append(f"{name}: {message}")
+        return RankFailed(
+            request.run,
+            self._world.rank,
+            self._world.host,
+            name,
+            message,
+            tuple(self._traceback),
+            released=reason is not None or shut_down,
+            at_s=time.time(),
+            uses_horovod=horovod_runtime.is_used(),
+        )
+
+    def _show_traceback(self, *arguments: Any, **options: Any) -> None:
+        # The cell has raised and is over: a release that comes now would interrupt the formatting, not the cell.
+        self._interrupts.disarm()
+        self._format_traceback(*arguments, **options)
+
+    def _keep_traceback(self, _etype: type, _evalue: BaseException, lines: list[str]) -> None:
+        self._traceback = list(lines)
+        # ipyparallel's own requests (push, pull) read it here.
+        self._shell._last_traceback = self._traceback
+
+
+def _text(error: BaseException) -> str:
+    """Return the exception's text, also where its own `__str__` raises."""
+    try:
+        return str(error)
+    except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
+        return f"<its text cannot be had: {type(second).__name__}>"

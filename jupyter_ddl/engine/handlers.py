@@ -1,0 +1,72 @@
+"""Answers the session's requests. None gets a reply message: the rank's events say what came of it.
+
+Runs on: every rank. Shell requests are handled one after another in the main thread, control requests in ipykernel's
+control thread, which answers while the main thread is blocked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine import horovod_runtime
+from jupyter_ddl.events import Describe, PrepareHorovod, RankReady, Release, RestHorovod, RunCell, decode
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.devices import Pinned
+    from jupyter_ddl.engine.emitter import Emitter
+    from jupyter_ddl.engine.guard import Guard
+    from jupyter_ddl.engine.warmup import Warmup
+    from jupyter_ddl.engine.world import World
+
+MESSAGE_TYPE = "ddl_request"
+
+
+class Handlers:
+    """The two message handlers of one rank."""
+
+    def __init__(self, world: World, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Emitter) -> None:
+        self._world = world
+        self._pinned = pinned
+        self._warmup = warmup
+        self._guard = guard
+        self._emit = emit
+
+    def install(self, kernel: Any) -> None:
+        """Add the handlers to ipykernel's."""
+        kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
+        kernel.control_handlers[MESSAGE_TYPE] = self.on_control
+        self._warmup.when_done(self._emit)
+
+    async def on_shell(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
+        """Handle what must wait for the rank's turn: a cell, and Horovod's life between cells."""
+        request = decode(message["content"])
+        if isinstance(request, RunCell):
+            await self._guard.run(request)
+        elif isinstance(request, PrepareHorovod):
+            self._guard.prepare(subset=True)
+        elif isinstance(request, RestHorovod):
+            horovod_runtime.rest()
+
+    def on_control(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
+        """Handle what must not wait."""
+        request = decode(message["content"])
+        if isinstance(request, Describe):
+            self._describe()
+        elif isinstance(request, Release):
+            self._guard.release(request)
+
+    def _describe(self) -> None:
+        world = self._world
+        self._emit(
+            RankReady(
+                world.rank,
+                world.world_size,
+                world.local_rank,
+                world.host,
+                world.pid,
+                self._pinned.device,
+                self._pinned.threads,
+            )
+        )
+        if self._warmup.report is not None:
+            self._emit(self._warmup.report)

@@ -1,0 +1,82 @@
+"""Turns a release into KeyboardInterrupt in the cell's own code, and nowhere else.
+
+Runs on: every rank. `arm` and `disarm` are called in the main thread, `request` in ipykernel's control thread.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
+    from types import FrameType
+
+
+class Interrupts:
+    """Interrupts one run at a time.
+
+    Args:
+        user_namespace: the globals of the user's code, by which its frames are known.
+    """
+
+    def __init__(self, user_namespace: dict[str, Any]) -> None:
+        self._user_namespace = user_namespace
+        self._lock = threading.Lock()
+        self._armed: str | None = None
+        self._reasons: dict[str, str] = {}
+        self._ended: deque[str] = deque(maxlen=64)
+        # The cell's task while it awaits: an exception raised in the event loop itself would end the engine.
+        self.task: asyncio.Task[Any] | None = None
+
+    def arm(self, run: str) -> None:
+        """Let releases of `run` interrupt from here on.
+
+        Raises:
+            KeyboardInterrupt: it was released before it began.
+        """
+        signal.signal(signal.SIGINT, self._on_sigint)
+        with self._lock:
+            self._armed = run
+            early = run in self._reasons
+        if early:
+            raise KeyboardInterrupt
+
+    def disarm(self) -> None:
+        """Let nothing interrupt any more. Safe to call twice."""
+        self._armed = None
+
+    def end(self, run: str) -> str | None:
+        """Forget `run`; return why it was released, or None."""
+        with self._lock:
+            self._ended.append(run)
+            return self._reasons.pop(run, None)
+
+    def request(self, run: str, reason: str) -> None:
+        """Interrupt `run`, now or as soon as it begins; nothing where it has ended."""
+        with self._lock:
+            if run in self._ended:
+                return
+            self._reasons.setdefault(run, reason)
+            running = self._armed == run
+        if running:
+            # To the main thread itself, so that a system call which blocks it (a sleep, a read) ends too.
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
+        # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
+        if self._armed is None:
+            return
+        if self.task is not None and not self._in_cell(frame):
+            self.task.get_loop().call_soon_threadsafe(self.task.cancel)
+            return
+        raise KeyboardInterrupt
+
+    def _in_cell(self, frame: FrameType | None) -> bool:
+        while frame is not None:
+            if frame.f_globals is self._user_namespace:
+                return True
+            frame = frame.f_back
+        return False

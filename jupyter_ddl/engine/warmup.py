@@ -1,0 +1,116 @@
+"""Imports TensorFlow, Keras and Horovod in the background, from the rank's first moment.
+
+The user reads the table of ranks and types a cell meanwhile: the first `import tensorflow` then finds it done.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import RankWarm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.engine.world import World
+
+
+class Warmup:
+    """The background imports of one rank.
+
+    Attributes:
+        done: set when they have ended, well or not.
+        report: what came of it; None until `done`.
+    """
+
+    def __init__(self, world: World, threads: int, began_s: float) -> None:
+        self._world = world
+        self._threads = threads
+        self._began_s = began_s
+        self._thread = threading.Thread(target=self._run, name="jupyter_ddl warm-up", daemon=True)
+        self._listeners: list[Callable[[RankWarm], None]] = []
+        self._lock = threading.Lock()
+        self.done = threading.Event()
+        self.report: RankWarm | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._thread.start()
+
+    def when_done(self, listener: Callable[[RankWarm], None]) -> None:
+        """Call `listener` with the report: now, if there is one, else when there is."""
+        with self._lock:
+            if self.report is None:
+                self._listeners.append(listener)
+                return
+        listener(self.report)
+
+    def _run(self) -> None:
+        versions: dict[str, str] = {}
+        problem = None
+        try:
+            _import_all(versions, self._threads)
+        except ImportError as error:
+            # No TensorFlow, or no Horovod for it, is the user's to know and not a reason to end the rank: plain Python
+            # cells run without them.
+            problem = f"{type(error).__name__}: {error}"
+        if self._agree(problem is None):
+            problem = _initialise_once()
+        elif problem is None:
+            problem = "another rank cannot import Horovod"
+        report = RankWarm(self._world.rank, versions, round(time.monotonic() - self._began_s, 2), problem)
+        with self._lock:
+            self.report = report
+            listeners, self._listeners = self._listeners, []
+        self.done.set()
+        for listener in listeners:
+            listener(report)
+
+    def _agree(self, ready: bool) -> bool:
+        """Return whether every rank is ready: initialising Horovod is collective, and one absent rank would hang it.
+
+        Collective: every rank must call this.
+        """
+        import numpy as np
+        from mpi4py import MPI
+
+        mine, everyone = np.array([ready], dtype="i4"), np.zeros(1, dtype="i4")
+        request = self._world.communicator.Iallreduce(mine, everyone, op=MPI.MIN)
+        # A blocking MPI call spins: it would take the core from the ranks that still import.
+        while not request.Test():
+            time.sleep(0.005)
+        return bool(everyone[0])
+
+
+def _import_all(versions: dict[str, str], threads: int) -> None:
+    import tensorflow as tf
+
+    from jupyter_ddl.engine import devices
+
+    versions["tensorflow"] = tf.__version__
+    devices.configure_tensorflow(threads)
+    import keras
+
+    versions["keras"] = keras.__version__
+    from jupyter_ddl.engine import horovod_runtime
+
+    versions["horovod"] = horovod_runtime.load()
+
+
+def _initialise_once() -> str | None:
+    """Initialise Horovod and shut it down again: the first time is the slow one. Return what went wrong, if anything.
+
+    Collective: every rank must call this.
+    """
+    from jupyter_ddl.engine import horovod_runtime
+
+    try:
+        horovod_runtime.initialise(subset=False)
+        horovod_runtime.rest()
+    except (RuntimeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None

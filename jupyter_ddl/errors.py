@@ -1,0 +1,139 @@
+"""Every error that jupyter_ddl raises, in one tree.
+
+Each says the rule, what was received, and the remedy.
+
+    DdlError
+    ├── InvalidInput (ValueError)         what the user passed breaks a rule
+    ├── FolderNotWritable (OSError)       a folder of ours cannot be made or written
+    ├── ClusterError
+    │   ├── NoCluster                     nothing is running, or nothing of that name
+    │   ├── ClusterStartFailed            the ranks did not come up; says what mpiexec printed
+    │   └── ClusterLost                   a running cluster's ranks or controller went away
+    ├── RunError                          a cell did not finish well
+    │   ├── RankError                     one or more ranks raised; headed "Rank 1 of 2 on host"
+    │   ├── RunTimedOut (TimeoutError)    `--timeout` passed
+    │   └── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
+    ├── TransferFailed (TypeError)        a value cannot be pushed or pulled
+    └── BuildError                        Horovod could not be built; `log` names the full log
+
+A rank's own exception is not rebuilt in the kernel (its class may not exist there): RankError carries its name,
+message and traceback as text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jupyter_ddl.events import RankFailed
+
+
+class DdlError(Exception):
+    """Base of every error that jupyter_ddl raises on purpose.
+
+    A notebook and the command line show its text alone: a traceback of ours would bury the remedy.
+    """
+
+    def _render_traceback_(self) -> list[str]:
+        """Return what IPython shows in place of a traceback. IPython looks this name up."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class InvalidInput(DdlError, ValueError):
+    """What the user passed breaks a rule."""
+
+    def __init__(self, rule: str, received: object, remedy: str) -> None:
+        self.rule = rule
+        self.received = received
+        self.remedy = remedy
+        super().__init__(f"{rule} Received: {received}. {remedy}")
+
+
+class FolderNotWritable(DdlError, OSError):
+    """A folder of ours cannot be made or written to."""
+
+    def __init__(self, path: Path, variable: str, reason: str) -> None:
+        self.path = path
+        DdlError.__init__(
+            self,
+            f"jupyter_ddl must be able to write to its folder. Received: {path} ({reason}). "
+            f"Set {variable} to a folder that you may write to.",
+        )
+
+    def __str__(self) -> str:
+        # OSError.__str__ would format (errno, strerror), which this error does not have.
+        return str(self.args[0])
+
+
+class ClusterError(DdlError):
+    """Something is wrong with the cluster, not with a cell."""
+
+
+class NoCluster(ClusterError):
+    """Nothing is running, or nothing of that name."""
+
+
+class ClusterStartFailed(ClusterError):
+    """The ranks did not come up."""
+
+
+class ClusterLost(ClusterError):
+    """A running cluster's ranks or controller went away."""
+
+
+class RunError(DdlError):
+    """A cell did not finish well."""
+
+
+class RankError(RunError):
+    """One or more ranks raised.
+
+    Attributes:
+        failures: what each failed rank reported, first cause first; ranks that were only released are not in it.
+        aborted: the ranks that were released because of it, in order.
+        report: what a notebook shows: each rank's own traceback, told once.
+    """
+
+    report = ""
+
+    def __init__(self, failures: Sequence[RankFailed], aborted: Sequence[int], world_size: int) -> None:
+        self.failures = tuple(failures)
+        self.aborted = tuple(aborted)
+        first = self.failures[0]
+        self.rank = first.rank
+        self.world_size = world_size
+        super().__init__(f"Rank {first.rank} of {world_size} on {first.host}: {first.name}: {first.message}")
+
+    def _render_traceback_(self) -> list[str]:
+        return [self.report] if self.report else super()._render_traceback_()
+
+
+class RunTimedOut(RunError, TimeoutError):
+    """The run took longer than its timeout, and its ranks were released."""
+
+
+class RunInterrupted(RunError, KeyboardInterrupt):
+    """The user interrupted the run, and its ranks were released."""
+
+
+class TransferFailed(DdlError, TypeError):
+    """A value cannot be pushed to, or pulled from, the ranks."""
+
+
+class BuildError(DdlError):
+    """Horovod could not be built for the TensorFlow that is installed.
+
+    Attributes:
+        log: the file with the compiler's whole output, where the build got that far.
+    """
+
+    def __init__(self, rule: str, received: object, remedy: str, log: Path | None = None) -> None:
+        self.rule = rule
+        self.received = received
+        self.remedy = remedy
+        self.log = log
+        tail = f" Full log: {log}" if log else ""
+        super().__init__(f"{rule} Received: {received}. {remedy}{tail}")

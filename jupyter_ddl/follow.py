@@ -1,0 +1,176 @@
+"""Follows one run to its end: shows its events, and sees to it that it has an end.
+
+The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all; a rank
+that does not answer its release is given up and named.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import queue
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
+from jupyter_ddl.events import RunFinished
+from jupyter_ddl.ranks import compact
+from jupyter_ddl.views.failure import render_failure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.events import Outcome
+    from jupyter_ddl.runs.run import Run, RunResult
+    from jupyter_ddl.views import View
+
+# Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
+GRACE_S = 0.5
+# A rank that has not answered its release by then is stuck outside Python and Horovod.
+ANSWER_S = 10.0
+_TICK_S = 0.1
+
+
+class Follower:
+    """One run, its view, and what must still happen to it.
+
+    Args:
+        release: releases the run's pending ranks, with a reason.
+        end: called once, when the run is over.
+        view: what shows it, or None.
+        timeout_s: how long it may take, or None.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        release: Callable[[Run, str], None],
+        end: Callable[[Run], None],
+        view: View | None,
+        timeout_s: float | None,
+    ) -> None:
+        self.run = run
+        self._release = release
+        self._end = end
+        self._view = view
+        self._timeout_s = timeout_s
+        self._release_due_s: float | None = None
+        self._given_up_s: float | None = None
+        self._outcome: Outcome = "finished"
+        self._thread: threading.Thread | None = None
+
+    def wait(self) -> RunResult:
+        """Follow the run in this thread to its end; return its result.
+
+        Raises:
+            RankError, RunTimedOut, RunInterrupted, ClusterLost, ClusterError: as `Session.run` says.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        else:
+            self._follow()
+        return self._conclude()
+
+    def follow_in_background(self) -> None:
+        """Follow the run in a thread of its own; `wait` then waits for that."""
+        # In a copy of the cell's context, by which ipykernel knows under which cell to show output.
+        context = contextvars.copy_context()
+        self._thread = threading.Thread(target=context.run, args=(self._follow,), name=self.run.id, daemon=True)
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """Release the run's ranks. Safe from any thread."""
+        self._let_go("interrupted", "interrupted")
+
+    @property
+    def done(self) -> bool:
+        """Whether the run is over."""
+        return self.run.is_over
+
+    def _follow(self) -> None:
+        try:
+            while not self.run.is_over and not self._is_given_up():
+                try:
+                    self._step()
+                except KeyboardInterrupt:
+                    self._let_go("interrupted", "interrupted")
+        finally:
+            self._finish()
+
+    def _step(self) -> None:
+        run = self.run
+        try:
+            # Blocks in C with the GIL free; KeyboardInterrupt gets through.
+            event = run.events.get(timeout=_TICK_S)
+        except queue.Empty:
+            event = None
+        if event is not None:
+            run.handle(event)
+            if self._view is not None:
+                self._view.handle(event)
+        now_s = time.monotonic()
+        if self._view is not None:
+            self._view.tick(now_s)
+        self._check_deadlines(now_s)
+
+    def _check_deadlines(self, now_s: float) -> None:
+        run = self.run
+        if self._given_up_s is not None or run.is_over:
+            return
+        if self._timeout_s is not None and run.seconds > self._timeout_s:
+            self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
+        elif causes := run.causes():
+            if self._release_due_s is None:
+                self._release_due_s = now_s + GRACE_S
+            elif now_s >= self._release_due_s:
+                self._let_go("failed", f"rank {causes[0].rank} raised")
+
+    def _let_go(self, outcome: Outcome, reason: str) -> None:
+        self._outcome = outcome
+        self._given_up_s = time.monotonic() + ANSWER_S
+        self._release(self.run, reason)
+
+    def _is_given_up(self) -> bool:
+        return self._given_up_s is not None and time.monotonic() > self._given_up_s
+
+    def _finish(self) -> None:
+        run = self.run
+        run.abandoned = bool(run.pending)
+        if run.lost is not None:
+            self._outcome = "lost"
+        elif run.causes() and self._outcome == "finished":
+            self._outcome = "failed"
+        run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4))
+        if self._view is not None:
+            self._view.handle(RunFinished(run.id, self._outcome, run.seconds))
+            self._view.flush()
+        self._end(run)
+
+    def _conclude(self) -> RunResult:
+        run = self.run
+        if run.lost is not None:
+            raise ClusterLost(
+                f"Ranks must live to the end of the cell. Received: {run.lost.cause}\n"
+                f"%ddl restart starts new ones. Logs: {run.folder.path}"
+            )
+        if run.pending:
+            raise ClusterError(
+                f"Every rank must answer its release within {ANSWER_S:g} s. Received: nothing from ranks "
+                f"{compact(sorted(run.pending))} ({self._outcome}). They are blocked outside Python and Horovod: "
+                f"%ddl restart starts new ones. Logs: {run.folder.path}"
+            )
+        if self._outcome == "interrupted":
+            raise RunInterrupted(f"The cell was interrupted after {run.seconds:.1f} s, and its ranks were released.")
+        if self._outcome == "timed out":
+            raise RunTimedOut(
+                f"The cell must end within its timeout. Received: --timeout {self._timeout_s:g}, and ranks still "
+                f"at it. They were released. Pass a longer one, or none."
+            )
+        causes = run.causes()
+        if causes:
+            error = RankError(causes, run.released(), run.world_size)
+            error.report = render_failure(error)
+            raise error
+        return run.result(self._outcome)

@@ -1,0 +1,200 @@
+"""%ddl and %%distributed: parse, call the session, show.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
+
+from jupyter_ddl import session as sessions
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.ranks import parse
+from jupyter_ddl.views import for_environment
+from jupyter_ddl.views.progress import Progress
+from jupyter_ddl.views.table import status_table
+
+if TYPE_CHECKING:
+    from jupyter_ddl.follow import Follower
+    from jupyter_ddl.runs.run import Run
+    from jupyter_ddl.views import View
+
+
+class _Parser(ArgumentParser):
+    """Argparse that raises, and that never ends the kernel."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InvalidInput(f"{self.prog} takes what its usage says.", message, self.format_usage().strip())
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  argparse's signature
+        # Only -h comes here: argparse has printed the help.
+        raise _HelpShown
+
+
+class _HelpShown(Exception):
+    pass
+
+
+def _ddl_parser() -> _Parser:
+    parser = _Parser(prog="%ddl", description="Start, see and end the ranks.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
+
+    start = commands.add_parser("start", help="start ranks")
+    restart = commands.add_parser("restart", help="end the ranks and start new ones, with what is given changed")
+    for command in (start, restart):
+        command.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
+        command.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
+        command.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
+        command.add_argument("--env", action="append", metavar="K=V", help="a variable that TensorFlow's import sees")
+        command.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
+    start.add_argument("--name", help="the cluster's name (default: default)")
+    start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
+
+    commands.add_parser("status", help="show the ranks")
+    commands.add_parser("stop", help="end the ranks")
+    attach = commands.add_parser("attach", help="use ranks that another kernel started")
+    attach.add_argument("name", nargs="?", default="default")
+    push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
+    pull = commands.add_parser("pull", help="set variables here to the ranks' values")
+    for command in (push, pull):
+        command.add_argument("names", nargs="+", metavar="NAME")
+        command.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
+    return parser
+
+
+def _cell_parser() -> _Parser:
+    parser = _Parser(
+        prog="%%distributed",
+        description="Run the cell on the ranks.",
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog="On each rank the names rank, local_rank and world_size are set.",
+    )
+    parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
+    parser.add_argument("--async", dest="background", action="store_true", help="do not wait for the cell's end")
+    parser.add_argument("--timeout", type=float, metavar="S", help="release the ranks after S seconds")
+    return parser
+
+
+@magics_class
+class DdlMagics(Magics):
+    """The magics of one kernel."""
+
+    @no_var_expand
+    @line_magic
+    def ddl(self, line: str) -> None:
+        """Start, see and end the ranks: %ddl start|status|stop|restart|attach|push|pull, each with -h."""
+        arguments = _parse(_ddl_parser(), line or "-h")
+        if arguments is not None:
+            getattr(self, f"_{arguments.command}")(arguments)
+
+    @no_var_expand
+    @cell_magic
+    def distributed(self, line: str, cell: str) -> Follower | None:
+        """Run the cell on the ranks, with the options of %%distributed -h."""
+        arguments = _parse(_cell_parser(), line)
+        if arguments is None:
+            return None
+        session = sessions.current()
+        if arguments.timeout is not None and arguments.timeout <= 0:
+            raise InvalidInput(
+                "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
+            )
+        follower = session.submit(cell, _ranks(arguments.ranks, session), timeout_s=arguments.timeout, view=_view)
+        if arguments.background:
+            follower.follow_in_background()
+            return follower
+        follower.wait()
+        return None
+
+    def _start(self, arguments: Namespace) -> None:
+        progress = Progress()
+        session = sessions.start(
+            arguments.n,
+            gpus=arguments.gpus,
+            threads=arguments.threads,
+            name=arguments.name,
+            env=_variables(arguments.env),
+            keep=arguments.keep,
+            oversubscribe=arguments.oversubscribe,
+            progress=progress,
+        )
+        progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
+
+    def _restart(self, arguments: Namespace) -> None:
+        session = sessions.current()
+        given = {"n": arguments.n, "gpus": arguments.gpus, "threads": arguments.threads}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if arguments.oversubscribe:
+            changes["oversubscribe"] = True
+        progress = Progress()
+        session.restart(progress, env=_variables(arguments.env), **changes)
+        progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
+
+    def _status(self, _: Namespace) -> None:
+        session = sessions.current()
+        busy = f"running {', '.join(session.busy)}" if session.busy else "idle"
+        print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
+        print(status_table(session.ranks))
+
+    def _stop(self, _: Namespace) -> None:
+        session = sessions.current()
+        session.stop()
+        print(f"{session.name}: {session.world_size} ranks ended")
+
+    def _attach(self, arguments: Namespace) -> None:
+        session = sessions.attach(arguments.name)
+        print(status_table(session.ranks))
+
+    def _push(self, arguments: Namespace) -> None:
+        session = sessions.current()
+        assert self.shell is not None
+        missing = [name for name in arguments.names if name not in self.shell.user_ns]
+        if missing:
+            raise InvalidInput(
+                "A name to push must be defined in this notebook.", ", ".join(missing), "Define it first."
+            )
+        session.push({name: self.shell.user_ns[name] for name in arguments.names}, _ranks(arguments.ranks, session))
+
+    def _pull(self, arguments: Namespace) -> None:
+        """Set each name to its value on the one rank asked for, or to a dict of rank -> value."""
+        session = sessions.current()
+        assert self.shell is not None
+        ranks = _ranks(arguments.ranks, session)
+        for name in arguments.names:
+            values = session.pull(name, ranks)
+            self.shell.user_ns[name] = next(iter(values.values())) if len(values) == 1 else values
+
+
+def _parse(parser: _Parser, line: str) -> Namespace | None:
+    try:
+        return parser.parse_args(shlex.split(line))
+    except _HelpShown:
+        return None
+    except ValueError as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            "Quotes must be closed.", line, "Write 'a b' or \"a b\" for a value with a space."
+        ) from error
+
+
+def _ranks(text: str | None, session: sessions.Session) -> tuple[int, ...] | None:
+    return None if text is None else parse(text, session.world_size)
+
+
+def _variables(pairs: list[str] | None) -> dict[str, str]:
+    variables = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidInput("--env takes a name and a value.", pair, "Write --env NAME=VALUE.")
+        variables[name] = value
+    return variables
+
+
+def _view(run: Run) -> View:
+    return for_environment(run.ranks, str(run.folder.path))

@@ -1,0 +1,79 @@
+"""Where files go: every folder that jupyter_ddl writes to, and the variable that moves it.
+
+| folder | holds | variable | default |
+|---|---|---|---|
+| cache | Horovod wheels and build logs | `JUPYTER_DDL_CACHE` | `$XDG_CACHE_HOME/jupyter_ddl` |
+| clusters | one folder a cluster: connection files, logs | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
+| runs | one folder a run: the cell, the outcome, each rank's log | `JUPYTER_DDL_RUNS` | Jupyter's data folder |
+| horovod | a Horovod built with `--target`, beside a read-only image | `JUPYTER_DDL_HOROVOD` | none |
+| data | the user's data sets | `JUPYTER_DDL_DATA` | none |
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from jupyter_ddl.errors import FolderNotWritable
+
+CACHE_VARIABLE = "JUPYTER_DDL_CACHE"
+RUNTIME_VARIABLE = "JUPYTER_DDL_RUNTIME"
+RUNS_VARIABLE = "JUPYTER_DDL_RUNS"
+HOROVOD_VARIABLE = "JUPYTER_DDL_HOROVOD"
+DATA_VARIABLE = "JUPYTER_DDL_DATA"
+
+
+def cache_dir() -> Path:
+    """Return the folder of built Horovod wheels and their logs (it may not exist yet)."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return _folder(CACHE_VARIABLE, base / "jupyter_ddl")
+
+
+def clusters_dir() -> Path:
+    """Return the folder that holds one folder a cluster (it may not exist yet)."""
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    return _folder(RUNTIME_VARIABLE, Path(jupyter_runtime_dir()) / "ddl") / "clusters"
+
+
+def runs_dir() -> Path:
+    """Return the folder that holds one folder a run (it may not exist yet)."""
+    from jupyter_core.paths import jupyter_data_dir
+
+    return _folder(RUNS_VARIABLE, Path(jupyter_data_dir()) / "ddl" / "runs")
+
+
+def horovod_dir() -> Path | None:
+    """Return the folder of a Horovod built with `--target`, or None where the variable is not set."""
+    value = os.environ.get(HOROVOD_VARIABLE)
+    return Path(value) if value else None
+
+
+def data_dir() -> Path | None:
+    """Return the user's folder of data sets, or None where the variable is not set."""
+    value = os.environ.get(DATA_VARIABLE)
+    return Path(value).expanduser() if value else None
+
+
+def private_folder(path: Path, *, variable: str) -> Path:
+    """Make a folder, and its parents, that only its owner can enter (mode 0700).
+
+    Args:
+        path: the folder.
+        variable: the environment variable that would have put it elsewhere, for the error.
+
+    Raises:
+        FolderNotWritable: the folder cannot be made or written to.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise FolderNotWritable(path, variable, error.strerror or str(error)) from error
+    if not os.access(path, os.W_OK | os.X_OK):
+        raise FolderNotWritable(path, variable, "permission denied")
+    return path
+
+
+def _folder(variable: str, default: Path) -> Path:
+    value = os.environ.get(variable)
+    return Path(value).expanduser().absolute() if value else default

@@ -1,0 +1,129 @@
+"""What is known of a run while it goes on: which ranks are still at it, and what the others reported."""
+
+from __future__ import annotations
+
+import queue
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.events import Event, Outcome
+    from jupyter_ddl.runs.folder import RunFolder
+
+# What a result keeps of a rank's text in memory; all of it is in the rank's log.
+KEPT_CHARACTERS = 100_000
+
+
+@dataclass
+class RankResult:
+    """What one rank made of a cell.
+
+    Attributes:
+        value: the text of the cell's last expression; None where it has none.
+        stdout: the end of what it printed, KEPT_CHARACTERS at most.
+        stderr: likewise.
+        failure: what it raised; None where it finished.
+    """
+
+    rank: int
+    value: str | None = None
+    stdout: str = ""
+    stderr: str = ""
+    failure: RankFailed | None = None
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a cell came to on its ranks.
+
+    Attributes:
+        run: the run's id.
+        outcome: "finished", or how it ended otherwise.
+        ranks: rank -> its result.
+        folder: the run's folder, with each rank's whole log.
+    """
+
+    run: str
+    outcome: Outcome
+    seconds: float
+    ranks: dict[int, RankResult] = field(repr=False)
+    folder: str = field(repr=False)
+
+
+class Run:
+    """One run, fed with its events by whoever follows it.
+
+    Attributes:
+        prepared_horovod: Horovod was initialised on all ranks before it.
+        events: where the channel's thread puts the run's events.
+        pending: the ranks that have neither finished nor failed.
+        lost: why the cluster went away, or None.
+        abandoned: it was given up while ranks were still at it.
+    """
+
+    def __init__(
+        self, folder: RunFolder, ranks: tuple[int, ...], world_size: int, *, prepared_horovod: bool = False
+    ) -> None:
+        self.folder = folder
+        self.id = folder.run
+        self.ranks = ranks
+        self.world_size = world_size
+        self.prepared_horovod = prepared_horovod
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.pending = set(ranks)
+        self.results = {rank: RankResult(rank) for rank in ranks}
+        self.uses_horovod = False
+        self.process_sets: set[int] = set()
+        self.lost: RankLost | None = None
+        self.abandoned = False
+        self._began_s = time.monotonic()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no rank is still at it."""
+        return not self.pending or self.lost is not None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since it was sent."""
+        return time.monotonic() - self._began_s
+
+    def handle(self, event: Event) -> None:
+        """Take an event of this run."""
+        if isinstance(event, OutputChunk):
+            result = self.results[event.rank]
+            kept = (getattr(result, event.stream) + event.text)[-KEPT_CHARACTERS:]
+            setattr(result, event.stream, kept)
+        elif isinstance(event, RichOutput):
+            if event.kind == "result":
+                self.results[event.rank].value = event.data.get("text/plain")
+        elif isinstance(event, RankFinished):
+            self.pending.discard(event.rank)
+            self.uses_horovod |= event.uses_horovod
+            if event.has_process_sets:
+                self.process_sets.add(event.rank)
+        elif isinstance(event, RankFailed):
+            self.pending.discard(event.rank)
+            self.uses_horovod |= event.uses_horovod
+            self.results[event.rank].failure = event
+        elif isinstance(event, RankLost):
+            self.lost = event
+
+    def causes(self) -> list[RankFailed]:
+        """Return what ranks raised by themselves, first first; where all were released, the first of those."""
+        failures = sorted(
+            (result.failure for result in self.results.values() if result.failure), key=lambda failure: failure.at_s
+        )
+        return [failure for failure in failures if not failure.released] or failures[:1]
+
+    def released(self) -> list[int]:
+        """Return the ranks that ended because others did."""
+        causes = {failure.rank for failure in self.causes()}
+        return [rank for rank, result in self.results.items() if result.failure and rank not in causes]
+
+    def result(self, outcome: Outcome) -> RunResult:
+        """Return what it came to."""
+        return RunResult(self.id, outcome, round(self.seconds, 4), dict(self.results), str(self.folder.path))

@@ -1,0 +1,329 @@
+"""The Python API, and the one place where cluster, runs and views meet: magics, command line and tests go through it.
+
+    session = jupyter_ddl.start(n=2)
+    result = session.run("rank + 1")
+    result.ranks[1].value            # '2'
+    session.stop()
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.cluster import lifecycle
+from jupyter_ddl.cluster.horovod_turns import HorovodTurns
+from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.transfer import Transfer
+from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
+from jupyter_ddl.events import PrepareHorovod, RankLost, Release, RestHorovod, RunCell, RunStarted
+from jupyter_ddl.follow import Follower
+from jupyter_ddl.ranks import compact
+from jupyter_ddl.runs.folder import RunFolder
+from jupyter_ddl.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from jupyter_ddl.cluster.channel import Channel
+    from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.events import Event, RankReady, RankWarm
+    from jupyter_ddl.runs.run import RunResult
+    from jupyter_ddl.views import View
+
+
+def start(
+    n: int | None = None,
+    *,
+    gpus: Sequence[str | int] | str | None = None,
+    threads: int | None = None,
+    name: str | None = None,
+    env: Mapping[str, str] | None = None,
+    keep: bool = False,
+    oversubscribe: bool = False,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Session:
+    """Start a cluster and return its session when every rank is ready.
+
+    Args:
+        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2.
+        gpus: the GPUs to use, as CUDA_VISIBLE_DEVICES writes them, e.g. "0,1"; "none" for the cores; by default all.
+        threads: TensorFlow's threads on each rank; by default the rank's share of the cores.
+        name: the cluster's name, by default "default".
+        env: variables that the ranks have before TensorFlow is imported.
+        keep: let the ranks outlive this process, for `attach` to find.
+        oversubscribe: let several ranks share a GPU.
+        progress: called with a sentence at each step.
+
+    Raises:
+        InvalidInput: what was asked for breaks a rule.
+        ClusterStartFailed: a rank did not come up.
+    """
+    spec = plan(n, gpus, threads, name, env, keep, oversubscribe)
+    progress(spec.note)
+    return _made_current(Session(lifecycle.start(spec, progress)))
+
+
+def attach(name: str = "default") -> Session:
+    """Return a session on a cluster that runs already, its ranks' variables intact.
+
+    Raises:
+        NoCluster: none of that name runs on this host.
+    """
+    return _made_current(Session(lifecycle.attach(name)))
+
+
+def current() -> Session:
+    """Return the session that the magics use: the one started or attached to last.
+
+    Raises:
+        NoCluster: there is none.
+    """
+    if _current is None:
+        raise NoCluster(
+            "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start."
+        )
+    return _current
+
+
+_current: Session | None = None
+
+
+def _made_current(session: Session) -> Session:
+    global _current
+    _current = session
+    return session
+
+
+class Session:
+    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._adopt(cluster)
+
+    def _adopt(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._transfer = Transfer(cluster.folder.connection_file)
+        self._active: dict[str, Run] = {}
+        self._lock = threading.Lock()
+        self._lost: RankLost | None = None
+        self._horovod = HorovodTurns()
+        cluster.listen(self._on_event)
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self._cluster.spec.name
+
+    @property
+    def world_size(self) -> int:
+        """The number of ranks."""
+        return self._cluster.world_size
+
+    @property
+    def ranks(self) -> list[RankReady]:
+        """What each rank said of itself, in order."""
+        return [self._cluster.ranks[rank] for rank in sorted(self._cluster.ranks)]
+
+    @property
+    def note(self) -> str:
+        """The sentence that says which defaults were taken."""
+        return self._cluster.spec.note
+
+    @property
+    def state(self) -> str | None:
+        """Why no cell can be run any more; None while one can."""
+        return None if self._lost is None else self._lost.cause
+
+    @property
+    def busy(self) -> list[str]:
+        """The ids of the runs that go on."""
+        return sorted(self._active)
+
+    def wait_warm(self) -> dict[int, RankWarm]:
+        """Wait until TensorFlow and Horovod are imported on every rank; return versions and problems by rank."""
+        return self._cluster.wait_warm()
+
+    def run(
+        self,
+        code: str,
+        ranks: Iterable[int] | None = None,
+        *,
+        timeout_s: float | None = None,
+        view: Callable[[Run], View] | None = None,
+    ) -> RunResult:
+        """Run code on ranks, as IPython would run a cell there, and wait for its end.
+
+        Args:
+            code: Python, magics and all.
+            ranks: which ranks; by default all.
+            timeout_s: release the ranks after this time.
+            view: makes what shows the run's events as they come.
+
+        Raises:
+            RankError: a rank raised.
+            RunTimedOut: `timeout_s` passed.
+            RunInterrupted: KeyboardInterrupt came; the ranks were released.
+            ClusterLost: the cluster went away.
+        """
+        return self.submit(code, ranks, timeout_s=timeout_s, view=view).wait()
+
+    def submit(
+        self,
+        code: str,
+        ranks: Iterable[int] | None = None,
+        *,
+        timeout_s: float | None = None,
+        view: Callable[[Run], View] | None = None,
+    ) -> Follower:
+        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`."""
+        self._check_usable()
+        chosen = self._chosen(ranks)
+        prepares = self._horovod.begins_with(code)
+        folder = RunFolder(self.name, code, self._record(chosen))
+        run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
+        follower = Follower(run, self._release, self._end, view(run) if view else None, timeout_s)
+        with self._lock:
+            self._active[run.id] = run
+        run.events.put(RunStarted(run.id, chosen, self.world_size, folder.start_s))
+        channel = self._channel()
+        # Initialising Horovod takes every rank of the world, also those that do not run the cell.
+        others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
+        channel.queue(PrepareHorovod(run.id), others)
+        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path)), chosen)
+        return follower
+
+    def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
+        """Set variables on ranks. NumPy arrays go without copies where they can.
+
+        Raises:
+            TransferFailed: a value cannot be sent; it is named.
+        """
+        self._check_usable()
+        self._transfer.push(dict(values), self._chosen(ranks))
+
+    def pull(self, name: str, ranks: Iterable[int] | None = None) -> dict[int, Any]:
+        """Return a variable's value on each rank: rank -> value.
+
+        Raises:
+            TransferFailed: it is not defined, or cannot be sent.
+        """
+        self._check_usable()
+        return self._transfer.pull(name, self._chosen(ranks))
+
+    def interrupt(self, reason: str = "interrupted") -> None:
+        """Release every rank from what it runs. Safe from any thread."""
+        with self._lock:
+            runs = list(self._active.values())
+        for run in runs:
+            self._release(run, reason)
+
+    def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> None:
+        """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost."""
+        spec = self._cluster.spec
+        wanted = {
+            "n": spec.n,
+            "gpus": list(spec.devices) or "none",
+            "threads": spec.threads,
+            "name": spec.name,
+            "environment": spec.environment,
+            "keep": spec.keep,
+            "oversubscribe": spec.oversubscribe,
+        }
+        if "n" in changes and "gpus" not in changes and spec.devices:
+            # Another number of ranks takes other GPUs.
+            del wanted["gpus"]
+        changes["environment"] = spec.environment | dict(changes.pop("env", {}))
+        new = plan(**(wanted | changes))
+        self.stop()
+        self._adopt(lifecycle.start(new, progress))
+
+    def stop(self) -> None:
+        """End the ranks and wait until they are gone. Safe to call twice."""
+        self._transfer.close()
+        self._cluster.stop()
+        self._lost = self._lost or RankLost(None, "stopped", 0.0)
+
+    def detach(self) -> None:
+        """Let go of the cluster without ending it, where it was started to be kept."""
+        self._transfer.close()
+        self._cluster.detach()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _on_event(self, event: Event) -> None:
+        """Hand an event to the run that it belongs to. Called in the channel's thread."""
+        if isinstance(event, RankLost):
+            self._lost = event
+        with self._lock:
+            runs = list(self._active.values())
+        of = getattr(event, "run", None)
+        for run in runs:
+            if of == run.id or isinstance(event, RankLost):
+                run.events.put(event)
+
+    def _release(self, run: Run, reason: str) -> None:
+        self._channel().interject(Release(run.id, reason), sorted(run.pending))
+
+    def _end(self, run: Run) -> None:
+        """Take leave of a run: Horovod rests until the next one, unless it may not."""
+        if run.lost is not None:
+            return
+        with self._lock:
+            # A rank that did not answer its release keeps the run active: no cell may queue behind it.
+            if not run.pending:
+                del self._active[run.id]
+            idle = not self._active
+        keeps = len(run.process_sets) == self.world_size
+        ends = self._horovod.ends_after(uses_horovod=run.uses_horovod, has_process_sets=keeps)
+        if idle and ends and (run.uses_horovod or run.prepared_horovod):
+            self._channel().queue(RestHorovod(), range(self.world_size))
+
+    def _channel(self) -> Channel:
+        assert self._cluster.channel is not None
+        return self._cluster.channel
+
+    def _chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
+        if ranks is None:
+            return tuple(range(self.world_size))
+        chosen = tuple(sorted(set(ranks)))
+        if not chosen or chosen[0] < 0 or chosen[-1] >= self.world_size:
+            raise InvalidInput(
+                f"A rank must be one of 0-{self.world_size - 1}.",
+                f"ranks {list(chosen)} of {self.world_size}",
+                "Pass ranks that exist, or none for all.",
+            )
+        return chosen
+
+    def _check_usable(self) -> None:
+        if self._lost is not None:
+            if self._lost.cause == "stopped":
+                raise NoCluster(
+                    f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
+                )
+            raise ClusterLost(f"Ranks must run. Received: {self._lost.cause}\n%ddl restart starts new ones.")
+        with self._lock:
+            stuck = {rank for run in self._active.values() if run.abandoned for rank in run.pending}
+        if stuck:
+            raise ClusterError(
+                f"Every rank must have ended the cell before. Received: ranks {compact(sorted(stuck))} did not answer "
+                f"their release. %ddl restart starts new ones."
+            )
+
+    def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
+        return {
+            "ranks": list(ranks),
+            "world_size": self.world_size,
+            "hosts": {ready.rank: ready.host for ready in self.ranks},
+            "devices": {ready.rank: ready.device for ready in self.ranks},
+            "threads": self._cluster.spec.threads,
+        }

@@ -1,0 +1,79 @@
+"""The output under a notebook's cell: JupyterLab, Notebook 7, VS Code, nbconvert and papermill.
+
+`Transcript` reads the events, `Page` lays out what they say, a `Publisher` sends it; this class only decides when.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views.page import Page
+    from jupyter_ddl.views.publish import Publisher
+    from jupyter_ddl.views.transcript import Transcript
+
+INTERVAL_S = 0.15
+
+
+class CellView:
+    """A `View` that shows in Jupyter. Its methods are to be called by one thread at a time.
+
+    Args:
+        ranks: the ranks that run the cell.
+        logs: what is shown after "more lines": where the whole output is; None to leave that out.
+        publisher: takes the outputs.
+        interval_s: the least time between two sends.
+    """
+
+    def __init__(
+        self,
+        ranks: Sequence[int],
+        logs: str | None,
+        publisher: Publisher,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._ranks = tuple(ranks)
+        self._logs = logs
+        self._publisher = publisher
+        self._interval_s = interval_s
+        self._shown: tuple[Transcript, Page] | None = None
+        self._is_behind = False
+        self._sent_s: float | None = None
+
+    def handle(self, event: Event) -> None:
+        """Take an event; nothing is sent before `tick` or `flush`."""
+        if isinstance(event, OutputChunk | RichOutput | OutputCleared):
+            transcript, _ = self._shown or self._begin()
+            self._is_behind = transcript.handle(event) or self._is_behind
+
+    def tick(self, now_s: float) -> None:
+        """Send what has changed, unless the last time was just now. Call it about ten times a second."""
+        if self._is_behind and (self._sent_s is None or now_s - self._sent_s >= self._interval_s):
+            self._sent_s = now_s
+            self._send()
+
+    def flush(self) -> None:
+        """End unfinished lines and send all; for the end of the run."""
+        if self._shown:
+            self._shown[0].finish()
+            self._send()
+
+    def _begin(self) -> tuple[Transcript, Page]:
+        # A cell without output costs nothing: neither these imports nor what they build.
+        from jupyter_ddl.views.page import Page
+        from jupyter_ddl.views.transcript import Transcript
+
+        page = Page(self._ranks, self._logs)
+        self._shown = Transcript(page), page
+        return self._shown
+
+    def _send(self) -> None:
+        assert self._shown is not None
+        transcript, page = self._shown
+        page.sync(self._publisher, transcript.live())
+        self._is_behind = False

@@ -1,0 +1,67 @@
+"""What a notebook shows when ranks raised: each error once, the first cause first."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.ranks import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.errors import RankError
+    from jupyter_ddl.events import RankFailed
+
+_TRACEBACKS = 3  # more errors than this that differ are told in a line each
+_HOSTS = 3
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+
+
+def render_failure(error: RankError) -> str:
+    """Return the text of a RankError, with ANSI colours where the ranks' tracebacks have them.
+
+    The same error on several ranks is told once, with the first rank's traceback. Ranks that were released because of
+    it get a line together.
+    """
+    groups = _same_errors(error.failures)
+    parts = []
+    for group in groups[:_TRACEBACKS]:
+        heading = f"{_name(group)} of {error.world_size} on {_hosts(group)}"
+        parts.append("\n".join([heading, *_traceback(group[0])]))
+    parts += [
+        f"{_name(group)} of {error.world_size} on {_hosts(group)}: {group[0].name}: {group[0].message}"
+        for group in groups[_TRACEBACKS:]
+    ]
+    if error.aborted:
+        cause = _name(groups[0])
+        parts.append(f"{_ranks(error.aborted)} aborted because {cause[0].lower()}{cause[1:]} raised")
+    return "\n\n".join(parts)
+
+
+def _same_errors(failures: Sequence[RankFailed]) -> list[list[RankFailed]]:
+    """Group by what was raised; an object's address in the message does not make another error."""
+    groups: dict[tuple[str, str], list[RankFailed]] = {}
+    for failure in failures:
+        groups.setdefault((failure.name, _ADDRESS.sub("0x…", failure.message)), []).append(failure)
+    return list(groups.values())
+
+
+def _traceback(failure: RankFailed) -> Sequence[str]:
+    # A rank that could not format its traceback still says what it raised.
+    return failure.traceback or (f"{failure.name}: {failure.message}",)
+
+
+def _name(group: Sequence[RankFailed]) -> str:
+    return _ranks([failure.rank for failure in group])
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    noun = "Rank" if len(ranks) == 1 else "Ranks"
+    return f"{noun} {compact(ranks).replace(',', ', ')}"
+
+
+def _hosts(group: Sequence[RankFailed]) -> str:
+    hosts = list(dict.fromkeys(failure.host for failure in group))
+    rest = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
+    return ", ".join(hosts[:_HOSTS]) + rest

@@ -1,0 +1,169 @@
+"""Folding: what several ranks say alike is shown once, and what differs shows by rank.
+
+`Fold` holds one list of entries, each a text and the ranks that said it. A rank's line joins the first entry after the
+last one that the rank took part in, where that has the same text and the rank is not in it yet; otherwise it becomes a
+new entry at the end. Nothing waits for slower ranks, and reading only the entries that contain a rank gives exactly
+that rank's lines, in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from jupyter_ddl.ranks import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jupyter_ddl.events import RichOutput
+
+Kind = Literal["stdout", "stderr", "text", "rich"]
+"""A line of a stream, a display or result that is only text (several lines), or one that is more than text."""
+
+WINDOW = 4_096
+"""Entries that a rank can still join. Looking one up costs the same in a window of any size; it bounds the memory."""
+
+
+@dataclass(eq=False, slots=True)
+class Entry:
+    """What one or more ranks said.
+
+    Attributes:
+        index: its place among all entries.
+        text: a line; several for "text"; for "rich" what tells this bundle from others, not for display.
+        members: the ranks that said it, as a bit mask (rank 2 is 1 << 2); 0 once all of them have withdrawn it.
+        bundle: what to display for "rich", until it has been displayed.
+    """
+
+    index: int
+    kind: Kind
+    text: str
+    members: int
+    bundle: RichOutput | None = field(default=None, repr=False)
+
+
+def ranks_in(members: int) -> list[int]:
+    """Return the ranks of a bit mask."""
+    return [rank for rank in range(members.bit_length()) if members >> rank & 1]
+
+
+class Headings:
+    """The ranks of an entry as the head of its lines: `[0-3] `, padded so that what the ranks say stays aligned."""
+
+    _LIMIT = 10_000
+
+    def __init__(self, ranks: Sequence[int]) -> None:
+        self._width = len(compact(ranks)) + 2
+        self._known: dict[int, str] = {}
+
+    def of(self, members: int) -> str:
+        """Return the heading of a bit mask of ranks."""
+        heading = self._known.get(members)
+        if heading is None:
+            if len(self._known) >= self._LIMIT:
+                self._known.clear()
+            heading = self._known[members] = f"[{compact(ranks_in(members))}]".ljust(self._width) + " "
+        return heading
+
+    def lines(self, members: int, text: str) -> list[str]:
+        """Return the text's lines, each with its heading: no line ever stands without its ranks."""
+        heading = self.of(members)
+        return [(heading + line).rstrip(" ") for line in text.split("\n")]
+
+
+class Fold:
+    """The entries that ranks can still join, found by their text."""
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self._ring: list[Entry | None] = [None] * window
+        self._count = 0
+        self._places: dict[Kind, dict[str, list[int]]] = {}
+        self._cursors: dict[int, int] = {}
+        self._said: dict[int, deque[int]] = {}
+
+    def cursor(self, rank: int) -> int:
+        """The index of the last entry that the rank took part in; -1 before there is one."""
+        return self._cursors.get(rank, -1)
+
+    def can_join(self, rank: int, kind: Kind, text: str) -> bool:
+        """Whether `add` would find an entry for the text instead of making one."""
+        indices = self._places.get(kind, {}).get(text)
+        return indices is not None and indices[-1] > self.cursor(rank)
+
+    def add(self, rank: int, kind: Kind, texts: Iterable[str]) -> list[Entry]:
+        """Take what a rank said, in order, and return the entries that are new."""
+        ring, window = self._ring, len(self._ring)
+        places = self._places.setdefault(kind, {})
+        cursor, bit = self._cursors.get(rank, -1), 1 << rank
+        said: list[int] = []
+        added: list[Entry] = []
+        for text in texts:
+            indices = places.get(text)
+            if indices is not None and indices[-1] > cursor:
+                cursor = indices[bisect_right(indices, cursor)]
+                entry = ring[cursor % window]
+                assert entry is not None
+                entry.members |= bit
+            else:
+                cursor = self._count
+                self._count += 1
+                self._expire(cursor - window)
+                # Looked up again: what expired may have been the list that this text had.
+                places.setdefault(text, []).append(cursor)
+                entry = ring[cursor % window] = Entry(cursor, kind, text, bit)
+                added.append(entry)
+            said.append(cursor)
+        self._cursors[rank] = cursor
+        self._history(rank).extend(said)
+        return added
+
+    def withdraw(self, rank: int) -> list[Entry]:
+        """Take back all that a rank said in the window, and return the entries that no rank says any more."""
+        emptied = []
+        said = self._history(rank)
+        for index in said:
+            entry = self._ring[index % len(self._ring)]
+            if entry is None or entry.index != index:
+                continue
+            entry.members &= ~(1 << rank)
+            if not entry.members:
+                self.close(entry)
+                emptied.append(entry)
+        said.clear()
+        self._cursors[rank] = -1
+        return emptied
+
+    def revive(self, entry: Entry, rank: int, text: str) -> bool:
+        """Let an entry that nobody says any more say something else, where the rank's order allows it."""
+        in_window = self._ring[entry.index % len(self._ring)] is entry
+        if entry.members or not in_window or entry.index <= self.cursor(rank):
+            return False
+        entry.text, entry.members = text, 1 << rank
+        insort(self._places.setdefault(entry.kind, {}).setdefault(text, []), entry.index)
+        self._cursors[rank] = entry.index
+        self._history(rank).append(entry.index)
+        return True
+
+    def close(self, entry: Entry) -> None:
+        """Let no further rank join an entry."""
+        places = self._places[entry.kind]
+        indices = places.get(entry.text, [])
+        if entry.index in indices:
+            indices.remove(entry.index)
+            if not indices:
+                del places[entry.text]
+
+    def _expire(self, index: int) -> None:
+        if index >= 0:
+            entry = self._ring[index % len(self._ring)]
+            if entry is not None:
+                self.close(entry)
+
+    def _history(self, rank: int) -> deque[int]:
+        history = self._said.get(rank)
+        if history is None:
+            history = self._said[rank] = deque(maxlen=len(self._ring))
+        return history

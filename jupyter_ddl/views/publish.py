@@ -1,0 +1,59 @@
+"""The border between a view and Jupyter's front ends."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+
+class Publisher(Protocol):
+    """Puts outputs under a cell, and changes them afterwards."""
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Show a new output, after all earlier ones."""
+
+    def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Replace every output of that id, where it stands."""
+
+
+class JupyterPublisher:
+    """Publishes under the cell that runs when it is made, also from another thread and after that cell has ended.
+
+    Runs on: kernel.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self._shell = shell
+        self._cell: dict[str, Any] = shell.get_parent()  # type: ignore[attr-defined]
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Show a new output, after all earlier ones."""
+        self._send(data, metadata, display_id, update=False)
+
+    def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Replace every output of that id, where it stands."""
+        self._send(data, metadata, display_id, update=True)
+
+    def _send(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str, *, update: bool) -> None:
+        # Looked up each time: %%capture and output widgets put another publisher there.
+        display_pub = self._shell.display_pub
+        with self._under_the_cell(display_pub):
+            display_pub.publish(data, metadata, transient={"display_id": display_id}, update=update)
+
+    @contextmanager
+    def _under_the_cell(self, display_pub: Any) -> Iterator[None]:
+        # ipykernel 7 knows a thread's own parent. ipykernel 6 has one for all threads, so that there a run with
+        # --async shows under the cell that runs at the time.
+        if not (self._cell and hasattr(display_pub, "set_thread_parent")):
+            yield
+            return
+        token = display_pub.set_thread_parent(self._cell)
+        try:
+            yield
+        finally:
+            display_pub.reset_thread_parent(token)

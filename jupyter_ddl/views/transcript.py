@@ -1,0 +1,175 @@
+"""From events to entries: what a run's ranks said so far, the same for the notebook and the terminal.
+
+`Transcript` owns the line buffers and the fold and knows no output; a `Reader` takes the entries and shows them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+from jupyter_ddl.views.fold import Fold, ranks_in
+from jupyter_ddl.views.line import LineBuffer, plain_lines
+
+if TYPE_CHECKING:
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views.fold import Entry, Kind
+
+_BATCH = 1_000  # entries handed to the reader at once: well inside the fold's window
+_TEXT_LINES = 90  # of one display or result that is only text
+_TEXT_CHARACTERS = 8_000
+
+# A widget's state lives in the rank's process, where no browser reaches it: it would show as an error.
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Reader(Protocol):
+    """What shows the entries."""
+
+    def absorb(self, entries: list[Entry]) -> None:
+        """Take new entries, in order; their `members` may grow afterwards."""
+
+    def withdraw(self, entries: list[Entry]) -> None:
+        """Stop showing entries that no rank says any more."""
+
+    def vacant(self) -> list[Entry]:
+        """Return withdrawn "rich" entries whose place can be used again, first one first."""
+
+    def revived(self, entry: Entry) -> None:
+        """Show a vacant entry's new bundle in its old place."""
+
+    def update(self, rank: int, display_id: str, bundle: RichOutput) -> None:
+        """Change what a rank displayed under an id, in this cell or an earlier one."""
+
+
+class Transcript:
+    """Reads events; `handle` is to be called by one thread at a time."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._fold = Fold()
+        self._buffers: dict[tuple[int, Kind], LineBuffer] = {}
+        self._clear_at_next: set[int] = set()
+
+    def handle(self, event: Event) -> bool:
+        """Take an event and return whether it said anything."""
+        if isinstance(event, OutputChunk):
+            self._chunk(event)
+        elif isinstance(event, RichOutput):
+            self._rich(event)
+        elif isinstance(event, OutputCleared):
+            if event.wait:
+                self._clear_at_next.add(event.rank)
+            else:
+                self._clear(event.rank)
+        else:
+            return False
+        return True
+
+    def finish(self) -> None:
+        """End every unfinished line."""
+        for (rank, kind), buffer in sorted(self._buffers.items()):
+            self._add(rank, kind, buffer.finish())
+
+    def live(self) -> list[tuple[int, str]]:
+        """Return what may still change (progress bars, unfinished lines), folded: members and text, by rank."""
+        rows: dict[tuple[Kind, tuple[str, ...]], int] = {}
+        for (rank, kind), buffer in sorted(self._buffers.items()):
+            if live := buffer.live:
+                rows[kind, live] = rows.get((kind, live), 0) | 1 << rank
+        return [(members, "\n".join(live)) for (_, live), members in rows.items()]
+
+    def close(self, entry: Entry) -> None:
+        """Let no further rank join an entry, because it cannot be changed any more."""
+        self._fold.close(entry)
+
+    def passed_by(self, ranks: int) -> int:
+        """Return the index up to which none of `ranks` (a bit mask) can join an entry any more."""
+        return min(map(self._fold.cursor, ranks_in(ranks)), default=sys.maxsize)
+
+    def _chunk(self, event: OutputChunk) -> None:
+        self._clear_if_due(event.rank)
+        key: tuple[int, Kind] = (event.rank, event.stream)
+        buffer = self._buffers.get(key)
+        if buffer is None:
+            buffer = self._buffers[key] = LineBuffer()
+        if event.skipped_bytes:
+            # What stands before the gap and what stands after it are not one line.
+            gap = f"… {event.skipped_bytes:,} bytes are only in the log of rank {event.rank}"
+            self._add(event.rank, event.stream, [*buffer.finish(), gap])
+        self._add(event.rank, event.stream, buffer.feed(event.text))
+
+    def _add(self, rank: int, kind: Kind, lines: list[str]) -> None:
+        for start in range(0, len(lines), _BATCH):
+            added = self._fold.add(rank, kind, lines[start : start + _BATCH])
+            if added:
+                self._reader.absorb(added)
+
+    def _rich(self, event: RichOutput) -> None:
+        self._clear_if_due(event.rank)
+        data = {mime: value for mime, value in event.data.items() if mime != _WIDGET}
+        if not data:
+            return
+        bundle = RichOutput(event.run, event.rank, event.kind, data, event.metadata, event.display_id)
+        if event.kind == "update":
+            if event.display_id is not None:
+                self._reader.update(event.rank, event.display_id, bundle)
+        elif event.display_id is None and data.keys() == {"text/plain"}:
+            self._add(event.rank, "text", [text_of(bundle)])
+        else:
+            self._add_bundle(bundle)
+
+    def _add_bundle(self, bundle: RichOutput) -> None:
+        """Show a bundle once for all ranks that sent the same; one that has an id can be updated, so it is its own."""
+        rank = bundle.rank
+        name = _digest(bundle) if bundle.display_id is None else f"{rank} {bundle.display_id}"
+        if bundle.display_id is None and not self._fold.can_join(rank, "rich", name):
+            for entry in self._reader.vacant():
+                if self._fold.revive(entry, rank, name):
+                    entry.bundle = bundle
+                    self._reader.revived(entry)
+                    return
+        added = self._fold.add(rank, "rich", [name])
+        for entry in added:
+            entry.bundle = bundle
+        if added:
+            self._reader.absorb(added)
+
+    def _clear_if_due(self, rank: int) -> None:
+        if rank in self._clear_at_next:
+            self._clear_at_next.remove(rank)
+            self._clear(rank)
+
+    def _clear(self, rank: int) -> None:
+        for (owner, _), buffer in self._buffers.items():
+            if owner == rank:
+                buffer.finish()
+        emptied = self._fold.withdraw(rank)
+        if emptied:
+            self._reader.withdraw(emptied)
+
+
+def text_of(bundle: RichOutput) -> str:
+    """Return a bundle as plain text: its text/plain, made harmless and bounded, or else the names of its types."""
+    text: Any = bundle.data.get("text/plain")
+    if text is None:
+        return f"<{', '.join(sorted(bundle.data))}>"
+    lines = plain_lines(str(text))
+    kept: list[str] = []
+    size = 0
+    for line in lines[:_TEXT_LINES]:
+        size += len(line)
+        if kept and size > _TEXT_CHARACTERS:
+            break
+        kept.append(line)
+    if len(kept) < len(lines):
+        kept.append(f"… (+{len(lines) - len(kept):,} lines)")
+    return "\n".join(kept)
+
+
+def _digest(bundle: RichOutput) -> str:
+    form = json.dumps([bundle.data, bundle.metadata], sort_keys=True)
+    return hashlib.blake2b(form.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

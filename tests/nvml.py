@@ -1,0 +1,90 @@
+"""A stand-in libnvidia-ml.so.1, so that the real nvidia-ml-py sees as many GPUs as a test needs.
+
+Run the code in a child process whose environment has what `build_nvml` returned: the library is loaded once a process.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+H200_BYTES = 141 * 2**30
+NOT_SUPPORTED = 3  # nvmlReturn_t
+NOT_FOUND = 6
+
+
+@dataclass(frozen=True)
+class FakeGpu:
+    uuid: str
+    name: str = "NVIDIA H200"
+    memory_total_bytes: int | None = H200_BYTES  # None: the GPU cannot tell
+    migs: tuple[str, ...] | None = None  # the UUIDs of its MIG devices, "" for a free slot; None: not in MIG mode
+
+
+def h200s(count: int) -> list[FakeGpu]:
+    return [FakeGpu(f"GPU-{index}aaaaaaa-0000-0000-0000-000000000000") for index in range(count)]
+
+
+def build_nvml(
+    tmp_path: Path, devices: list[FakeGpu], *, init_result: int = 0, count_result: int = 0
+) -> dict[str, str]:
+    """Return the environment in which NVML shows the devices, or fails with an nvmlReturn_t."""
+    folder = tmp_path / "nvml"
+    folder.mkdir(exist_ok=True)
+    source = folder / "nvml.c"
+    source.write_text(_source(devices, init_result, count_result))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", source], check=True)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
+    return {**environment, "LD_LIBRARY_PATH": str(folder)}
+
+
+def _source(devices: list[FakeGpu], init_result: int, count_result: int) -> str:
+    rows: list[tuple[str, str, int | None, int, int, int]] = []  # uuid, name, memory, mig mode, first slot, slots
+    slots: list[tuple[str, str, int | None, int, int, int]] = []
+    for gpu in devices:
+        migs = gpu.migs or ()
+        mig_mode, first = int(gpu.migs is not None), len(devices) + len(slots)
+        rows += [(gpu.uuid, gpu.name, gpu.memory_total_bytes, mig_mode, first, len(migs))]
+        slots += [(uuid, f"{gpu.name} MIG 1g.18gb", 18 * 2**30, 0, 0, 0) for uuid in migs]
+    rows += slots
+    table = ",\n".join(
+        f'{{"{uuid}", "{name}", {-1 if memory is None else memory}LL, {mig}, {first}, {count}}}'
+        for uuid, name, memory, mig, first, count in rows
+    )
+    return f"""
+#include <string.h>
+typedef struct {{ const char *uuid, *name; long long memory; unsigned mig, first, slots; }} Row;
+static Row rows[] = {{ {table or '{"", "", 0, 0, 0, 0}'} }};
+int nvmlInitWithFlags(unsigned flags) {{ return {init_result}; }}
+int nvmlShutdown(void) {{ return 0; }}
+const char *nvmlErrorString(int code) {{ return "the stand-in fails"; }}
+int nvmlDeviceGetCount_v2(unsigned *count) {{ *count = {len(devices)}; return {count_result}; }}
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Row **row) {{
+    if (index >= {len(devices)}) return 2;
+    *row = &rows[index]; return 0;
+}}
+int nvmlDeviceGetHandleByUUID(const char *uuid, Row **row) {{
+    for (unsigned i = 0; i < {len(rows)}; i++) if (!strcmp(rows[i].uuid, uuid)) {{ *row = &rows[i]; return 0; }}
+    return {NOT_FOUND};
+}}
+int nvmlDeviceGetName(Row *row, char *text, unsigned size) {{ strncpy(text, row->name, size); return 0; }}
+int nvmlDeviceGetUUID(Row *row, char *text, unsigned size) {{ strncpy(text, row->uuid, size); return 0; }}
+int nvmlDeviceGetMemoryInfo(Row *row, unsigned long long *memory) {{
+    if (row->memory < 0) return {NOT_SUPPORTED};
+    memory[0] = row->memory; memory[1] = row->memory; memory[2] = 0; return 0;
+}}
+int nvmlDeviceGetMigMode(Row *row, unsigned *current, unsigned *pending) {{
+    if (!strstr(row->name, "H200")) return {NOT_SUPPORTED};
+    *current = *pending = row->mig; return 0;
+}}
+int nvmlDeviceGetMaxMigDeviceCount(Row *row, unsigned *count) {{ *count = row->slots; return 0; }}
+int nvmlDeviceGetMigDeviceHandleByIndex(Row *row, unsigned slot, Row **device) {{
+    *device = &rows[row->first + slot];
+    return *(*device)->uuid ? 0 : {NOT_FOUND};
+}}
+"""

@@ -1,0 +1,141 @@
+"""What a rank's process gets before TensorFlow is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import types
+from typing import TYPE_CHECKING
+
+import pytest
+from nvml import build_nvml, h200s
+
+from jupyter_ddl.engine import devices
+from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "TF_CPP_MIN_LOG_LEVEL",
+    "TF_NUM_INTRAOP_THREADS",
+    "TF_NUM_INTEROP_THREADS",
+    "OMP_NUM_THREADS",
+)
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing set, and all put back afterwards; nine cores."""
+    for name in VARIABLES:
+        monkeypatch.setenv(name, "")  # so that it is put back also where pin sets it
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(devices, "share_of_cores", lambda local_rank, local_size: 9 // local_size)
+
+
+def now() -> dict[str, str]:
+    return {name: os.environ[name] for name in VARIABLES}
+
+
+def test_a_rank_on_the_cores() -> None:
+    assert pin([], 1, 2) == Pinned("CPU", 4)
+    assert now() == {
+        "CUDA_VISIBLE_DEVICES": "",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "TF_CPP_MIN_LOG_LEVEL": "1",
+        "TF_NUM_INTRAOP_THREADS": "4",
+        "TF_NUM_INTEROP_THREADS": "4",
+        "OMP_NUM_THREADS": "4",
+    }
+
+
+def test_a_rank_on_a_gpu() -> None:
+    assert pin(["3", "GPU-1a", "MIG-c1"], 1, 3, 6) == Pinned("GPU GPU-1a", 6)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-1a"
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "6"
+
+
+def test_what_the_user_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    users = {
+        "CUDA_DEVICE_ORDER": "FASTEST_FIRST",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "false",
+        "TF_CPP_MIN_LOG_LEVEL": "0",
+        "TF_NUM_INTRAOP_THREADS": "5",
+        "TF_NUM_INTEROP_THREADS": "2",
+        "OMP_NUM_THREADS": "1",
+    }
+    for name, value in users.items():
+        monkeypatch.setenv(name, value)
+    assert pin(["0"], 0, 1).threads == 5
+    assert now() == users | {"CUDA_VISIBLE_DEVICES": "0"}
+
+
+def test_threads_that_were_asked_for_win(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "5")
+    assert pin([], 0, 1, 2).threads == 2
+    assert os.environ["TF_NUM_INTRAOP_THREADS"] == "2"
+
+
+def test_a_rank_without_a_device() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        pin(["0", "1"], 2, 3)
+    assert str(caught.value) == (
+        "Each rank on a host must have a device. Received: local_rank=2, devices=0,1. Start at most 2 ranks on a host."
+    )
+
+
+@pytest.mark.parametrize(
+    ("device", "order", "label"),
+    [
+        ("2", "", "GPU 2 (NVIDIA H200)"),
+        ("GPU-1aaaaaaa-0000-0000-0000-000000000000", "", None),
+        ("7", "", "GPU 7"),
+        ("2", "FASTEST_FIRST", "GPU 2"),
+    ],
+)
+def test_the_label_names_the_gpu(tmp_path: Path, device: str, order: str, label: str | None) -> None:
+    child_environment = build_nvml(tmp_path, h200s(4)) | ({"CUDA_DEVICE_ORDER": order} if order else {})
+    code = f"from jupyter_ddl.engine.devices import pin; print(pin([{device!r}], 0, 1).device)"
+    child = subprocess.run(
+        [sys.executable, "-c", code], env=child_environment, capture_output=True, text=True, timeout=60
+    )
+    assert child.stdout.strip() == (label or f"GPU {device} (NVIDIA H200)"), child.stderr
+
+
+class FakeThreading:
+    """tf.config.threading, as far as it is used."""
+
+    def __init__(self, intra: int = 0, *, started: bool = False) -> None:
+        self.intra, self.inter, self.started = intra, 0, started
+
+    def get_intra_op_parallelism_threads(self) -> int:
+        return self.intra
+
+    def get_inter_op_parallelism_threads(self) -> int:
+        return self.inter
+
+    def set_intra_op_parallelism_threads(self, count: int) -> None:
+        if self.started:
+            raise RuntimeError("Intra op parallelism cannot be modified after initialization.")
+        self.intra = count
+
+    def set_inter_op_parallelism_threads(self, count: int) -> None:
+        self.inter = count
+
+
+@pytest.mark.parametrize(
+    ("threading", "intra", "inter"),
+    [(FakeThreading(), 3, 2), (FakeThreading(intra=8), 8, 2), (FakeThreading(started=True), 0, 0)],
+)
+def test_tensorflow_is_told(monkeypatch: pytest.MonkeyPatch, threading: FakeThreading, intra: int, inter: int) -> None:
+    tensorflow = types.SimpleNamespace(config=types.SimpleNamespace(threading=threading))
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow)
+    monkeypatch.setenv("TF_NUM_INTEROP_THREADS", "2")
+    configure_tensorflow(3)
+    assert (threading.intra, threading.inter) == (intra, inter)
