@@ -283,8 +283,11 @@ class Session:
             if not run.pending:
                 del self._active[run.id]
             idle = not self._active
-        keeps = len(run.process_sets) == self.world_size
-        ends = self._horovod.ends_after(uses_horovod=run.uses_horovod, has_process_sets=keeps)
+        ends = self._horovod.ends_after(
+            uses_horovod=run.uses_horovod,
+            has_process_sets=run.process_sets == set(run.ranks),
+            on_all_ranks=len(run.ranks) == self.world_size,
+        )
         if idle and ends and (run.uses_horovod or run.prepared_horovod):
             self._channel().queue(RestHorovod(), range(self.world_size))
 

@@ -26,13 +26,15 @@ class HorovodTurns:
         """
         return not self._stays and (self._is_used or bool(_NAMES.search(code)))
 
-    def ends_after(self, *, uses_horovod: bool, has_process_sets: bool) -> bool:
+    def ends_after(self, *, uses_horovod: bool, has_process_sets: bool, on_all_ranks: bool) -> bool:
         """Return whether Horovod must be shut down on all ranks, now that no cell runs.
 
         Args:
             uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
-            has_process_sets: every rank ended well and holds process sets, which would not outlive a shutdown.
+            has_process_sets: every rank of the run ended well and holds process sets, which would not outlive a
+                shutdown.
+            on_all_ranks: the run was on every rank of the world; else the others are as they were.
         """
         self._is_used |= uses_horovod
-        self._stays = has_process_sets
-        return not has_process_sets
+        self._stays = has_process_sets and (on_all_ranks or self._stays)
+        return not self._stays

@@ -44,15 +44,23 @@ class Target:
 
     @property
     def rpaths(self) -> tuple[str, ...]:
-        """Where the extension finds MPI and NCCL relative to itself, so that a cached wheel fits every environment.
+        """Where the extension looks for MPI and NCCL before the folders that CMake writes into it.
 
-        A `--target` folder may lie anywhere, so there the absolute folders that CMake writes must serve.
+        Relative to the extension where both lie in this environment, so that a cached wheel fits every environment; a
+        `--target` folder may lie anywhere. For NCCL, CMake writes the build's own folder, which is gone afterwards.
         """
-        if self.folder is not None:
-            return ()
-        libraries = [self.mpi.library, self.cuda.nccl.library if self.cuda else None]
-        found = [origin_rpath(library.parent) for library in libraries if library]
-        return tuple(path for path in found if path)
+        return tuple(path for path in (self._mpi_rpath, self._nccl_rpath) if path)
+
+    @property
+    def _mpi_rpath(self) -> str | None:
+        return None if self.folder or self.mpi.library is None else origin_rpath(self.mpi.library.parent)
+
+    @property
+    def _nccl_rpath(self) -> str | None:
+        if self.cuda is None:
+            return None
+        library_folder = self.cuda.nccl.library.parent
+        return (None if self.folder else origin_rpath(library_folder)) or str(library_folder)
 
     def describe(self) -> dict[str, object]:
         """Return what the key is made of; the cache keeps it beside the wheel, for whoever looks."""
@@ -80,9 +88,7 @@ class Target:
         return f"{OUR_MARK}.k{self.key}"
 
     def _describe_mpi(self) -> dict[str, str]:
-        library = self.mpi.library
-        is_relative = self.folder is None and library is not None and origin_rpath(library.parent) is not None
-        where = "this environment" if is_relative else str(library and library.parent)
+        where = "this environment" if self._mpi_rpath else str(self.mpi.library and self.mpi.library.parent)
         return {"flavour": self.mpi.flavour, "version": self.mpi.version, "source": self.mpi.source, "library": where}
 
     @staticmethod

@@ -10,13 +10,9 @@ import sysconfig
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import BuildError
 from jupyter_ddl.horovod_build.pip import run_pip
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OLDEST_CMAKE = (3, 13)
 
@@ -127,21 +123,13 @@ def _find_cmake() -> Path | None:
     return Path(found)
 
 
-def origin_rpath(library_folder: Path | None) -> str | None:
+def origin_rpath(library_folder: Path) -> str | None:
     """Return `library_folder` as an RPATH relative to the built extension, where both lie in this environment.
 
     A wheel with an absolute path would load another environment's library, or none, once it comes from the cache.
     """
     prefix = Path(sysconfig.get_path("data")).resolve()
-    if library_folder is None or not library_folder.resolve().is_relative_to(prefix):
+    if not library_folder.resolve().is_relative_to(prefix):
         return None
     extension_folder = Path(sysconfig.get_path("platlib")).resolve() / "horovod" / "tensorflow"
     return f"$ORIGIN/{os.path.relpath(library_folder.resolve(), extension_folder)}"
-
-
-def compiler_version(cxx: Path, env: Mapping[str, str] | None = None) -> str:
-    """Return the first line of the compiler's `--version`."""
-    finished = subprocess.run(
-        [str(cxx), "--version"], env=env, capture_output=True, text=True, errors="replace", check=False
-    )
-    return (finished.stdout.splitlines() or ["unknown"])[0]

@@ -161,7 +161,7 @@ class LineBuffer:
         elif command == "K":
             self._rows[self._row].erase(self._column, number or 0)
         elif command == "J":
-            self._erase_rows(number or 0)
+            self._erase_from_here(number or 0)
         if command in "EF":
             self._column = 0
 
@@ -180,13 +180,11 @@ class LineBuffer:
         elif self._row >= len(self._rows):
             self._rows.extend(_Row() for _ in range(self._row + 1 - len(self._rows)))
 
-    def _erase_rows(self, which: int) -> None:
+    def _erase_from_here(self, which: int) -> None:
+        # Rows above are left alone even where all is to be cleared: what a program said is not lost to the view.
         self._rows[self._row].erase(self._column, min(which, 2))
         if which != 1:
             del self._rows[self._row + 1 :]
-        if which != 0:
-            for row in self._rows[: self._row]:
-                row.erase(0, 2)
 
     def _finish_rows_above(self) -> list[str]:
         done = max(0, self._row - self._reach, len(self._rows) - _ROW_LIMIT)

@@ -74,6 +74,7 @@ def test_the_wheel_of_an_mpi_in_this_environment_fits_every_environment(tmp_path
     assert target.rpaths == ("$ORIGIN/../../../..",)
     assert sys.prefix not in str(target.describe())
     assert make_target().rpaths == ()
+    assert make_target(cuda=CUDA).rpaths == ("/opt/nccl/lib",)
     # Beside a read-only image the folders are elsewhere, so there the absolute ones count.
     aside = make_target(library=inside, folder=tmp_path)
     assert aside.rpaths == ()

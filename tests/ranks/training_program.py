@@ -454,7 +454,7 @@ def main() -> None:
     for name, function in FINDINGS.items():
         try:
             answers[name] = function()
-        except BaseException:  # noqa: BLE001, PERF203 (whatever it is)
+        except BaseException:  # noqa: BLE001 (whatever it is)
             # This rank ends at once, and mpiexec ends the others: they may wait for it in a collective.
             print(f"rank {rank}, {name}:\n{traceback.format_exc()}", flush=True)
             os._exit(1)

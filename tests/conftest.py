@@ -1,0 +1,65 @@
+"""What every test stands on: folders of its own, and no process left behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+LEAK_WAIT_S = 15.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders() -> Iterator[None]:
+    """Keep the tests' clusters and runs out of the user's, on a short path (unix sockets have a limit)."""
+    with tempfile.TemporaryDirectory(prefix="ddl-") as folder:
+        names = {"JUPYTER_DDL_RUNTIME": "runtime", "JUPYTER_DDL_RUNS": "runs"}
+        before = {name: os.environ.get(name) for name in names}
+        os.environ.update({name: f"{folder}/{sub}" for name, sub in names.items()})
+        yield
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_leaked_process(own_folders: None) -> Iterator[None]:
+    """Fail the session if a process that it started, or that those started, outlives it."""
+    mark = f"ddl-tests-{os.getpid()}"
+    os.environ["JUPYTER_DDL_TEST_SESSION"] = mark
+    yield
+    leaked = marked_processes(mark)
+    _, alive = psutil.wait_procs(leaked, timeout=LEAK_WAIT_S)
+    told = [f"{process.pid}: {' '.join(_command(process))}" for process in alive]
+    assert not told, "Processes outlived the tests:\n" + "\n".join(told)
+
+
+def marked_processes(mark: str) -> list[psutil.Process]:
+    """Return every other process whose environment carries the mark: also one that was given to another parent."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get("JUPYTER_DDL_TEST_SESSION") == mark:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []

@@ -1,0 +1,43 @@
+"""Real MPI ranks, shared between tests: one cluster a world size."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+import jupyter_ddl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.session import Session
+
+
+@pytest.fixture(scope="session")
+def ranks() -> Iterator[Callable[[int], Session]]:
+    """Return a function from a world size to a running session of that size, started when first asked for."""
+    sessions: dict[int, Session] = {}
+    with ExitStack() as stack:
+
+        def of(n: int) -> Session:
+            session = sessions.get(n)
+            if session is None or session.state is not None:
+                session = sessions[n] = jupyter_ddl.start(n=n, name=f"tests-{n}")
+                stack.callback(session.stop)
+            return session
+
+        yield of
+
+
+@pytest.fixture(params=[1, 2, 4])
+def session(request: pytest.FixtureRequest, ranks: Callable[[int], Session]) -> Session:
+    """Return a session of each world size in turn: the same assertions hold at every one."""
+    return ranks(request.param)
+
+
+@pytest.fixture
+def pair(ranks: Callable[[int], Session]) -> Session:
+    """Return a session of two ranks."""
+    return ranks(2)
