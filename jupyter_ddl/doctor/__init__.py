@@ -21,7 +21,7 @@ from jupyter_ddl.doctor.machine import (
     check_memory,
     check_scheduler,
 )
-from jupyter_ddl.doctor.report import Check, as_json, as_text, is_well
+from jupyter_ddl.doctor.report import Check, as_json, as_line, is_well, summary
 from jupyter_ddl.doctor.software import check_horovod, check_keras, check_mpi, check_python, check_tensorflow
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import HorovodFacts, TensorFlowFacts, horovod_facts, tensorflow_facts
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.topology import Gpu
 
-__all__ = ["Check", "as_json", "as_text", "examine", "is_well"]
+__all__ = ["Check", "as_json", "as_line", "examine", "is_well", "summary"]
 
 
 def examine() -> Iterator[Check]:

@@ -30,17 +30,16 @@ class Check:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-def as_text(checks: Sequence[Check]) -> str:
-    """Return the checks as an aligned list, each remedy under its check."""
-    width = max(len(check.name) for check in checks)
-    lines: list[str] = []
-    for check in checks:
-        lines.append(f"{check.status:<7}  {check.name:<{width}}  {check.text}")
-        if check.remedy:
-            lines.append(f"{'':<7}  {'':<{width}}  -> {check.remedy}")
+def as_line(check: Check) -> str:
+    """Return a check as a line of an aligned list, its remedy under it."""
+    line = f"{check.status:<7}  {check.name:<10}  {check.text}"
+    return f"{line}\n{'':<21}-> {check.remedy}" if check.remedy else line
+
+
+def summary(checks: Sequence[Check]) -> str:
+    """Return the line that ends the list."""
     problems = sum(check.status == "problem" for check in checks)
-    lines.append(f"{problems} problem{'' if problems == 1 else 's'}." if problems else "No problems: cells can train.")
-    return "\n".join(lines)
+    return f"{problems} problem{'' if problems == 1 else 's'}." if problems else "No problems: cells can train."
 
 
 def as_json(checks: Sequence[Check]) -> dict[str, object]:

@@ -7,8 +7,11 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
+from contextlib import suppress
+from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.events import RankWarm
@@ -69,6 +72,8 @@ class Warmup:
         self.done.set()
         for listener in listeners:
             listener(report)
+        # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
+        _import_keras()
 
     def _agree(self, ready: bool) -> bool:
         """Return whether every rank is ready: initialising Horovod is collective, and one absent rank would hang it.
@@ -93,12 +98,15 @@ def _import_all(versions: dict[str, str], threads: int) -> None:
 
     versions["tensorflow"] = tf.__version__
     devices.configure_tensorflow(threads)
-    import keras
-
-    versions["keras"] = keras.__version__
     from jupyter_ddl.engine import horovod_runtime
 
     versions["horovod"] = horovod_runtime.load()
+    versions["keras"] = metadata.version("keras")
+
+
+def _import_keras() -> None:
+    with suppress(ImportError):
+        importlib.import_module("keras")
 
 
 def _initialise_once() -> str | None:

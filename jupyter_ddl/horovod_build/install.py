@@ -45,7 +45,7 @@ def install_wheel(wheel: Path, folder: Path | None, *, log: Path) -> None:
         BuildError: pip could not.
     """
     missing = [name for name in RUN_TIME_PACKAGES if not _is_installed(name)]
-    destination = ["--target", str(folder), "--upgrade"] if folder else ["--force-reinstall"]
+    destination = ["--no-user", "--target", str(folder), "--upgrade"] if folder else ["--force-reinstall"]
     run_pip(
         ["install", "--no-deps", *destination, str(wheel), *missing],
         purpose=f"install {wheel.name}",

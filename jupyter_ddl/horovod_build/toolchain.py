@@ -66,7 +66,7 @@ def install_build_packages(toolchain: Toolchain, folder: Path, *, log: Path) -> 
     """
     packages = [*BUILD_PACKAGES, *([] if toolchain.cmake else ["cmake>=3.18"])]
     run_pip(
-        ["install", "--target", str(folder), *packages],
+        ["install", "--no-user", "--target", str(folder), *packages],
         purpose=f"fetch what the build needs ({', '.join(packages)})",
         remedy="Check that pip reaches an index here (PIP_INDEX_URL, PIP_PROXY and pip.conf apply).",
         log=log,
@@ -81,7 +81,7 @@ def build_environment(toolchain: Toolchain, packages: Path) -> dict[str, str]:
     """
     env = {name: value for name, value in os.environ.items() if not name.startswith("HOROVOD_")}
     env["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), env.get("PYTHONPATH")]))
-    env["CXX"] = str(toolchain.cxx)
+    env.setdefault("CXX", str(toolchain.cxx))
     env["HOROVOD_CMAKE"] = str(toolchain.cmake or packages / "bin" / "cmake")
     return env
 

@@ -13,7 +13,7 @@ from horovod_targets import make_horovod, make_mpi, make_tensorflow
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.topology import Gpu
-from jupyter_ddl.doctor import as_json, as_text, is_well, machine, software
+from jupyter_ddl.doctor import as_json, as_line, is_well, machine, software, summary
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import NotImportable
@@ -27,15 +27,15 @@ BUILD = "Run: jupyter ddl build-horovod"
 
 def test_the_report_is_aligned_and_has_each_remedy_under_its_problem() -> None:
     checks = [Check("MPI", "ok", "5.0"), Check("Horovod", "problem", "not installed", BUILD, {"mpi": False})]
-    assert as_text(checks).splitlines() == [
-        "ok       MPI      5.0",
-        "problem  Horovod  not installed",
-        f"                  -> {BUILD}",
-        "1 problem.",
+    assert [as_line(check) for check in checks] == [
+        "ok       MPI         5.0",
+        f"problem  Horovod     not installed\n                     -> {BUILD}",
     ]
+    assert summary(checks) == "1 problem."
+    assert summary([*checks, *checks]) == "2 problems."
     assert not is_well(checks)
     assert is_well(checks[:1])
-    assert as_text(checks[:1]).endswith("No problems: cells can train.")
+    assert summary(checks[:1]) == "No problems: cells can train."
     told = json.loads(json.dumps(as_json(checks)))
     assert told["ok"] is False
     assert told["checks"][1] == {

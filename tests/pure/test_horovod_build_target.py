@@ -213,10 +213,11 @@ def test_an_old_cmake_is_passed_over(
 def test_the_users_horovod_settings_do_not_reach_the_build(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOROVOD_GPU_OPERATIONS", "NCCL")
     monkeypatch.setenv("PYTHONPATH", "/site")
+    monkeypatch.setenv("CXX", "/bin/g++ -m64")
     environment = toolchain.build_environment(toolchain.Toolchain(Path("/bin/g++"), None), Path("/packages"))
     assert "HOROVOD_GPU_OPERATIONS" not in environment
     assert environment["PYTHONPATH"] == "/packages:/site"
-    assert environment["CXX"] == "/bin/g++"
+    assert environment["CXX"] == "/bin/g++ -m64"
 
 
 # TensorFlow

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import jupyter_ddl
+from ranks.kernel import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,3 +42,16 @@ def session(request: pytest.FixtureRequest, ranks: Callable[[int], Session]) -> 
 def pair(ranks: Callable[[int], Session]) -> Session:
     """Return a session of two ranks."""
     return ranks(2)
+
+
+@pytest.fixture(scope="session")
+def notebook() -> Iterator[Kernel]:
+    """Return a real kernel with two ranks."""
+    kernel = Kernel()
+    try:
+        started = kernel.execute("%ddl start -n 2 --name notebook")
+        assert started.error is None, started.told
+        yield kernel
+    finally:
+        kernel.execute("%ddl stop")
+        kernel.stop()

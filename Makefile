@@ -1,0 +1,64 @@
+# What people run: `make demo` and `make test`. Everything that they need is installed into .venv, and nothing twice.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# A venv's bin is not on PATH when only its python is run, and mpiexec is found there.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+SAY = @printf '\n== %s\n'
+
+.PHONY: demo test test-slow check lab bench clean
+
+demo: $(VENV)/.horovod
+	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
+	@$(BIN)/python -m jupyter_ddl.demo -n 2
+
+test: $(VENV)/.test $(VENV)/.horovod
+	$(SAY) "testing"
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.test $(VENV)/.horovod
+	$(SAY) "testing what takes minutes"
+	$(BIN)/python -m pytest -m slow --timeout 3000
+
+check: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+lab: $(VENV)/.lab $(VENV)/.horovod
+	$(BIN)/jupyter lab notebooks
+
+bench: $(VENV)/.test $(VENV)/.horovod
+	@for file in benchmarks/start.py benchmarks/dispatch.py benchmarks/throughput.py; do \
+		printf '\n== %s\n' $$file; $(BIN)/python $$file || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist
+
+$(VENV)/bin/python:
+	$(SAY) "making $(VENV)"
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 10) <= v <= (3, 13) else \
+		f"Python must be 3.10 to 3.13. Received: {v[0]}.{v[1]}. Run make PYTHON=python3.12 (or another of these).")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
+	$(SAY) "installing jupyter_ddl, TensorFlow and MPI into $(VENV) (once; 1 to 5 minutes)"
+	$(BIN)/python -m pip install --quiet --editable '.[demo]'
+	@touch $@
+
+$(VENV)/.lab: $(VENV)/.demo
+	$(SAY) "installing JupyterLab into $(VENV) (once)"
+	$(BIN)/python -m pip install --quiet --editable '.[demo,lab]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.demo
+	$(SAY) "installing what the tests need into $(VENV) (once)"
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+# The command itself leaves a Horovod that works alone, and keeps what it built for the next venv.
+$(VENV)/.horovod: $(VENV)/.demo
+	$(SAY) "Horovod for the TensorFlow that is installed (once; 1 to 3 minutes)"
+	$(BIN)/python -m jupyter_ddl.cli build-horovod
+	@touch $@
