@@ -1,0 +1,1 @@
+"""Benchmarks: each compares two sides in one run and prints one JSON line last."""

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "lost"]
+# The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
+COLLECTIVE_ON_SUBSET = "CollectiveOnSubset"
 Message = TypeVar("Message", bound="Wire")
 
 
@@ -126,7 +128,6 @@ class RankFinished(Wire):
 
     Attributes:
         uses_horovod: the rank has called `hvd.init()` itself, in this cell or an earlier one.
-        has_process_sets: Horovod must stay initialised, since process sets would not outlive its shutdown.
     """
 
     type: ClassVar[str] = "rank_finished"
@@ -134,7 +135,6 @@ class RankFinished(Wire):
     rank: int
     at_s: float
     uses_horovod: bool = False
-    has_process_sets: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import contextvars
 import queue
+import signal
 import threading
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
@@ -20,7 +22,7 @@ from jupyter_ddl.ranks import compact
 from jupyter_ddl.views.failure import render_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jupyter_ddl.events import Outcome
     from jupyter_ddl.runs.run import Run, RunResult
@@ -31,6 +33,35 @@ GRACE_S = 0.5
 # A rank that has not answered its release by then is stuck outside Python and Horovod.
 ANSWER_S = 10.0
 _TICK_S = 0.1
+
+
+@contextmanager
+def interrupts_noted() -> Iterator[threading.Event]:
+    """Have Ctrl-C and the stop button set what is yielded, in place of raising anywhere in our own steps.
+
+    Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared. Other
+    threads than the main one get no interrupts, and change nothing here.
+    """
+    global _noted
+    if _noted is not None and threading.current_thread() is threading.main_thread():
+        yield _noted
+        return
+    noted = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield noted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    _noted = noted
+    try:
+        yield noted
+    finally:
+        _noted = None
+        signal.signal(signal.SIGINT, before)
+    if noted.is_set():
+        raise KeyboardInterrupt
+
+
+_noted: threading.Event | None = None
 
 
 class Follower:
@@ -90,19 +121,24 @@ class Follower:
         return self.run.is_over
 
     def _follow(self) -> None:
-        try:
-            while not self.run.is_over and not self._is_given_up():
-                try:
+        with interrupts_noted() as interrupted:
+            try:
+                while not self.run.is_over and not self._is_given_up():
                     self._step()
-                except KeyboardInterrupt:
-                    self._let_go("interrupted", "interrupted")
-        finally:
-            self._finish()
+                    if interrupted.is_set():
+                        interrupted.clear()
+                        self._let_go("interrupted", "interrupted")
+            finally:
+                self._finish()
+            if interrupted.is_set() and self._outcome == "finished":
+                # It came when the ranks had just ended: what is run next must not go on as if it had not come.
+                self._outcome = "interrupted"
+            interrupted.clear()
 
     def _step(self) -> None:
         run = self.run
         try:
-            # Blocks in C with the GIL free; KeyboardInterrupt gets through.
+            # Blocks in C with the GIL free.
             event = run.events.get(timeout=_TICK_S)
         except queue.Empty:
             event = None

@@ -13,6 +13,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 
 from jupyter_ddl import session as sessions
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.follow import interrupts_noted
 from jupyter_ddl.ranks import parse
 from jupyter_ddl.views import for_environment
 from jupyter_ddl.views.progress import Progress
@@ -103,11 +104,14 @@ class DdlMagics(Magics):
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
             )
-        follower = session.submit(cell, _ranks(arguments.ranks, session), timeout_s=arguments.timeout, view=_view)
-        if arguments.background:
-            follower.follow_in_background()
-            return follower
-        follower.wait()
+        ranks = _ranks(arguments.ranks, session)
+        with interrupts_noted():
+            # An interrupt between the two would leave the ranks at it, and nobody following.
+            follower = session.submit(cell, ranks, timeout_s=arguments.timeout, view=_view)
+            if arguments.background:
+                follower.follow_in_background()
+                return follower
+            follower.wait()
         return None
 
     def _start(self, arguments: Namespace) -> None:

@@ -19,7 +19,7 @@ from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.events import PrepareHorovod, RankLost, Release, RestHorovod, RunCell, RunStarted
-from jupyter_ddl.follow import Follower
+from jupyter_ddl.follow import Follower, interrupts_noted
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
@@ -169,7 +169,8 @@ class Session:
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
             ClusterLost: the cluster went away.
         """
-        return self.submit(code, ranks, timeout_s=timeout_s, view=view).wait()
+        with interrupts_noted():
+            return self.submit(code, ranks, timeout_s=timeout_s, view=view).wait()
 
     def submit(
         self,
@@ -183,7 +184,7 @@ class Session:
         self._check_usable()
         chosen = self._chosen(ranks)
         prepares = self._horovod.begins_with(code)
-        folder = RunFolder(self.name, code, self._record(chosen))
+        folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
         follower = Follower(run, self._release, self._end, view(run) if view else None, timeout_s)
         with self._lock:
@@ -194,6 +195,8 @@ class Session:
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
         channel.queue(PrepareHorovod(run.id), others)
         channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path)), chosen)
+        # While the ranks are at it already.
+        folder.write(code, **self._record(chosen))
         return follower
 
     def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
@@ -275,20 +278,15 @@ class Session:
         self._channel().interject(Release(run.id, reason), sorted(run.pending))
 
     def _end(self, run: Run) -> None:
-        """Take leave of a run: Horovod rests until the next one, unless it may not."""
+        """Take leave of a run: Horovod rests until the next one."""
         if run.lost is not None:
             return
         with self._lock:
             # A rank that did not answer its release keeps the run active: no cell may queue behind it.
             if not run.pending:
                 del self._active[run.id]
-            idle = not self._active
-        ends = self._horovod.ends_after(
-            uses_horovod=run.uses_horovod,
-            has_process_sets=run.process_sets == set(run.ranks),
-            on_all_ranks=len(run.ranks) == self.world_size,
-        )
-        if idle and ends and (run.uses_horovod or run.prepared_horovod):
+            rests = self._horovod.rests_after(uses_horovod=run.uses_horovod, idle=not self._active)
+        if rests:
             self._channel().queue(RestHorovod(), range(self.world_size))
 
     def _channel(self) -> Channel:
@@ -324,6 +322,7 @@ class Session:
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         return {
+            "cluster": self.name,
             "ranks": list(ranks),
             "world_size": self.world_size,
             "hosts": {ready.rank: ready.host for ready in self.ranks},

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from processes import MARK, marked_processes  # noqa: E402  found beside this file
+
 LEAK_WAIT_S = 15.0
 
 
@@ -38,24 +40,12 @@ def own_folders() -> Iterator[None]:
 def no_leaked_process(own_folders: None) -> Iterator[None]:
     """Fail the session if a process that it started, or that those started, outlives it."""
     mark = f"ddl-tests-{os.getpid()}"
-    os.environ["JUPYTER_DDL_TEST_SESSION"] = mark
+    os.environ[MARK] = mark
     yield
     leaked = marked_processes(mark)
     _, alive = psutil.wait_procs(leaked, timeout=LEAK_WAIT_S)
     told = [f"{process.pid}: {' '.join(_command(process))}" for process in alive]
     assert not told, "Processes outlived the tests:\n" + "\n".join(told)
-
-
-def marked_processes(mark: str) -> list[psutil.Process]:
-    """Return every other process whose environment carries the mark: also one that was given to another parent."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and process.environ().get("JUPYTER_DDL_TEST_SESSION") == mark:
-                found.append(process)
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return found
 
 
 def _command(process: psutil.Process) -> list[str]:

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import json
+import os
+from pathlib import Path
+from typing import Any
+
 from jupyter_ddl.tether import end_with_parent
+
+
+def main() -> None:
+    """Run the controller, with connection files that are whole as soon as they are there."""
+    from ipyparallel.controller.app import IPController
+
+    class Controller(IPController):
+        def save_connection_dict(self, fname: str, cdict: dict[str, Any]) -> None:
+            # ipyparallel writes in place: ranks and kernel, which wait for the file to be there, found it empty.
+            file = Path(self.profile_dir.security_dir, fname)
+            partial = file.with_name(f".{file.name}")
+            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:  # noqa: PTH123
+                json.dump(cdict, opened, indent=2)
+            partial.replace(file)
+
+    Controller.launch_instance()
+
 
 if __name__ == "__main__":
     # Before ipyparallel's import, which takes a while.
     end_with_parent()
-    from ipyparallel.controller.app import main
-
     main()

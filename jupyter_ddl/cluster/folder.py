@@ -93,10 +93,10 @@ class ClusterFolder:
             return None
         try:
             process = psutil.Process(record["pid"])
+            same = abs(process.create_time() - record["create_time"]) < 0.01
+            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
-        same = abs(process.create_time() - record["create_time"]) < 0.01
-        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
 
     def write_ending(self, ending: Ending) -> None:
         """Record how the cluster ended."""

@@ -17,24 +17,26 @@ class HorovodTurns:
 
     def __init__(self) -> None:
         self._is_used = False
-        self._stays = False
+        self._runs = False
 
     def begins_with(self, code: str) -> bool:
         """Return whether Horovod must be initialised on all ranks before this cell.
 
         Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`.
         """
-        return not self._stays and (self._is_used or bool(_NAMES.search(code)))
+        begins = self._is_used or bool(_NAMES.search(code))
+        self._runs |= begins
+        return begins
 
-    def ends_after(self, *, uses_horovod: bool, has_process_sets: bool, on_all_ranks: bool) -> bool:
-        """Return whether Horovod must be shut down on all ranks, now that no cell runs.
+    def rests_after(self, *, uses_horovod: bool, idle: bool) -> bool:
+        """Return whether Horovod must be shut down on all ranks.
 
         Args:
             uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
-            has_process_sets: every rank of the run ended well and holds process sets, which would not outlive a
-                shutdown.
-            on_all_ranks: the run was on every rank of the world; else the others are as they were.
+            idle: no other run goes on.
         """
         self._is_used |= uses_horovod
-        self._stays = has_process_sets and (on_all_ranks or self._stays)
-        return not self._stays
+        self._runs |= uses_horovod
+        rests = self._runs and idle
+        self._runs &= not rests
+        return rests

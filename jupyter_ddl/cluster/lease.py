@@ -3,7 +3,8 @@
 It parents controller and mpiexec, through ipyparallel's Cluster, and ends both when
 
 - its standard input says so or closes, as it does when the kernel at the other end exits or is killed (with `--keep`
-  closing means nothing),
+  closing means nothing; where a process that the kernel forked still holds the other end, the lease sees that it has
+  another parent),
 - it gets SIGTERM, from the kernel that attached to the cluster,
 - either of the two ends by itself.
 
@@ -29,6 +30,7 @@ from jupyter_ddl.tether import adopt_orphans
 # How long a process may take over SIGTERM before it gets SIGKILL.
 _GRACE_S = 4.0
 _TAIL_LINES = 20
+_PARENT_CHECK_S = 1.0
 
 
 class Lease:
@@ -48,6 +50,7 @@ class Lease:
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(signum, self._end, True, "stopped")
         loop.add_reader(sys.stdin.fileno(), self._on_stdin)
+        self._check_parent()
         try:
             await self._start()
             ending = await self._ended
@@ -85,8 +88,17 @@ class Lease:
             self._end(True, "stopped")
         elif not data:
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
-            if not self._spec.keep:
-                self._end(True, "its kernel ended")
+            self._on_kernel_end()
+
+    def _check_parent(self) -> None:
+        if os.getppid() != self._settings["kernel_pid"]:
+            self._on_kernel_end()
+        else:
+            asyncio.get_running_loop().call_later(_PARENT_CHECK_S, self._check_parent)
+
+    def _on_kernel_end(self) -> None:
+        if not self._spec.keep:
+            self._end(True, "its kernel ended")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         output = _tail(self._cluster.engine_set.get_output())

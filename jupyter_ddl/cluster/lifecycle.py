@@ -6,6 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
-from jupyter_ddl.errors import ClusterStartFailed, InvalidInput, NoCluster
+from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
 from jupyter_ddl.events import Describe, RankLost, RankReady, RankWarm
 
 if TYPE_CHECKING:
@@ -46,12 +47,15 @@ class Cluster:
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
         self.folder = folder
         self.spec = folder.spec()
+        self._world_id: str = folder.settings()["world_id"]
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
         self.channel: Channel | None = None
         self._lease = lease
         self._listener: Callable[[Event], None] | None = None
         self._changed = threading.Condition()
+        self._watcher: threading.Thread | None = None
+        self._lost: RankLost | None = None
 
     @property
     def world_size(self) -> int:
@@ -72,7 +76,7 @@ class Cluster:
         while not self.folder.connection_file.exists():
             self._check(deadline_s, "the controller's connection file")
             time.sleep(_POLL_S)
-        self.channel = Channel(self.folder.connection_file, self.folder.settings()["world_id"], self._on_event)
+        self.channel = Channel(self.folder.connection_file, self._world_id, self._on_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             # Asked again and again: a rank that has not registered yet cannot be reached, and ZeroMQ does not say so.
@@ -83,13 +87,25 @@ class Cluster:
                 told = len(self.ranks)
                 progress(f"{told} of {self.world_size} ranks are ready")
             self._check(deadline_s, f"ranks {missing}")
-        threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True).start()
+        self._watcher = threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True)
+        self._watcher.start()
 
     def wait_warm(self, timeout_s: float = START_TIMEOUT_S) -> dict[int, RankWarm]:
-        """Wait until TensorFlow and Horovod are imported on every rank; return what came of it, by rank."""
+        """Wait until TensorFlow and Horovod are imported on every rank; return what came of it, by rank.
+
+        Raises:
+            ClusterLost: the cluster ended meanwhile.
+            ClusterStartFailed: a rank did not say in time.
+        """
         with self._changed:
-            if not self._changed.wait_for(lambda: len(self.warm) == self.world_size, timeout_s):
-                missing = sorted(set(range(self.world_size)) - set(self.warm))
+            self._changed.wait_for(lambda: len(self.warm) == self.world_size or self._lost is not None, timeout_s)
+            missing = sorted(set(range(self.world_size)) - set(self.warm))
+            if missing and self._lost is not None:
+                raise ClusterLost(
+                    f"Ranks must live until they have imported TensorFlow. Received: {self._lost.cause}\n"
+                    f"%ddl restart starts new ones. Logs: {self.folder.log_dir}"
+                )
+            if missing:
                 raise ClusterStartFailed(
                     f"Every rank must import TensorFlow within {timeout_s:g} s. "
                     f"Received: nothing from ranks {missing}. Look at {self.folder.log_dir}."
@@ -103,19 +119,18 @@ class Cluster:
     def stop(self) -> None:
         """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
 
-        Raises:
-            ClusterStartFailed: never; a lease that does not end in time is killed, which ends all below it.
+        A lease that does not end in time is killed, which ends all below it.
         """
         if self.channel is not None:
             self.channel.close()
         if self._lease is not None:
             _tell_to_stop(self._lease)
-            return
-        process = self.folder.lease()
-        if process is not None:
+        elif (process := self.folder.lease()) is not None:
             # Ours: lease.json names it, and its creation time was compared.
-            process.terminate()
-            psutil.wait_procs([process], timeout=STOP_TIMEOUT_S)
+            _terminate(process)
+        if self._watcher is not None and self._watcher is not threading.current_thread():
+            # Its last word comes now, and not in the life of the ranks that are started next.
+            self._watcher.join()
 
     def detach(self) -> None:
         """Let go of the cluster without ending it."""
@@ -123,12 +138,14 @@ class Cluster:
             self.channel.close()
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, RankReady | RankWarm):
+        if isinstance(event, RankReady | RankWarm | RankLost):
             with self._changed:
                 if isinstance(event, RankReady):
                     self.ranks[event.rank] = event
-                else:
+                elif isinstance(event, RankWarm):
                     self.warm[event.rank] = event
+                else:
+                    self._lost = event
                 self._changed.notify_all()
         if self._listener is not None:
             self._listener(event)
@@ -141,14 +158,19 @@ class Cluster:
             process = self.folder.lease()
             if process is not None:
                 process.wait()
-        ending = self.folder.ending() or Ending(True, "stopped", time.time())
-        if self._listener is not None:
-            self._listener(RankLost(None, ending.cause, ending.at_s))
+        ending = self.folder.ending() or self._unwritten_ending()
+        self._on_event(RankLost(None, ending.cause, ending.at_s))
+
+    def _unwritten_ending(self) -> Ending:
+        """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
+        if self.folder.settings().get("world_id") == self._world_id:
+            return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
+        return Ending(True, "stopped", time.time())
 
     def _check(self, deadline_s: float, missing: str) -> None:
         if not self.is_running():
             ending = self.folder.ending()
-            cause = ending.cause if ending else "its lease was killed"
+            cause = ending.cause if ending else "its lease ended before it could say why"
             raise ClusterStartFailed(
                 f"Every rank must come up. Received: {cause}\n"
                 f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."
@@ -185,6 +207,7 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
         spec,
         {
             "world_id": world_id,
+            "kernel_pid": os.getpid(),
             "command": mpi.launch_command(found, spec.n),
             "environment": mpi.launch_environment(found) | spec.environment | _rank_environment(spec, folder, world_id),
         },
@@ -258,3 +281,15 @@ def _tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         lease.kill()
         lease.wait()
+
+
+def _terminate(lease: psutil.Process) -> None:
+    try:
+        lease.terminate()
+        _, alive = psutil.wait_procs([lease], timeout=STOP_TIMEOUT_S)
+        for process in alive:
+            process.kill()
+        psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
+    except psutil.NoSuchProcess:
+        # It ended by itself meanwhile.
+        return

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ipyparallel.engine.app import IPEngine
 
-from jupyter_ddl.engine import display
+from jupyter_ddl.engine import display, refusals
 from jupyter_ddl.engine.capture import Capture
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
@@ -72,6 +72,9 @@ class RankEngine(IPEngine):
         capture = Capture(self.world.rank, emit)
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
+        refusals.install(shell)
+        # By this tqdm and others decide for widgets, which need a front end that talks to this process.
+        shell.config.pop("IPKernelApp", None)
         shell.user_ns.update(rank=self.world.rank, local_rank=self.world.local_rank, world_size=self.world.world_size)
         guard = Guard(shell, self.world, emit, capture, outlet, self.warmup)
         Handlers(self.world, self.pinned, self.warmup, guard, emit).install(kernel)

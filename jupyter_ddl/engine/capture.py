@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import re
 import select
 import sys
 import threading
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024
 _READ_BYTES = 1 << 16
+
+# What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
+_STARTUP_LOG = re.compile(
+    rb"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
+    rb"|[IWE]0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .*\n"
+    rb"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] [\w./]+:\d+\] .*\n"
+    rb"|To enable the following instructions: .*, rebuild TensorFlow with the appropriate compiler flags\.\n"
+)
 
 
 class _Pipe:
@@ -48,9 +57,12 @@ class _Pipe:
     def read(self) -> bytes:
         """Return what stands in the pipe, without waiting; empty where nothing does."""
         try:
-            data = os.read(self.reader, _READ_BYTES)
+            return os.read(self.reader, _READ_BYTES)
         except BlockingIOError:
             return b""
+
+    def keep(self, data: bytes) -> None:
+        """Keep what was read, or its end, to be sent."""
         self._pending += data
         if len(self._pending) > CHUNK_LIMIT_BYTES:
             # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
@@ -59,7 +71,6 @@ class _Pipe:
             cut = line + 1 if line >= 0 else cut
             del self._pending[:cut]
             self._skipped_bytes += cut
-        return data
 
     def take(self, run: str, rank: int) -> OutputChunk | None:
         """Return what has not been sent yet as an event, or None."""
@@ -90,17 +101,29 @@ class Capture:
         sys.stdout.flush()
         sys.stderr.flush()
         self._pipes = (_Pipe("stdout", 1), _Pipe("stderr", 2))
-        sys.stdout = _text_stream(1)
-        sys.stderr = _text_stream(2)
+        self._is_starting = False
+        self._stdout = sys.stdout = _text_stream(1)
+        self._stderr = sys.stderr = _text_stream(2)
         threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True).start()
 
-    def begin(self, run: str, log_dir: str | None) -> None:
+    def begin(self, run: str, log_dir: str | None, *, is_starting: bool = False) -> None:
         """Attribute everything from now on to `run`, and write it to rank-K.log in `log_dir`.
 
         What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
+
+        Args:
+            run: the run's id.
+            log_dir: the run's folder, or None for no log.
+            is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
         """
         self.drain()
+        # A cell may have closed them; one that put its own there keeps them.
+        if sys.stdout is self._stdout and self._stdout.closed:
+            self._stdout = sys.stdout = _text_stream(1)
+        if sys.stderr is self._stderr and self._stderr.closed:
+            self._stderr = sys.stderr = _text_stream(2)
         with self._lock:
+            self._is_starting = is_starting
             if self._log is not None:
                 self._log.close()
             self._run = run
@@ -111,8 +134,9 @@ class Capture:
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (self._stdout, self._stderr):
+            if not stream.closed:
+                stream.flush()
         with self._lock:
             for pipe in self._pipes:
                 while self._take_in(pipe):
@@ -141,6 +165,9 @@ class Capture:
         data = pipe.read()
         if not data:
             return False
+        if self._is_starting:
+            data = _STARTUP_LOG.sub(self._divert, data)
+        pipe.keep(data)
         if self._log is None:
             os.write(self._original_stderr, data)
             return True
@@ -152,6 +179,10 @@ class Capture:
             text = f"jupyter_ddl: the log of rank {self._rank} ends here: {error.strerror}\n"
             self._emit(OutputChunk(self._run, self._rank, "stderr", text))
         return True
+
+    def _divert(self, match: re.Match[bytes]) -> bytes:
+        os.write(self._original_stderr, match[0])
+        return b""
 
     def _send(self) -> None:
         for pipe in self._pipes:

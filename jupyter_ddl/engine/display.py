@@ -95,3 +95,10 @@ def install(shell: Any, outlet: Outlet) -> None:
     shell.displayhook.outlet = outlet
     # ipykernel's hook builds its message with a session; ours only reads the message's content.
     shell.displayhook.session = shell.kernel.session
+
+    def show_page(_shell: Any, page: str | dict[str, Any], *_arguments: Any, **_options: Any) -> None:
+        bundle: dict[str, Any] = page if isinstance(page, dict) else {"text/plain": page}
+        outlet.show("display", bundle.get("data", bundle))
+
+    # `len?`: ipykernel puts the page into the reply's payload, and a rank sends no reply.
+    shell.set_hook("show_in_pager", show_page, 0)

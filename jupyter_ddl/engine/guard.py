@@ -12,12 +12,13 @@ import asyncio
 import re
 import sys
 import time
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime, late_variables
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.capture import Capture
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
     from jupyter_ddl.events import Release, RunCell
 
 _NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
+
+# Of an exception's text, and of one part of its traceback.
+_TEXT_LIMIT = 20_000
+# Frames that IPython formats.
+_DEPTH_LIMIT = 200
 
 
 class Guard:
@@ -44,6 +50,9 @@ class Guard:
         self._warmup = warmup
         self._interrupts = Interrupts(shell.user_ns)
         self._traceback: list[str] = []
+        # When the cell's own code raised, and whether that was after its release; None while it has not raised.
+        self._raised_s: float | None = None
+        self._was_released = False
         # IPython would print the traceback, or publish it: it goes with the rank's report instead.
         shell._showtraceback = self._keep_traceback
         self._format_traceback = shell.showtraceback
@@ -53,12 +62,16 @@ class Guard:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         self._outlet.run = request.run
         self._traceback = []
+        self._raised_s = None
         error = await self._outcome(request)
-        reason = self._interrupts.end(request.run)
+        was_released = self._interrupts.end(request.run) is not None
+        if self._raised_s is not None:
+            # What raised by itself has not become an effect because a release came meanwhile.
+            was_released = self._was_released
         if error is not None:
             horovod_runtime.abandon()
         self._capture.drain()
-        self._emit(self._finished(request) if error is None else self._failed(request, error, reason))
+        self._emit(self._finished(request) if error is None else self._failed(request, error, was_released))
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
@@ -66,29 +79,33 @@ class Guard:
         if self._outlet.run == request.run:
             horovod_runtime.abandon()
 
-    def prepare(self, *, subset: bool) -> None:
+    def prepare(self, *, on_subset: bool) -> None:
         """Initialise Horovod, where this world has it. Collective: every rank must call this."""
         self._warmup.done.wait()
         if self._warmup.report is not None and self._warmup.report.problem is None:
-            horovod_runtime.initialise(subset=subset)
+            horovod_runtime.initialise(self._world.communicator, on_subset=on_subset)
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
         before = late_variables.snapshot()
+        late: InvalidInput | None = None
+        on_subset = len(request.ranks) < self._world.world_size
+        horovod_runtime.begin_cell(on_subset=on_subset)
         try:
             try:
                 self._interrupts.arm(request.run)
                 if _NEEDS_IMPORTS.search(request.code):
                     # It would wait for them all the same; what TensorFlow prints meanwhile is not the cell's.
                     self._warmup.done.wait()
-                self._capture.begin(request.run, request.log_dir)
+                self._capture.begin(request.run, request.log_dir, is_starting=not self._warmup.done.is_set())
                 if request.horovod:
-                    self.prepare(subset=len(request.ranks) < self._world.world_size)
+                    self.prepare(on_subset=on_subset)
                 result = await self._run_cell(request.code)
             finally:
                 self._interrupts.disarm()
-            if result.success:
-                late_variables.check(before)
+                late = late_variables.put_back(before)
+            if result.success and late is not None:
+                raise late
         except (InvalidInput, KeyboardInterrupt, asyncio.CancelledError, RuntimeError, ValueError) as error:
             # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between two
             # steps, Horovod's initialisation, a variable that was set too late.
@@ -127,15 +144,14 @@ class Guard:
             self._world.rank,
             time.time(),
             uses_horovod=horovod_runtime.is_used(),
-            has_process_sets=horovod_runtime.has_process_sets(),
         )
 
-    def _failed(self, request: RunCell, error: BaseException, reason: str | None) -> RankFailed:
+    def _failed(self, request: RunCell, error: BaseException, was_released: bool) -> RankFailed:
         name, message = type(error).__name__, _text(error)
         shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
-        if shut_down and reason is None and len(request.ranks) < self._world.world_size:
+        if shut_down and not was_released and len(request.ranks) < self._world.world_size:
             # Horovod's own text speaks of a rank that has failed; here the missing ranks were never asked.
-            name, shut_down = "CollectiveOnSubset", False
+            name, shut_down = COLLECTIVE_ON_SUBSET, False
             message = (
                 f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
                 f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
@@ -148,18 +164,38 @@ class Guard:
             name,
             message,
             tuple(self._traceback),
-            released=reason is not None or shut_down,
-            at_s=time.time(),
+            released=was_released or shut_down,
+            at_s=self._raised_s or time.time(),
             uses_horovod=horovod_runtime.is_used(),
         )
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:
-        # The cell has raised and is over: a release that comes now would interrupt the formatting, not the cell.
-        self._interrupts.disarm()
-        self._format_traceback(*arguments, **options)
+        """Stand in for IPython's `showtraceback`, which formats, and then calls `_keep_traceback`."""
+        error = sys.exc_info()[1]
+        if options.get("running_compiled_code"):
+            # The cell has raised and is over: a release that comes now would interrupt the formatting, not the cell.
+            # (%run shows tracebacks too, and the cell goes on.)
+            self._interrupts.disarm()
+            horovod_runtime.abandon()
+            self._raised_s = time.time()
+            self._was_released = self._interrupts.is_requested(self._outlet.run)
+            if error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in _text(error)):
+                # Hardly anybody reads it, and IPython takes seconds for a deep one of TensorFlow's.
+                self._keep_traceback(type(error), error, traceback.format_exception(error))
+                return
+        if error is not None and _depth(error) > _DEPTH_LIMIT:
+            # A recursion: IPython takes a millisecond and more for each frame.
+            self._keep_traceback(type(error), error, traceback.format_exception(error))
+            return
+        try:
+            self._format_traceback(*arguments, **options)
+        except Exception:  # noqa: BLE001  what the user's own `__str__` and `__repr__` raise when IPython calls them
+            if error is None:
+                raise
+            self._keep_traceback(type(error), error, traceback.format_exception(error))
 
     def _keep_traceback(self, _etype: type, _evalue: BaseException, lines: list[str]) -> None:
-        self._traceback = list(lines)
+        self._traceback = [_bounded(line.encode("utf-8", "backslashreplace").decode()) for line in lines]
         # ipyparallel's own requests (push, pull) read it here.
         self._shell._last_traceback = self._traceback
 
@@ -167,6 +203,20 @@ class Guard:
 def _text(error: BaseException) -> str:
     """Return the exception's text, also where its own `__str__` raises."""
     try:
-        return str(error)
+        text = str(error)
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
         return f"<its text cannot be had: {type(second).__name__}>"
+    # A lone surrogate can be in a string, and not in a message.
+    return _bounded(text.encode("utf-8", "backslashreplace").decode())
+
+
+def _bounded(text: str) -> str:
+    """Return the beginning and the end of a text that is longer than anybody reads."""
+    if len(text) <= _TEXT_LIMIT:
+        return text
+    left_out = len(text) - _TEXT_LIMIT
+    return f"{text[: _TEXT_LIMIT // 2]}… ({left_out:,} characters left out) …{text[-_TEXT_LIMIT // 2 :]}"
+
+
+def _depth(error: BaseException) -> int:
+    return sum(1 for _ in traceback.walk_tb(error.__traceback__))

@@ -35,6 +35,7 @@ class Handlers:
         """Add the handlers to ipykernel's."""
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
+        _keep_status_to_others(kernel)
         self._warmup.when_done(self._emit)
 
     async def on_shell(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
@@ -43,7 +44,7 @@ class Handlers:
         if isinstance(request, RunCell):
             await self._guard.run(request)
         elif isinstance(request, PrepareHorovod):
-            self._guard.prepare(subset=True)
+            self._guard.prepare(on_subset=True)
         elif isinstance(request, RestHorovod):
             horovod_runtime.rest()
 
@@ -70,3 +71,19 @@ class Handlers:
         )
         if self._warmup.report is not None:
             self._emit(self._warmup.report)
+
+
+def _keep_status_to_others(kernel: Any) -> None:
+    """Publish "busy" and "idle" for ipyparallel's own requests only.
+
+    Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is most
+    of what a short cell costs.
+    """
+    publish = kernel._publish_status
+
+    def publish_status(status: str, channel: str, parent: Any = None) -> None:
+        cause = parent or kernel.get_parent(channel)
+        if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
+            publish(status, channel, parent)
+
+    kernel._publish_status = publish_status

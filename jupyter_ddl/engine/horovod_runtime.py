@@ -1,7 +1,8 @@
 """Horovod's life on one rank: loaded once, initialised for a cell that needs it, at rest between cells.
 
 Its background thread spins inside Open MPI, a whole core for each idle rank, so it must not outlive the cell. Shutting
-down and initialising again takes some milliseconds, since MPI itself stays initialised: mpi4py owns it.
+down and initialising again takes some milliseconds, since MPI itself stays initialised: mpi4py owns it. What the user's
+own `hvd.init(comm, process_sets)` asked for is remembered, so that it holds in the next cell too.
 
 Runs on: every rank. Nothing here imports Horovod until `load` has.
 """
@@ -12,6 +13,7 @@ import atexit
 import os
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -29,29 +31,47 @@ SHUT_DOWN_TEXT = "Horovod has been shut down"
 # Source: horovod 0.28.1, horovod/common/stall_inspector.cc
 _SUBSET_STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
 
+# Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
+_lock = threading.Lock()
 _init: Callable[..., None] | None = None
+_shutdown: Callable[[Any], None] | None = None
+# Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
+_generation = 0
 _environment: dict[str, str] = {}
-_subset = False
+_communicator: Any = None
+_had_communicator = False
+_process_sets: list[Any] = []
+_on_subset = False
+_problem: str | None = None
 _used = False
 
 
 def load() -> str:
-    """Import Horovod for TensorFlow, watch its `init`, and return its version.
+    """Import Horovod for TensorFlow, watch its `init` and what else it must not forget, and return its version.
 
     Raises:
         ImportError: it is not installed, or not built for this TensorFlow.
     """
-    global _init
+    global _init, _shutdown
+    from horovod.common import process_sets
     from horovod.common.basics import HorovodBasics
 
     if _init is None:
-        # Before horovod.tensorflow makes its instance: every framework's `hvd.init` then comes through `_watched_init`.
-        _init = HorovodBasics.init
-        HorovodBasics.init = _watched_init
+        # Before horovod.tensorflow takes them over: every framework's `hvd.init` then comes through `_watched_init`.
+        _init, _shutdown = HorovodBasics.init, HorovodBasics.shutdown
+        HorovodBasics.init, HorovodBasics.shutdown = _watched_init, _watched_shutdown
+        process_sets.add_process_set = _watched_add(process_sets.add_process_set)
+        process_sets.remove_process_set = _watched_remove(process_sets.remove_process_set)
     import horovod.tensorflow
 
     version: str = horovod.__version__
     return version
+
+
+def refuse(problem: str) -> None:
+    """Have `hvd.init()` raise from now on: some rank has no Horovod, and the others would wait for it for ever."""
+    global _problem
+    _problem = problem
 
 
 def is_used() -> bool:
@@ -59,23 +79,32 @@ def is_used() -> bool:
     return _used
 
 
-def initialise(*, subset: bool) -> None:
-    """Shut Horovod down if it runs, and initialise it as the environment now says.
+def begin_cell(*, on_subset: bool) -> None:
+    """Note whether the cell that begins runs on some of the ranks only: those cannot initialise Horovod alone."""
+    global _on_subset
+    _on_subset = on_subset
+
+
+def initialise(communicator: Any, *, on_subset: bool) -> None:
+    """Shut Horovod down if it runs, and initialise it as the user did last, and as the environment now says.
 
     Collective: every rank must call this.
 
     Args:
-        subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
+        communicator: all ranks of the world, for messages of ours.
+        on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
     """
-    global _subset, _environment
+    global _communicator, _environment
     basics = _basics()
     if basics is None:
         return
-    _subset = subset
+    if not all(communicator.allgather(_communicator is not None)):
+        # Some ranks were initialised by themselves: all of them together are the world again.
+        _communicator = None
+    with _lock, _environment_with(_SUBSET_STALL if on_subset else {}):
+        _shut_down(basics)
+        _start(basics, _communicator, _process_sets)
     _environment = _horovod_environment()
-    basics.shutdown()
-    with _environment_with(_SUBSET_STALL if subset else {}):
-        _start(basics)
 
 
 def rest() -> None:
@@ -85,7 +114,8 @@ def rest() -> None:
     """
     basics = _basics()
     if basics is not None:
-        basics.shutdown()
+        with _lock:
+            _shut_down(basics)
 
 
 def abandon() -> None:
@@ -93,14 +123,17 @@ def abandon() -> None:
 
     Never blocks: `shutdown` itself waits for a peer that is frozen.
     """
-    if _basics() is not None:
-        threading.Thread(target=rest, name="jupyter_ddl Horovod shutdown", daemon=True).start()
-
-
-def has_process_sets() -> bool:
-    """Return whether the user has made process sets, which would not outlive a shutdown."""
     basics = _basics()
-    return basics is not None and basics.is_initialized() and len(basics._get_process_set_ids_and_ranks()) > 1
+    if basics is None:
+        return
+    generation = _generation
+
+    def shut_down() -> None:
+        with _lock:
+            if _generation == generation:
+                _shut_down(basics)
+
+    threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
 
 
 def _watched_init(basics: Any, comm: Any = None, process_sets: Any = None) -> None:
@@ -108,29 +141,102 @@ def _watched_init(basics: Any, comm: Any = None, process_sets: Any = None) -> No
 
     Stock `init` ignores its arguments, and HOROVOD_* variables set since, when Horovod already runs.
     """
-    global _used, _environment
+    global _used, _communicator, _process_sets, _environment
+    if _problem is not None:
+        raise InvalidInput(
+            "Every rank must have a Horovod that works, since they initialise it together.",
+            _problem,
+            "Run `jupyter ddl doctor`, which tells the remedy.",
+        )
     _used = True
     asks = comm is not None or process_sets is not None or _horovod_environment() != _environment
     if basics.is_initialized() and not asks:
         return
-    if _subset:
+    if _on_subset:
         raise InvalidInput(
             "Horovod is initialised by all ranks together, and this cell runs on some of them.",
-            "hvd.init() with new arguments or HOROVOD_* variables",
+            "hvd.init() with new arguments or HOROVOD_* variables" if asks else "hvd.init()",
             "Run the cell that calls it on all ranks.",
         )
-    if basics.is_initialized():
-        basics.shutdown()
+    if comm is not None or process_sets is not None:
+        _communicator = _made_communicator(comm)
+        _process_sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
+    with _lock:
+        _shut_down(basics)
+        _start(basics, _communicator, _process_sets if process_sets is None else process_sets)
     _environment = _horovod_environment()
-    _start(basics, comm, process_sets)
 
 
-def _start(basics: Any, *arguments: Any) -> None:
+def _made_communicator(comm: Any) -> Any:
+    """Return what the user's `comm` means: a communicator of mpi4py's, or None for all ranks.
+
+    Horovod gets no list of ranks from us: it would prefer that list to every communicator that it is given later.
+    Source: horovod 0.28.1, horovod/common/mpi/mpi_context.cc, MPIContext::Initialize
+    """
+    if not isinstance(comm, Sequence):
+        return comm
+    if not comm:
+        return None
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    if world.rank not in comm:
+        raise InvalidInput(
+            "A rank must be in the communicator with which it initialises Horovod.",
+            f"hvd.init(comm={list(comm)}) on rank {world.rank}",
+            "Give each rank a list that it is in.",
+        )
+    return world.Create_group(world.Get_group().Incl(list(comm)))
+
+
+def _watched_shutdown(basics: Any) -> None:
+    """Stand in for `HorovodBasics.shutdown`: the user has done with what the last `hvd.init` asked for."""
+    global _communicator, _process_sets
+    _communicator, _process_sets = None, []
+    with _lock:
+        _shut_down(basics)
+
+
+def _watched_add(add: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def add_process_set(process_set: Any) -> Any:
+        added = add(process_set)
+        _process_sets.append(added)
+        return added
+
+    return add_process_set
+
+
+def _watched_remove(remove: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    def remove_process_set(process_set: Any) -> bool:
+        removed = remove(process_set)
+        if removed:
+            _process_sets[:] = [kept for kept in _process_sets if kept is not process_set]
+        return removed
+
+    return remove_process_set
+
+
+def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
+    """Initialise Horovod. The caller holds the lock."""
+    global _generation, _had_communicator
     assert _init is not None, "load() comes first"
-    _init(basics, *arguments)
+    _generation += 1
+    _had_communicator |= communicator is not None
+    if communicator is None and _had_communicator:
+        # Horovod keeps the last one where it is given none.
+        from mpi4py import MPI
+
+        communicator = MPI.COMM_WORLD
+    _init(basics, communicator, process_sets)
     # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
     # peers are gone and a shutdown would wait for them.
     atexit.unregister(basics.shutdown)
+
+
+def _shut_down(basics: Any) -> None:
+    """Shut Horovod down, if it runs. The caller holds the lock."""
+    assert _shutdown is not None, "load() comes first"
+    _shutdown(basics)
 
 
 def _basics() -> Any:

@@ -48,6 +48,11 @@ class Interrupts:
         """Let nothing interrupt any more. Safe to call twice."""
         self._armed = None
 
+    def is_requested(self, run: str) -> bool:
+        """Return whether `run` was released."""
+        with self._lock:
+            return run in self._reasons
+
     def end(self, run: str) -> str | None:
         """Forget `run`; return why it was released, or None."""
         with self._lock:

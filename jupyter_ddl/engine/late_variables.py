@@ -36,15 +36,11 @@ def snapshot() -> dict[str, str | None]:
     return {name: os.environ.get(name) for name in READ_AT_IMPORT}
 
 
-def check(before: dict[str, str | None]) -> None:
-    """Put back what a cell changed since `before`, and say so.
-
-    Raises:
-        InvalidInput: a variable was changed.
-    """
+def put_back(before: dict[str, str | None]) -> InvalidInput | None:
+    """Undo what a cell changed since `before`; return the error that says so, or None where it changed nothing."""
     changed = {name: os.environ.get(name) for name, value in before.items() if os.environ.get(name) != value}
     if not changed:
-        return
+        return None
     for name in changed:
         value = before[name]
         if value is None:
@@ -53,7 +49,7 @@ def check(before: dict[str, str | None]) -> None:
             os.environ[name] = value
     assignments = " ".join(f"{name}={value or ''}" for name, value in changed.items())
     options = " ".join(f"--env {name}={value or ''}" for name, value in changed.items())
-    raise InvalidInput(
+    return InvalidInput(
         "TensorFlow reads this variable when it is imported, which happens when the ranks start.",
         f"{assignments}, set in a cell (put back)",
         f"Start the ranks with it: %ddl stop, then %ddl start {options}",

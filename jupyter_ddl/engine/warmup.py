@@ -7,6 +7,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import threading
 import time
@@ -14,12 +15,16 @@ from contextlib import suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.engine import devices, horovod_runtime
 from jupyter_ddl.events import RankWarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from jupyter_ddl.engine.world import World
+
+_IMPORTED = ("tensorflow", "keras", "horovod")
 
 
 class Warmup:
@@ -42,6 +47,7 @@ class Warmup:
 
     def start(self) -> None:
         """Begin, in a thread of its own."""
+        self._hold_main_thread()
         self._thread.start()
 
     def when_done(self, listener: Callable[[RankWarm], None]) -> None:
@@ -52,23 +58,42 @@ class Warmup:
                 return
         listener(self.report)
 
+    def _hold_main_thread(self) -> None:
+        """Have the main thread's imports of what we import wait for ours.
+
+        Two threads that import TensorFlow at once can each find the other's half-made modules; and a cell must not use
+        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them.
+        """
+        stock, main = builtins.__import__, threading.main_thread()
+
+        def held(name: str, *arguments: Any, **options: Any) -> Any:
+            if name.partition(".")[0] in _IMPORTED and threading.current_thread() is main:
+                self.done.wait()
+            return stock(name, *arguments, **options)
+
+        builtins.__import__ = held
+        self._stock_import = stock
+
     def _run(self) -> None:
         versions: dict[str, str] = {}
         problem = None
         try:
             _import_all(versions, self._threads)
-        except ImportError as error:
+        except Exception as error:  # noqa: BLE001  an import runs anybody's code
             # No TensorFlow, or no Horovod for it, is the user's to know and not a reason to end the rank: plain Python
             # cells run without them.
             problem = f"{type(error).__name__}: {error}"
         if self._agree(problem is None):
-            problem = _initialise_once()
+            problem = _initialise_once(self._world)
         elif problem is None:
             problem = "another rank cannot import Horovod"
+        if problem is not None:
+            horovod_runtime.refuse(problem)
         report = RankWarm(self._world.rank, versions, round(time.monotonic() - self._began_s, 2), problem)
         with self._lock:
             self.report = report
             listeners, self._listeners = self._listeners, []
+        builtins.__import__ = self._stock_import
         self.done.set()
         for listener in listeners:
             listener(report)
@@ -94,30 +119,25 @@ class Warmup:
 def _import_all(versions: dict[str, str], threads: int) -> None:
     import tensorflow as tf
 
-    from jupyter_ddl.engine import devices
-
     versions["tensorflow"] = tf.__version__
     devices.configure_tensorflow(threads)
-    from jupyter_ddl.engine import horovod_runtime
-
     versions["horovod"] = horovod_runtime.load()
     versions["keras"] = metadata.version("keras")
 
 
 def _import_keras() -> None:
-    with suppress(ImportError):
+    # Whatever it raises (an unknown KERAS_BACKEND is a ValueError), the cell that imports Keras gets it too.
+    with suppress(Exception):
         importlib.import_module("keras")
 
 
-def _initialise_once() -> str | None:
+def _initialise_once(world: World) -> str | None:
     """Initialise Horovod and shut it down again: the first time is the slow one. Return what went wrong, if anything.
 
     Collective: every rank must call this.
     """
-    from jupyter_ddl.engine import horovod_runtime
-
     try:
-        horovod_runtime.initialise(subset=False)
+        horovod_runtime.initialise(world.communicator, on_subset=False)
         horovod_runtime.rest()
     except (RuntimeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"

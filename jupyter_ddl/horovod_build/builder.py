@@ -135,7 +135,7 @@ def _build(target: Target, cache: Cache, log: Path, progress: Progress) -> Path:
     with tempfile.TemporaryDirectory(prefix="jupyter-ddl-horovod-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         check_free_disk(folder)
-        for part in ("packages", "link", "wheel"):
+        for part in ("packages", "wheel"):
             (folder / part).mkdir()
         progress.step("fetching what the build needs")
         env = install_build_packages(toolchain, folder / "packages", log=log)
@@ -143,7 +143,7 @@ def _build(target: Target, cache: Cache, log: Path, progress: Progress) -> Path:
         sources = unpack_sdist(fetch_sdist(cache.sources, log=log, env=env), folder)
         edits.apply(sources)
         jobs = compile_jobs(usable_cores(), memory_limit_bytes())
-        env |= build_variables(target, mpicxx, jobs, folder / "link")
+        env |= build_variables(target, mpicxx, jobs)
         env["LDFLAGS"] = linker_flags(target, env.get("LDFLAGS", ""))
         progress.step(
             f"compiling for TensorFlow {target.tensorflow.version} and {target.mpi.flavour} {target.mpi.version}"

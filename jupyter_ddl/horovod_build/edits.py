@@ -19,6 +19,8 @@ PATCH_VERSION = 1
 
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 """The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
+NCCL_VARIABLE = "JUPYTER_DDL_NCCL"
+"""The same for NCCL's library, in FindNCCL.cmake."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ EDITS: tuple[Edit, ...] = (
         new=f'    set(MPI_CXX_COMPILER "$ENV{{{MPICXX_VARIABLE}}}" CACHE FILEPATH "of the MPI that starts the ranks")\n'
         "    find_package(MPI ${MPI_REQUIRED})\n",
         why="CMake would take the first mpicxx on PATH, which need not be the MPI whose mpiexec starts the ranks.",
+    ),
+    Edit(
+        path="cmake/Modules/FindNCCL.cmake",
+        old="find_library(NCCL_LIBRARY\n        NAMES ${NCCL_LIBNAME}\n",
+        new=f'set(NCCL_LIBRARY "$ENV{{{NCCL_VARIABLE}}}" CACHE FILEPATH "libnccl")\n'
+        "find_library(NCCL_LIBRARY\n        NAMES ${NCCL_LIBNAME}\n",
+        why="pip's NCCL has libnccl.so.2 alone, and CMake looks for libnccl.so.",
     ),
     Edit(
         path="horovod/tensorflow/mpi_ops.cc",

@@ -44,23 +44,20 @@ class Target:
 
     @property
     def rpaths(self) -> tuple[str, ...]:
-        """Where the extension looks for MPI and NCCL before the folders that CMake writes into it.
+        """Where the extension looks for MPI and NCCL relative to itself, so that a cached wheel fits every environment.
 
-        Relative to the extension where both lie in this environment, so that a cached wheel fits every environment; a
-        `--target` folder may lie anywhere. For NCCL, CMake writes the build's own folder, which is gone afterwards.
+        CMake writes their absolute folders after these. They serve where MPI or NCCL is a system's, and for a
+        `--target` folder, which may lie anywhere.
         """
-        return tuple(path for path in (self._mpi_rpath, self._nccl_rpath) if path)
+        libraries = (self.mpi.library, self.cuda.nccl.library if self.cuda else None)
+        return tuple(path for library in libraries if library and (path := self._rpath(library)))
 
-    @property
-    def _mpi_rpath(self) -> str | None:
-        return None if self.folder or self.mpi.library is None else origin_rpath(self.mpi.library.parent)
+    def _rpath(self, library: Path) -> str | None:
+        return None if self.folder else origin_rpath(library.parent)
 
-    @property
-    def _nccl_rpath(self) -> str | None:
-        if self.cuda is None:
-            return None
-        library_folder = self.cuda.nccl.library.parent
-        return (None if self.folder else origin_rpath(library_folder)) or str(library_folder)
+    def _place(self, library: Path | None) -> str:
+        """Return the part of the key that says where a library is."""
+        return "this environment" if library and self._rpath(library) else str(library and library.parent)
 
     def describe(self) -> dict[str, object]:
         """Return what the key is made of; the cache keeps it beside the wheel, for whoever looks."""
@@ -87,13 +84,14 @@ class Target:
         # A part of digits alone would be read as a number and lose its leading zeros.
         return f"{OUR_MARK}.k{self.key}"
 
-    def _describe_mpi(self) -> dict[str, str]:
-        where = "this environment" if self._mpi_rpath else str(self.mpi.library and self.mpi.library.parent)
-        return {"flavour": self.mpi.flavour, "version": self.mpi.version, "source": self.mpi.source, "library": where}
+    def _describe_mpi(self) -> dict[str, object]:
+        mpi = self.mpi
+        place = self._place(mpi.library)
+        return {"flavour": mpi.flavour, "version": mpi.version, "source": mpi.source, "library": place}
 
-    @staticmethod
-    def _describe_cuda(cuda: Cuda) -> dict[str, object]:
-        return {"nvcc": cuda.nvcc.version, "for": cuda.nvcc.compute_capabilities, "nccl": cuda.nccl.version}
+    def _describe_cuda(self, cuda: Cuda) -> dict[str, object]:
+        nvcc = {"nvcc": cuda.nvcc.version, "compute_capabilities": cuda.nvcc.compute_capabilities}
+        return {**nvcc, "nccl": cuda.nccl.version, "library": self._place(cuda.nccl.library)}
 
 
 def mpicxx_of(mpi: Mpi) -> Path:

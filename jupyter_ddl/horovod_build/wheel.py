@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import BuildError
-from jupyter_ddl.horovod_build.edits import MPICXX_VARIABLE
+from jupyter_ddl.horovod_build.edits import MPICXX_VARIABLE, NCCL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,14 +46,13 @@ def check_free_disk(folder: Path, needed_bytes: int = FREE_DISK_BYTES) -> None:
         )
 
 
-def build_variables(target: Target, mpicxx: Path, jobs: int, folder: Path) -> dict[str, str]:
+def build_variables(target: Target, mpicxx: Path, jobs: int) -> dict[str, str]:
     """Return the environment variables that tell Horovod's setup.py and CMake files what to build.
 
     Args:
         target: what to build for.
         mpicxx: its MPI's compiler wrapper.
         jobs: how many compilers to run at once.
-        folder: an empty folder that lives as long as the build.
     """
     variables = {
         "HOROVOD_WITH_TENSORFLOW": "1",
@@ -67,7 +66,7 @@ def build_variables(target: Target, mpicxx: Path, jobs: int, folder: Path) -> di
     }
     if target.cuda is None:
         return {**variables, "HOROVOD_WITHOUT_NVTX": "1"}
-    return {**variables, **_nccl_variables(target.cuda, folder)}
+    return {**variables, **_nccl_variables(target.cuda)}
 
 
 def linker_flags(target: Target, given: str) -> str:
@@ -117,15 +116,12 @@ def _run_logged(command: list[str], env: Mapping[str, str], log: Path, progress:
     return process.returncode
 
 
-def _nccl_variables(cuda: Cuda, folder: Path) -> dict[str, str]:
-    library = folder / "libnccl.so"
-    # pip's NCCL wheel has libnccl.so.2 alone, and a linker looks for libnccl.so.
-    library.symlink_to(cuda.nccl.library)
+def _nccl_variables(cuda: Cuda) -> dict[str, str]:
     return {
         "HOROVOD_GPU_OPERATIONS": "NCCL",
         "HOROVOD_CUDA_HOME": str(cuda.nvcc.home),
         "HOROVOD_NCCL_INCLUDE": str(cuda.nccl.include),
-        "HOROVOD_NCCL_LIB": str(folder),
+        NCCL_VARIABLE: str(cuda.nccl.library),
         "HOROVOD_NCCL_LINK": "SHARED",
         "HOROVOD_BUILD_CUDA_CC_LIST": ",".join(str(number) for number in cuda.nvcc.compute_capabilities),
     }

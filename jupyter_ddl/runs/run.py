@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
+from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event, Outcome
@@ -76,7 +76,6 @@ class Run:
         self.pending = set(ranks)
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
-        self.process_sets: set[int] = set()
         self.lost: RankLost | None = None
         self.abandoned = False
         self._began_s = time.monotonic()
@@ -103,8 +102,6 @@ class Run:
         elif isinstance(event, RankFinished):
             self.pending.discard(event.rank)
             self.uses_horovod |= event.uses_horovod
-            if event.has_process_sets:
-                self.process_sets.add(event.rank)
         elif isinstance(event, RankFailed):
             self.pending.discard(event.rank)
             self.uses_horovod |= event.uses_horovod
@@ -117,7 +114,9 @@ class Run:
         failures = sorted(
             (result.failure for result in self.results.values() if result.failure), key=lambda failure: failure.at_s
         )
-        return [failure for failure in failures if not failure.released] or failures[:1]
+        own = [failure for failure in failures if not failure.released]
+        # A rank that raises ends every collective, also one that the ranks of the run had to themselves.
+        return [failure for failure in own if failure.name != COLLECTIVE_ON_SUBSET] or own or failures[:1]
 
     def released(self) -> list[int]:
         """Return the ranks that ended because others did."""

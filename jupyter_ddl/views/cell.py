@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+from jupyter_ddl.events import OutputChunk, OutputCleared, RankFailed, RankFinished, RichOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ class CellView:
         ranks: the ranks that run the cell.
         logs: what is shown after "more lines": where the whole output is; None to leave that out.
         publisher: takes the outputs.
-        interval_s: the least time between two sends.
+        interval_s: the least time between two sends, and how long output waits for what the other ranks say.
     """
 
     def __init__(
@@ -38,11 +38,13 @@ class CellView:
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._ranks = tuple(ranks)
+        self._speaking = sum(1 << rank for rank in ranks)
         self._logs = logs
         self._publisher = publisher
         self._interval_s = interval_s
         self._shown: tuple[Transcript, Page] | None = None
         self._is_behind = False
+        self._due_s: float | None = None
         self._sent_s: float | None = None
 
     def handle(self, event: Event) -> None:
@@ -50,10 +52,17 @@ class CellView:
         if isinstance(event, OutputChunk | RichOutput | OutputCleared):
             transcript, _ = self._shown or self._begin()
             self._is_behind = transcript.handle(event) or self._is_behind
+        elif isinstance(event, RankFinished | RankFailed):
+            self._speaking &= ~(1 << event.rank)
 
     def tick(self, now_s: float) -> None:
-        """Send what has changed, unless the last time was just now. Call it about ten times a second."""
-        if self._is_behind and (self._sent_s is None or now_s - self._sent_s >= self._interval_s):
+        """Send what has changed, once all ranks spoke or it has waited. Call it about ten times a second."""
+        if not self._is_behind or (self._sent_s is not None and now_s - self._sent_s < self._interval_s):
+            return
+        if self._due_s is None:
+            self._due_s = now_s + self._interval_s
+        assert self._shown is not None
+        if now_s >= self._due_s or self._shown[0].has_heard(self._speaking):
             self._sent_s = now_s
             self._send()
 
@@ -75,5 +84,7 @@ class CellView:
     def _send(self) -> None:
         assert self._shown is not None
         transcript, page = self._shown
+        transcript.advance()
         page.sync(self._publisher, transcript.live())
         self._is_behind = False
+        self._due_s = None

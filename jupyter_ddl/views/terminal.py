@@ -51,6 +51,8 @@ class TerminalView:
         self._fresh: list[Entry] = []
         self._waiting: deque[tuple[float, Entry]] = deque()
         self._live = ""
+        self._is_behind = False
+        self._due_s: float | None = None
 
     def handle(self, event: Event) -> None:
         """Take an event; nothing is printed before `tick` or `flush`."""
@@ -58,10 +60,11 @@ class TerminalView:
             if event.rank is not None:
                 self._speaking &= ~(1 << event.rank)
         else:
-            self._transcript.handle(event)
+            self._is_behind = self._transcript.handle(event) or self._is_behind
 
     def tick(self, now_s: float) -> None:
         """Print the lines that are settled. Call it about ten times a second."""
+        self._advance(now_s)
         self._waiting.extend((now_s, entry) for entry in self._fresh)
         self._fresh.clear()
         passed = self._transcript.passed_by(self._speaking)
@@ -81,6 +84,14 @@ class TerminalView:
         self._waiting.clear()
         self._fresh.clear()
         self._show(entries)
+
+    def _advance(self, now_s: float) -> None:
+        """Let what ranks say at the same time come together first."""
+        if self._is_behind and self._due_s is None:
+            self._due_s = now_s + self._grace_s / 2
+        if self._due_s is not None and (now_s >= self._due_s or self._transcript.has_heard(self._speaking)):
+            self._transcript.advance()
+            self._is_behind, self._due_s = False, None
 
     # What the transcript calls.
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import deque
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
 from jupyter_ddl.views.fold import Fold, ranks_in
 from jupyter_ddl.views.line import LineBuffer, plain_lines
+from jupyter_ddl.views.merge import merged
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event
     from jupyter_ddl.views.fold import Entry, Kind
 
 _BATCH = 1_000  # entries handed to the reader at once: well inside the fold's window
+_MERGED_LINES = 100  # of one rank at once; a rank that says more is not matched line by line
 _TEXT_LINES = 90  # of one display or result that is only text
 _TEXT_CHARACTERS = 8_000
 
@@ -53,24 +58,32 @@ class Transcript:
         self._fold = Fold()
         self._buffers: dict[tuple[int, Kind], LineBuffer] = {}
         self._clear_at_next: set[int] = set()
+        self._events: dict[int, deque[OutputChunk | RichOutput | OutputCleared]] = {}
 
     def handle(self, event: Event) -> bool:
-        """Take an event and return whether it said anything."""
-        if isinstance(event, OutputChunk):
-            self._chunk(event)
-        elif isinstance(event, RichOutput):
-            self._rich(event)
-        elif isinstance(event, OutputCleared):
-            if event.wait:
-                self._clear_at_next.add(event.rank)
-            else:
-                self._clear(event.rank)
-        else:
+        """Take an event and return whether it said anything. `advance` makes entries of it."""
+        if not isinstance(event, OutputChunk | RichOutput | OutputCleared):
             return False
+        self._events.setdefault(event.rank, deque()).append(event)
         return True
 
+    def has_heard(self, ranks: int) -> bool:
+        """Whether each of `ranks` (a bit mask) has said something since `advance`."""
+        return all(rank in self._events for rank in ranks_in(ranks))
+
+    def advance(self) -> None:
+        """Make entries of all events so far: of what ranks said meanwhile, the lines that they share fold best."""
+        events, self._events = dict(sorted(self._events.items())), {}
+        while events:
+            self._add_lines({rank: self._lines_first_in(queue) for rank, queue in events.items()})
+            for queue in events.values():
+                if queue:
+                    self._handle_other(queue.popleft())
+            events = {rank: queue for rank, queue in events.items() if queue}
+
     def finish(self) -> None:
-        """End every unfinished line."""
+        """End every unfinished line, after `advance`."""
+        self.advance()
         for (rank, kind), buffer in sorted(self._buffers.items()):
             self._add(rank, kind, buffer.finish())
 
@@ -90,7 +103,34 @@ class Transcript:
         """Return the index up to which none of `ranks` (a bit mask) can join an entry any more."""
         return min(map(self._fold.cursor, ranks_in(ranks)), default=sys.maxsize)
 
-    def _chunk(self, event: OutputChunk) -> None:
+    def _lines_first_in(self, queue: deque[OutputChunk | RichOutput | OutputCleared]) -> list[tuple[Kind, str]]:
+        """Take the chunks at the queue's head, and return the lines that they finish."""
+        lines: list[tuple[Kind, str]] = []
+        while queue and isinstance(event := queue[0], OutputChunk):
+            queue.popleft()
+            lines += ((event.stream, line) for line in self._chunk(event))
+        return lines
+
+    def _add_lines(self, said: dict[int, list[tuple[Kind, str]]]) -> None:
+        if max(map(len, said.values())) <= _MERGED_LINES:
+            for rank, (kind, line) in merged(said):
+                self._add(rank, kind, [line])
+            return
+        for rank, lines in said.items():
+            for kind, group in groupby(lines, key=itemgetter(0)):
+                self._add(rank, kind, [line for _, line in group])
+
+    def _handle_other(self, event: OutputChunk | RichOutput | OutputCleared) -> None:
+        if isinstance(event, RichOutput):
+            self._rich(event)
+        elif isinstance(event, OutputCleared):
+            if event.wait:
+                self._clear_at_next.add(event.rank)
+            else:
+                self._clear(event.rank)
+
+    def _chunk(self, event: OutputChunk) -> list[str]:
+        """Return the lines that a chunk finishes."""
         self._clear_if_due(event.rank)
         key: tuple[int, Kind] = (event.rank, event.stream)
         buffer = self._buffers.get(key)
@@ -99,8 +139,8 @@ class Transcript:
         if event.skipped_bytes:
             # What stands before the gap and what stands after it are not one line.
             gap = f"… {event.skipped_bytes:,} bytes are only in the log of rank {event.rank}"
-            self._add(event.rank, event.stream, [*buffer.finish(), gap])
-        self._add(event.rank, event.stream, buffer.feed(event.text))
+            return [*buffer.finish(), gap, *buffer.feed(event.text)]
+        return buffer.feed(event.text)
 
     def _add(self, rank: int, kind: Kind, lines: list[str]) -> None:
         for start in range(0, len(lines), _BATCH):

@@ -74,7 +74,6 @@ def test_the_wheel_of_an_mpi_in_this_environment_fits_every_environment(tmp_path
     assert target.rpaths == ("$ORIGIN/../../../..",)
     assert sys.prefix not in str(target.describe())
     assert make_target().rpaths == ()
-    assert make_target(cuda=CUDA).rpaths == ("/opt/nccl/lib",)
     # Beside a read-only image the folders are elsewhere, so there the absolute ones count.
     aside = make_target(library=inside, folder=tmp_path)
     assert aside.rpaths == ()
@@ -146,12 +145,11 @@ def test_cuda_of_another_major_version_is_used_only_when_asked_for(cuda: Path) -
     assert why == f"with NCCL 2.27.3, CUDA 12.5; note that {differs}"
 
 
-def test_the_build_is_told_where_nccl_is(tmp_path: Path) -> None:
-    variables = wheel.build_variables(make_target(cuda=CUDA), Path("/opt/mpi/bin/mpicxx"), 4, tmp_path)
+def test_the_build_is_told_where_nccl_is() -> None:
+    variables = wheel.build_variables(make_target(cuda=CUDA), Path("/opt/mpi/bin/mpicxx"), 4)
     assert variables["HOROVOD_GPU_OPERATIONS"] == "NCCL"
     assert variables["HOROVOD_BUILD_CUDA_CC_LIST"] == "80,90"
-    assert variables["HOROVOD_NCCL_LIB"] == str(tmp_path)
-    assert (tmp_path / "libnccl.so").readlink() == CUDA.nccl.library
+    assert variables["JUPYTER_DDL_NCCL"] == "/opt/nccl/lib/libnccl.so"
     assert variables["MAKEFLAGS"] == "-j4"
 
 

@@ -27,7 +27,8 @@ def test_a_line_is_printed_once_all_ranks_said_it():
     view = TerminalView(range(2), stream)
     assert printed(view, stream, 0.0, out(0, "a\nb\n")) == ""
     assert printed(view, stream, 0.1, out(1, "a\n")) == "[0-1] a\n"
-    assert printed(view, stream, 0.2, out(1, "b\n")) == "[0-1] b\n"
+    assert printed(view, stream, 0.2, out(1, "b\n")) == ""
+    assert printed(view, stream, 0.36) == "[0-1] b\n"
 
 
 def test_a_line_that_the_others_went_past_is_printed():
@@ -41,9 +42,10 @@ def test_a_line_waits_for_slower_ranks_only_a_short_time():
     view = TerminalView(range(2), stream)
     assert printed(view, stream, 5.0, out(0, "a\n")) == ""
     assert printed(view, stream, 5.2) == ""
-    assert printed(view, stream, 5.31) == "[0]   a\n"
-    assert printed(view, stream, 5.4, out(1, "a\n")) == ""
-    assert printed(view, stream, 5.8) == "[1]   a\n"
+    assert printed(view, stream, 5.51) == "[0]   a\n"
+    assert printed(view, stream, 5.6, out(1, "a\n")) == ""
+    assert printed(view, stream, 5.8) == ""
+    assert printed(view, stream, 6.2) == "[1]   a\n"
 
 
 def test_nothing_waits_for_a_rank_that_has_finished():
@@ -83,11 +85,13 @@ def test_a_terminal_has_one_line_that_updates(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     stream = Terminal()
     view = TerminalView(range(2), stream, stream)
-    assert printed(view, stream, 0.0, out(0, "\r1%")) == "[0]   1%"
-    assert printed(view, stream, 0.1) == ""
+    assert printed(view, stream, 0.0, out(0, "\r1%")) == ""
+    assert printed(view, stream, 0.16) == "[0]   1%"
     assert printed(view, stream, 0.2, out(0, "\r2%"), out(1, "\r2%")) == "\r\x1b[K[0-1] 2%"
+    view.handle(out(0, "\r2%"))
     assert printed(view, stream, 0.3, out(1, "\r3% " + "x" * 50)) == "\r\x1b[K[0]   2% (+1)"
     long_line = out(0, "\r" + "y" * 50)
+    view.handle(out(1, ""))
     assert printed(view, stream, 0.4, long_line) == "\r\x1b[K[0]   " + "y" * 18 + " (+1)"
     view.flush()
     assert stream.getvalue().endswith("\r\x1b[K[0]   " + "y" * 50 + "\n[1]   3% " + "x" * 50 + "\n")

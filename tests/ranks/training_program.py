@@ -377,6 +377,16 @@ def horovod_at_rest_between_two_fits() -> str:
     return hvd.check_in_sync(model)
 
 
+@finding
+def a_step_without_horovod() -> str | None:
+    variable = keras.Variable([0.0])
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
+    hvd.shutdown()
+    text = error_text(lambda: optimizer.apply([tf.constant([1.0])], [variable]))
+    hvd.init()
+    return text
+
+
 # --- in sync or not ------------------------------------------------------------------------------------------
 
 
@@ -392,6 +402,12 @@ def out_of_sync() -> dict[str, Any]:
         "checksum": hvd.weights_checksum(model),
         "error": error_text(lambda: hvd.check_in_sync(model)),
     }
+
+
+@finding
+def different_models() -> str | None:
+    model = conv_model() if hvd.rank() == 0 else dense_model()
+    return error_text(lambda: hvd.check_in_sync(model))
 
 
 @finding

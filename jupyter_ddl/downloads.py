@@ -1,0 +1,111 @@
+"""One download for all processes of a host, that never hangs.
+
+Plain Python: Keras's own download has no time limit, and every rank would start one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+import urllib.error
+import urllib.request
+from concurrent import futures
+from http.client import HTTPException
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import DdlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ANSWER_S = 15.0
+SILENCE_S = 10.0
+WHOLE_S = 120.0
+CHUNK_BYTES = 1 << 16
+
+
+class DownloadFailed(DdlError):
+    """A file could not be fetched: there is no network, it is too slow, or what came is not the file."""
+
+
+def download_once(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:
+    """Fetch a file, unless another process of this host is at it: then wait for that one, and share its fate.
+
+    Args:
+        url: where the file is. Proxies are taken from the environment.
+        path: where it goes, whole or not at all.
+        is_whole: whether a file is the one wanted.
+
+    Raises:
+        DownloadFailed: it could not be fetched within two minutes, nothing came for ten seconds, or it is not whole.
+    """
+    asked_at = time.time()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = path.with_name(f".{path.name}.lock").open("a+")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError as error:
+        raise DownloadFailed(f"{path.parent} cannot be written to ({error.strerror})") from error
+    with lock:
+        if is_whole(path):
+            return
+        lock.seek(0)
+        failed_at, _, why = lock.read().partition(" ")
+        if why and float(failed_at) > asked_at:
+            raise DownloadFailed(why)
+        try:
+            _download(url, path, is_whole)
+        except DownloadFailed as error:
+            lock.truncate(0)
+            lock.write(f"{time.time()} {error}")
+            raise
+
+
+def _download(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    deadline = time.monotonic() + WHOLE_S
+    try:
+        with _open(url) as source, partial.open("wb") as sink:
+            while chunk := source.read(CHUNK_BYTES):
+                sink.write(chunk)
+                if time.monotonic() > deadline:
+                    raise DownloadFailed(f"{url} took more than {WHOLE_S:.0f} s")
+        if not is_whole(partial):
+            raise DownloadFailed(f"{url} sent another file than the one published")
+        partial.replace(path)
+    except (OSError, HTTPException) as error:
+        raise DownloadFailed(f"{url} broke off ({error})") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _open(url: str) -> Any:
+    """Return the server's answer, or raise within ANSWER_S.
+
+    In a thread: a name server that is silent has time limits of its own, and a firewall that drops packets is tried
+    again at each of the server's addresses.
+    """
+    answer: futures.Future[Any] = futures.Future()
+
+    def ask() -> None:
+        try:
+            answer.set_result(urllib.request.urlopen(url, timeout=SILENCE_S))  # noqa: S310 (callers pass their own URL)
+        except (OSError, HTTPException, ValueError) as error:
+            answer.set_exception(error)
+
+    Thread(target=ask, name="jupyter_ddl download", daemon=True).start()
+    try:
+        return answer.result(ANSWER_S)
+    except futures.TimeoutError as error:
+        answer.add_done_callback(_close)
+        raise DownloadFailed(f"no answer from {url} within {ANSWER_S:.0f} s") from error
+    except urllib.error.URLError as error:
+        raise DownloadFailed(f"no answer from {url} ({error.reason})") from error
+
+
+def _close(late: futures.Future[Any]) -> None:
+    if late.exception() is None:
+        late.result().close()

@@ -1,0 +1,40 @@
+"""What a cell cannot do on a rank: ask somebody who is not there, and end the rank's process.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import builtins
+import getpass
+import os
+from typing import Any, NoReturn
+
+from jupyter_ddl.errors import InvalidInput
+
+
+def install(shell: Any) -> None:
+    """Make `input` and `exit` errors that say what to do instead."""
+    # mpiexec may pass its own on, and a read from a terminal would wait for ever.
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    # ipykernel would ask the front end that sent the request; a rank's requests come from none.
+    builtins.input = _refuse_input
+    getpass.getpass = _refuse_input
+    # `exit`, `quit` and %exit all call it; ipykernel's stops the engine's event loop.
+    shell.ask_exit = _refuse_exit
+
+
+def _refuse_input(*_arguments: Any, **_options: Any) -> NoReturn:
+    raise InvalidInput(
+        "A rank cannot ask: nobody types there.",
+        "input()",
+        "Set the value in the notebook, and send it with %ddl push.",
+    )
+
+
+def _refuse_exit() -> NoReturn:
+    raise InvalidInput(
+        "A cell must not end its rank.", "exit", "Raise an error to leave the cell; %ddl stop ends the ranks."
+    )

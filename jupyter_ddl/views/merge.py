@@ -1,0 +1,40 @@
+"""In which order lines that ranks said at the same time are shown: so that what they say alike can fold."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Mapping, Sequence
+
+    Line = TypeVar("Line", bound=Hashable)
+
+
+def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
+    """Yield each rank's lines in its own order: what only one rank says before what others are still to say too.
+
+    Args:
+        said: rank -> its lines.
+    """
+    left = {rank: deque(lines) for rank, lines in said.items() if lines}
+    own = {rank: Counter(lines) for rank, lines in left.items()}
+    all_ranks: Counter[Line] = Counter()
+    for counter in own.values():
+        all_ranks.update(counter)
+    while left:
+        heads = {rank: lines[0] for rank, lines in left.items()}
+        alone = [rank for rank, line in heads.items() if all_ranks[line] == own[rank][line]]
+        if alone:
+            # The one that has most to say still: ranks that say as much take turns.
+            chosen = [max(alone, key=lambda rank: len(left[rank]))]
+        else:
+            line, _ = Counter(heads.values()).most_common(1)[0]
+            chosen = [rank for rank, head in heads.items() if head == line]
+        for rank in chosen:
+            line = left[rank].popleft()
+            own[rank][line] -= 1
+            all_ranks[line] -= 1
+            if not left[rank]:
+                del left[rank]
+            yield rank, line

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+import pytest
+
+from jupyter_ddl import events
+from jupyter_ddl.events import Wire, decode, encode
+
+EXAMPLES = (
+    events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8),
+    events.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),
+    events.RunStarted("run-1", (0, 2), 4, 1.5),
+    events.OutputChunk("run-1", 0, "stderr", "é<script>\x1b[1m\r", 17),
+    events.RichOutput("run-1", 0, "result", {"text/plain": "1"}, {"image/png": {"width": 3}}, "id"),
+    events.OutputCleared("run-1", 0, wait=True),
+    events.RankFinished("run-1", 0, 2.5, uses_horovod=True),
+    events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
+    events.RankLost(None, "mpiexec ended", 3.0),
+    events.RunFinished("run-1", "failed", 0.25),
+    events.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
+    events.PrepareHorovod("run-1"),
+    events.RestHorovod(),
+    events.Describe(),
+    events.Release("run-1", "interrupted"),
+)
+
+
+@pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.type)
+def test_a_message_survives_json(message: events.Event | events.Request) -> None:
+    assert decode(json.loads(json.dumps(encode(message)))) == message
+
+
+def test_every_message_has_an_example_and_a_type_of_its_own() -> None:
+    assert {type(example) for example in EXAMPLES} == set(Wire.__subclasses__())
+    assert len({wire.type for wire in Wire.__subclasses__()}) == len(Wire.__subclasses__())
+
+
+def test_a_newer_ranks_extra_field_is_left_out() -> None:
+    assert decode({"type": "rank_lost", "rank": 1, "cause": "c", "at_s": 1.0, "new": 5}) == events.RankLost(1, "c", 1.0)
+
+
+def test_every_message_can_be_read_without_its_defaults() -> None:
+    lost = encode(events.OutputChunk("r", 0, "stdout", "x"))
+    del lost["skipped_bytes"]
+    assert decode(lost).skipped_bytes == 0
+    assert any(f.name == "skipped_bytes" for f in fields(events.OutputChunk))
+
+
+@pytest.mark.parametrize("content", [{}, {"type": "gossip"}])
+def test_an_unknown_type_is_named(content: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match=r"A message's type must be one of .*'run_cell'.*\. Received: "):
+        decode(content)
+
+
+def test_a_missing_field_is_an_error() -> None:
+    with pytest.raises(ValueError, match=r"A release message must have all its fields\. Received: \['run'\]\."):
+        decode({"type": "release", "run": "run-1"})

@@ -1,0 +1,162 @@
+"""The stop button and --timeout: every rank lets go, wherever it is, and the next cell works."""
+
+import time
+
+import pytest
+
+pytestmark = pytest.mark.mpi
+
+DEADLINE_S = 20
+HVD = "import tensorflow as tf, horovod.tensorflow as hvd, time\nhvd.init()\n"
+TRAIN = (
+    "import keras, numpy as np, jupyter_ddl.keras as jk\n"
+    "model = keras.Sequential([keras.layers.Dense(1)])\n"
+    "model.compile(jk.DistributedOptimizer(keras.optimizers.SGD(0.01)), 'mse')\n"
+)
+BUSY = {
+    "a collective that one rank never joins": "if rank == 0: hvd.allreduce(tf.ones(2))\nelse: time.sleep(60)",
+    "a collective that a looping rank never joins": "if rank == 0: hvd.allreduce(tf.ones(2))\nwhile True: pass",
+    "collectives that all ranks join": "while True: hvd.allreduce(tf.ones(2))",
+    "a Python loop": "while True: pass",
+    "a sleep": "time.sleep(60)",
+    "an await": "import asyncio\nawait asyncio.sleep(60)",
+    "a loop in async code": "import asyncio\nawait asyncio.sleep(0)\nwhile True: pass",
+    "a tf.data pipeline": "for _ in tf.data.Dataset.range(10**12): pass",
+    "fit": TRAIN + "model.fit(np.ones((4096, 2)), np.ones((4096, 1)), batch_size=2, epochs=99, verbose=0)",
+    "a flood of output": "while True: print('line')",
+    "a child": "!sleep 60",
+}
+
+
+def works(notebook):
+    """Assert that the next cell runs, with variables and Horovod as they were."""
+    cell = notebook.run(HVD + "print(float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum)), kept)")
+    assert cell.error is None, cell.told
+    assert cell.lines == ["[0-1] 2.0 7"]
+
+
+def interrupted(notebook, code, after_s=0.5):
+    """Run, interrupt once the ranks are at it, and return the cell and the seconds it then took."""
+    cell = notebook.send(f"%%distributed\n{HVD}print('at it')\n{code}")
+    cell.wait_for("at it")
+    time.sleep(after_s)
+    asked_s = time.monotonic()
+    notebook.interrupt()
+    cell.wait(DEADLINE_S)
+    return cell, time.monotonic() - asked_s
+
+
+@pytest.fixture(autouse=True)
+def kept(notebook):
+    assert notebook.run("kept = 7").error is None
+
+
+@pytest.mark.parametrize("what", BUSY)
+def test_the_stop_button(notebook, what):
+    cell, seconds = interrupted(notebook, BUSY[what])
+    print(f"interrupted in {what} after {seconds * 1000:.0f} ms")
+    assert cell.error["ename"] == "RunInterrupted"
+    assert "Traceback" not in cell.told
+    assert "and its ranks were released." in cell.told
+    works(notebook)
+
+
+def test_two_interrupts(notebook):
+    cell = notebook.send("%%distributed\nprint('at it')\nwhile True: pass")
+    cell.wait_for("at it")
+    for _ in range(3):
+        notebook.interrupt()
+        time.sleep(0.01)
+    cell.wait(DEADLINE_S)
+    assert cell.error["ename"] == "RunInterrupted"
+    assert "Traceback" not in cell.told
+    works(notebook)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16])
+def test_an_interrupt_at_any_moment_leaves_the_ranks_usable(notebook, delay_s):
+    cell = notebook.send("%%distributed\nimport time\ntime.sleep(0.03)\nrank")
+    time.sleep(delay_s)
+    notebook.interrupt()
+    cell.wait(DEADLINE_S)
+    assert cell.error is None or "Interrupt" in cell.error["ename"]
+    works(notebook)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.01, 0.03, 0.1])
+def test_an_interrupt_while_horovod_starts(notebook, delay_s):
+    cell = notebook.send(f"%%distributed\n{HVD}hvd.allreduce(tf.ones(1))")
+    time.sleep(delay_s)
+    notebook.interrupt()
+    cell.wait(DEADLINE_S)
+    works(notebook)
+
+
+def test_code_that_swallows_an_interrupt(notebook):
+    code = "try:\n    while True: pass\nexcept KeyboardInterrupt:\n    print('swallowed')"
+    cell, _ = interrupted(notebook, code)
+    assert cell.error["ename"] == "RunInterrupted"
+    assert "swallowed" in cell.text
+    works(notebook)
+
+
+def test_a_plain_cell_can_be_interrupted_between(notebook):
+    cell = notebook.send("import time; time.sleep(30)")
+    time.sleep(0.3)
+    notebook.interrupt()
+    assert cell.wait(DEADLINE_S).error["ename"] == "KeyboardInterrupt"
+    works(notebook)
+
+
+def test_timeout(notebook):
+    cell = notebook.run("while True: pass", "--timeout 0.5", DEADLINE_S)
+    assert cell.error["ename"] == "RunTimedOut"
+    assert cell.told == (
+        "RunTimedOut: The cell must end within its timeout. Received: --timeout 0.5, and ranks still at it. They were "
+        "released. Pass a longer one, or none."
+    )
+    assert cell.seconds < DEADLINE_S
+    works(notebook)
+
+
+def test_timeout_in_a_collective(notebook):
+    cell = notebook.run(HVD + "if rank == 0: hvd.allreduce(tf.ones(1))\nelse: time.sleep(60)", "--timeout 1")
+    assert cell.error["ename"] == "RunTimedOut"
+    works(notebook)
+
+
+def test_a_cell_within_its_timeout(notebook):
+    assert notebook.run("rank * 0", "--timeout 30").lines == ["[0-1] 0"]
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "-0.5"])
+def test_a_timeout_is_positive(notebook, text):
+    cell = notebook.run("1", f"--timeout {text}")
+    assert cell.told == (
+        f"InvalidInput: A timeout must be more than 0 seconds. Received: --timeout {text}. Leave it out for none."
+    )
+
+
+def test_ranks_stuck_in_c_are_named_and_restart_helps(notebook):
+    # PyDLL keeps the interpreter's lock, so that no Python code of the rank can run meanwhile.
+    cell = notebook.send(
+        "%%distributed\nimport ctypes\nif rank == 1:\n    print('stuck', flush=True)\n"
+        "    ctypes.PyDLL(None).poll(None, 0, 40_000)\nelse:\n    while True: pass"
+    )
+    time.sleep(1)
+    notebook.interrupt()
+    cell.wait(30)
+    assert cell.error["ename"] == "ClusterError"
+    assert cell.told.startswith(
+        "ClusterError: Every rank must answer its release within 10 s. Received: nothing from ranks 1 (interrupted). "
+        "They are blocked outside Python and Horovod: %ddl restart starts new ones. Logs: "
+    )
+    refused = notebook.run("1")
+    assert refused.told == (
+        "ClusterError: Every rank must have ended the cell before. Received: ranks 1 did not answer their release. "
+        "%ddl restart starts new ones."
+    )
+    restarted = notebook.execute("%ddl restart", 60)
+    assert restarted.error is None, restarted.told
+    notebook.run("kept = 7")
+    works(notebook)

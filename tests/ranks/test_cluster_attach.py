@@ -1,0 +1,117 @@
+"""A second kernel finds a running cluster by name, and the ranks' variables in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from kernels import Kernel, KernelError, eventually, gone_within, kernel, without
+
+from jupyter_ddl import attach, start
+from jupyter_ddl.cluster.folder import ClusterFolder
+from jupyter_ddl.errors import InvalidInput, NoCluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.mpi
+
+START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r}, keep={keep})\ns.run('x = 40 + rank')"
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Kernel]:
+    """Give another kernel, whose ranks have no TensorFlow to import."""
+    with kernel(without(tmp_path, "tensorflow")) as made:
+        yield made
+
+
+def test_variables_are_intact_and_detaching_ends_nothing(other: Kernel) -> None:
+    other.do(START.format(name="shared", keep=False))
+    session = attach("shared")
+    assert session.run("x").ranks[1].value == "41"
+    session.run("x += 1")
+    session.detach()
+    assert other.do("answer = s.pull('x')") == {"0": 41, "1": 42}
+    other.do("s.stop()")
+    with pytest.raises(NoCluster):
+        attach("shared")
+
+
+def test_a_stop_by_the_attached_session_ends_all(other: Kernel) -> None:
+    other.do(START.format(name="shared", keep=False))
+    with attach("shared") as session:
+        assert session.run("x").ranks[0].value == "40"
+    assert not gone_within(other, 1.0)
+    assert eventually(lambda: other.do("answer = s.state") == "stopped")
+    with pytest.raises(KernelError, match="Ranks must run. Received: the cluster 'shared' was stopped."):
+        other.do("s.run('1')")
+    other.do("s.stop()")
+
+
+def test_kept_ranks_outlive_their_kernel(other: Kernel) -> None:
+    other.do(START.format(name="kept", keep=True))
+    other.kill()
+    session = attach("kept")
+    assert session.run("x").ranks[1].value == "41"
+    session.stop()
+    assert not gone_within(other, 1.0)
+
+
+def test_a_kernel_that_ends_by_itself_leaves_kept_ranks(other: Kernel) -> None:
+    other.do(START.format(name="kept", keep=True) + "\ns.detach()")
+    other.end()
+    assert other.process.returncode == 0
+    session = attach("kept")
+    assert session.run("x").ranks[0].value == "40"
+    session.stop()
+
+
+def test_no_cluster_of_that_name(other: Kernel) -> None:
+    other.do(START.format(name="there", keep=False))
+    with pytest.raises(NoCluster) as error:
+        attach("elsewhere")
+    text = str(error.value)
+    assert text.startswith("A cluster must run to be attached to. Received: 'elsewhere'; running: ")
+    assert "there" in text
+    assert text.endswith(". Start one with %ddl start --name elsewhere.")
+
+
+def test_a_name_that_is_taken(other: Kernel) -> None:
+    other.do(START.format(name="taken", keep=False))
+    with pytest.raises(InvalidInput) as error:
+        start(n=1, name="taken")
+    assert str(error.value) == (
+        "A cluster's name is its own. Received: name='taken', which runs already. "
+        "%ddl attach taken uses it, %ddl stop ends it, --name starts another."
+    )
+
+
+def test_what_a_killed_lease_left_is_replaced(other: Kernel) -> None:
+    other.do(START.format(name="stale", keep=False))
+    folder = ClusterFolder("stale")
+    lease = folder.lease()
+    assert lease is not None
+    lease.send_signal(signal.SIGKILL)
+    assert not gone_within(other, 10.0)
+    with pytest.raises(NoCluster):
+        attach("stale")
+    assert folder.path.is_dir()
+    other.do(START.format(name="stale", keep=False))
+    assert other.do("answer = s.pull('x')") == {"0": 40, "1": 41}
+
+
+def test_a_lease_that_is_another_process_now_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DDL_RUNTIME", str(tmp_path))
+    folder = ClusterFolder("reused")
+    folder.path.mkdir(parents=True)
+    record = {"pid": os.getpid(), "create_time": psutil.Process().create_time()}
+    (folder.path / "lease.json").write_text(json.dumps(record))
+    assert folder.lease() is not None
+    (folder.path / "lease.json").write_text(json.dumps({**record, "create_time": record["create_time"] - 100}))
+    assert folder.lease() is None

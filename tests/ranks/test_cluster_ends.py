@@ -1,0 +1,117 @@
+"""Nothing outlives the kernel that started it, however the kernel ends."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from kernels import Kernel, KernelError, eventually, gone_within, kernel, without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.mpi
+
+START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r})"
+WITHIN_S = 10.0
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Kernel]:
+    """Give another kernel, whose ranks have no TensorFlow to import."""
+    with kernel(without(tmp_path, "tensorflow")) as made:
+        yield made
+
+
+def test_a_killed_kernel(other: Kernel) -> None:
+    other.do(START.format(name="killed"))
+    assert len(other.descendants()) >= 5  # lease, controller, mpiexec, two ranks
+    other.kill()
+    assert not gone_within(other, WITHIN_S)
+
+
+def test_a_kernel_killed_inside_a_collective() -> None:
+    with kernel() as other:
+        other.do(START.format(name="killed"))
+        other.do("s.run('import horovod.tensorflow as hvd, tensorflow as tf\\nhvd.init()')")
+        other.send("s.run('if rank == 0: hvd.allreduce(tf.constant(1.0))\\nelse:\\n import time; time.sleep(600)')")
+        assert eventually(lambda: any(p.cpu_percent(0.2) > 20 for p in other.descendants()))
+        other.kill()
+        assert not gone_within(other, WITHIN_S)
+
+
+def test_a_kernel_killed_while_it_starts(other: Kernel) -> None:
+    other.send(START.format(name="killed"))
+    assert eventually(lambda: len(other.descendants()) >= 4)
+    other.kill()
+    assert not gone_within(other, WITHIN_S)
+
+
+def test_a_kernel_that_ends_by_itself(other: Kernel) -> None:
+    other.do(START.format(name="ending"))
+    other.end()
+    assert other.process.returncode == 0
+    assert not gone_within(other, WITHIN_S)
+
+
+def test_a_killed_kernel_that_has_forked(other: Kernel) -> None:
+    # The child holds the other end of the lease's pipe, which therefore does not close with the kernel.
+    other.do(START.format(name="forked"))
+    other.do(
+        "import os, signal, sys, warnings\nwarnings.simplefilter('ignore')\n"
+        "answer = child = os.fork()\nif child == 0:\n signal.alarm(60)\n signal.pause()"
+    )
+    other.process.kill()
+    children = [process for process in other.descendants() if "jupyter_ddl" not in " ".join(process.cmdline()[:4])]
+    forked = [process for process in children if "exec(json.loads" in " ".join(process.cmdline())]
+    assert len(forked) == 1
+    assert eventually(lambda: {p.pid for p in other.descendants()} == {forked[0].pid}, WITHIN_S)
+    forked[0].kill()
+
+
+def test_an_interrupt_while_it_starts(other: Kernel) -> None:
+    other.send(START.format(name="interrupted"))
+    assert eventually(lambda: len(other.descendants()) >= 2)
+    other.process.send_signal(signal.SIGINT)
+    with pytest.raises(KernelError, match="^KeyboardInterrupt"):
+        other.answer()
+    assert not other.descendants()
+
+
+def test_processes_that_a_cell_started_end_with_it(other: Kernel) -> None:
+    other.do(START.format(name="sleepers"))
+    other.do("s.run('import subprocess; p = subprocess.Popen([\"sleep\", \"1000\"], start_new_session=True)')")
+    assert sum(process.name() == "sleep" for process in other.descendants()) == 2
+    other.do("s.stop()")
+    assert not other.descendants()
+
+
+def test_two_kernels_with_two_clusters(tmp_path: Path) -> None:
+    variables = without(tmp_path, "tensorflow")
+    with kernel(variables) as first, kernel(variables) as second:
+        for name, other in (("first", first), ("second", second)):
+            other.send(START.format(name=name) + "\nanswer = s.run('rank').outcome")
+        assert [other.answer() for other in (first, second)] == ["finished", "finished"]
+        first.do("s.stop()")
+        assert not first.descendants()
+        assert second.do("answer = s.run('rank + 1').ranks[1].value") == "2"
+
+
+def test_two_clusters_of_one_kernel(other: Kernel) -> None:
+    other.do(START.format(name="one") + "\nt = jupyter_ddl.start(n=1, name='two')")
+    other.do("s.stop()")
+    assert other.do("answer = t.run('rank').ranks[0].value") == "0"
+    other.do("t.stop()")
+    assert not other.descendants()
+
+
+def test_stopping_leaves_no_descriptor_or_thread_behind(other: Kernel) -> None:
+    other.do("import jupyter_ddl\njupyter_ddl.start(n=1, name='warm').stop()")
+    process = psutil.Process(other.process.pid)
+    before = process.num_fds(), process.num_threads()
+    other.do("import gc\nfor _ in range(3): jupyter_ddl.start(n=1, name='warm').stop(); gc.collect()")
+    assert process.num_fds() <= before[0]
+    assert process.num_threads() <= before[1]

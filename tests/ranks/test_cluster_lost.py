@@ -1,0 +1,120 @@
+"""A rank, the controller, mpiexec or the lease is killed: the running cell says so, and `restart` mends it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from kernels import without
+from processes import MARK, marked_processes
+
+import jupyter_ddl
+from jupyter_ddl.cluster.folder import ClusterFolder
+from jupyter_ddl.errors import ClusterLost
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+DEADLINE_S = 30.0
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    """Give two ranks that have no TensorFlow to import."""
+    with jupyter_ddl.start(n=2, name="lost", env=without(tmp_path, "tensorflow")) as made:
+        yield made
+
+
+def lost_while_running(session: Session, victim: psutil.Process) -> str:
+    """Kill a process of the cluster while a cell runs; return what the cell raised."""
+    began_s = time.monotonic()
+    threading.Timer(0.5, victim.kill).start()
+    with pytest.raises(ClusterLost) as error:
+        session.run("import time; time.sleep(600)")
+    assert time.monotonic() - began_s < DEADLINE_S
+    text = str(error.value)
+    assert text.startswith("Ranks must live to the end of the cell. Received: ")
+    assert "%ddl restart starts new ones." in text
+    with pytest.raises(ClusterLost, match=r"Ranks must run\. Received: "):
+        session.run("1")
+    return text
+
+
+def part(session: Session, words: str) -> psutil.Process:
+    lease = ClusterFolder(session.name).lease()
+    assert lease is not None
+    return next(process for process in lease.children(recursive=True) if words in " ".join(process.cmdline()))
+
+
+def test_a_killed_rank_is_named_with_its_signal(session: Session) -> None:
+    text = lost_while_running(session, psutil.Process(session.ranks[1].pid))
+    assert "rank 1 was ended by signal 9 (Killed)" in text
+    session.restart()
+    assert session.run("rank + 1").ranks[1].value == "2"
+
+
+def test_a_killed_controller(session: Session) -> None:
+    assert "ipyparallel's controller ended with status" in lost_while_running(
+        session, part(session, "jupyter_ddl.cluster.controller")
+    )
+    session.restart()
+    assert session.run("rank + 1").ranks[1].value == "2"
+
+
+def test_a_killed_mpiexec(session: Session) -> None:
+    assert "mpiexec ended with status" in lost_while_running(session, part(session, "prterun"))
+
+
+def test_a_killed_lease(session: Session) -> None:
+    lease = ClusterFolder(session.name).lease()
+    assert lease is not None
+    below = lease.children(recursive=True)
+    assert "the lease, which holds the cluster's processes, was killed" in lost_while_running(session, lease)
+    _, alive = psutil.wait_procs(below, timeout=DEADLINE_S)
+    assert not alive
+
+
+def test_a_rank_killed_while_idle(session: Session) -> None:
+    os.kill(session.ranks[0].pid, signal.SIGKILL)
+    deadline_s = time.monotonic() + DEADLINE_S
+    while session.state is None and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert session.state is not None
+    assert "rank 0 was ended by signal 9 (Killed)" in session.state
+    with pytest.raises(ClusterLost, match=r"Ranks must run\. Received: rank 0 was ended by signal 9"):
+        session.push({"x": 1})
+
+
+def test_ranks_killed_while_they_import(tmp_path: Path) -> None:
+    (tmp_path / "tensorflow.py").write_text("import time; time.sleep(600)")
+    with jupyter_ddl.start(n=2, name="lost", env={"PYTHONPATH": str(tmp_path)}) as session:
+        threading.Timer(0.5, os.kill, (session.ranks[1].pid, signal.SIGKILL)).start()
+        with pytest.raises(ClusterLost, match="Ranks must live until they have imported TensorFlow. Received: rank 1"):
+            session.wait_warm()
+
+
+def test_restart_changes_what_is_asked(session: Session) -> None:
+    session.run("x = 1")
+    session.restart(n=1, env={"MINE": "yes"})
+    assert session.world_size == 1
+    assert session.run("import os\n'x' in globals(), os.environ['MINE']").ranks[0].value == "(False, 'yes')"
+    assert "PYTHONPATH" in session._cluster.spec.environment
+
+
+def test_nothing_is_left_of_a_lost_cluster(session: Session) -> None:
+    before = {process.pid for process in marked_processes(os.environ[MARK])}
+    lost_while_running(session, psutil.Process(session.ranks[0].pid))
+    session.stop()
+    left = {process.pid for process in marked_processes(os.environ[MARK])}
+    assert not left & {ready.pid for ready in session.ranks}
+    assert left < before

@@ -1,0 +1,112 @@
+"""What a cell's own `hvd.init(comm, process_sets)` and HOROVOD_* variables ask for takes effect, also in the next cell."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.errors import RankError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+IMPORTS = "import horovod.tensorflow as hvd, tensorflow as tf, os\nfrom mpi4py import MPI\n"
+SUM = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, name='sum'))"
+SUM_OF_SET = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, process_set=own, name='of_set'))"
+
+
+def values(session: Session, code: str, ranks: tuple[int, ...] | None = None) -> list[str | None]:
+    return [result.value for _, result in sorted(session.run(code, ranks).ranks.items())]
+
+
+@pytest.fixture(params=[1, 2, 4])
+def fresh(request: pytest.FixtureRequest, ranks: Callable[[int], Session]) -> Iterator[Session]:
+    """Return a session on which Horovod is as it was at first, and leave it so."""
+    session = ranks(request.param)
+    session.run(IMPORTS)
+    yield session
+    session.run("hvd.shutdown()\nfor name in [n for n in os.environ if n.startswith('HOROVOD_')]: del os.environ[name]")
+    assert values(session, "hvd.init(), " + SUM)[0] == f"(None, {session.world_size}.0)"
+
+
+def test_process_sets_live_on(fresh: Session) -> None:
+    n = fresh.world_size
+    fresh.run("sets = [hvd.ProcessSet([r]) for r in range(world_size)]" if n > 1 else "sets = []")
+    fresh.run("hvd.init(process_sets=sets)\nown = sets[rank] if sets else hvd.global_process_set")
+    for _ in range(2):
+        assert values(fresh, SUM_OF_SET) == ["1.0"] * n
+        assert values(fresh, SUM) == [f"{n}.0"] * n
+    assert values(fresh, "hvd.init()\n" + SUM_OF_SET) == ["1.0"] * n
+
+
+def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[int], Session]) -> None:
+    session = ranks(4)
+    session.run(IMPORTS + "halves = [hvd.ProcessSet([0, 1]), hvd.ProcessSet([2, 3])]\nhvd.init(process_sets=halves)")
+    session.run("own = halves[rank // 2]")
+    assert values(session, SUM_OF_SET) == ["2.0"] * 4
+    assert values(session, SUM_OF_SET, ranks=(2, 3)) == ["2.0"] * 2
+    with pytest.raises(RankError) as error:
+        session.run(f"assert rank != 3, 'on purpose'\n{SUM_OF_SET}", ranks=[2, 3])
+    # Rank 2 waited in a collective of the run's own ranks: rank 3 is the cause, and not that others were missing.
+    assert [failure.rank for failure in error.value.failures] == [3]
+    assert "on purpose" in str(error.value)
+    with pytest.raises(RankError, match="CollectiveOnSubset"):
+        session.run(SUM, ranks=[2, 3])
+    assert values(session, SUM_OF_SET) == ["2.0"] * 4
+    session.run("hvd.shutdown()")
+
+
+def test_process_sets_that_are_added_and_removed(pair: Session) -> None:
+    pair.run(IMPORTS + "hvd.init(process_sets='dynamic')\nown = hvd.add_process_set([1])")
+    assert values(pair, SUM_OF_SET + " if rank else 0") == ["0", "1.0"]
+    assert values(pair, "hvd.init()\n" + SUM_OF_SET + " if rank else 0") == ["0", "1.0"]
+    assert values(pair, "hvd.remove_process_set(own)") == ["True"] * 2
+    assert values(pair, "own.process_set_id, hvd.size()") == ["(None, 2)"] * 2
+    pair.run("hvd.shutdown()\ndel os.environ['HOROVOD_DYNAMIC_PROCESS_SETS']")
+
+
+def test_a_communicator_of_the_users(ranks: Callable[[int], Session]) -> None:
+    session = ranks(4)
+    session.run(IMPORTS + "half = MPI.COMM_WORLD.Split(rank // 2)\nhvd.init(comm=half)")
+    assert values(session, "hvd.size(), hvd.rank()") == ["(2, 0)", "(2, 1)"] * 2
+    assert values(session, SUM) == ["2.0"] * 4
+    assert values(session, "hvd.init(comm=[rank])\nhvd.size()") == ["1"] * 4
+    assert values(session, "hvd.size()") == ["1"] * 4
+    session.run("hvd.shutdown()")
+    assert values(session, "hvd.init()\n" + SUM) == ["4.0"] * 4
+
+
+def test_a_communicator_of_one_rank_alone_is_forgotten(pair: Session) -> None:
+    assert values(pair, IMPORTS + "if rank == 0: hvd.init(comm=MPI.COMM_SELF)\nNone") == [None, None]
+    assert values(pair, "hvd.size()") == ["2", "2"]
+    assert values(pair, SUM) == ["2.0", "2.0"]
+
+
+def test_variables_take_effect(fresh: Session, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        timeline = tmp_path / f"{name}.json"
+        fresh.run(f"os.environ['HOROVOD_TIMELINE'] = {str(timeline)!r}\nhvd.init()\n{SUM}")
+        assert "MPI_ALLREDUCE" in timeline.read_text()
+    fresh.run("os.environ.pop('HOROVOD_TIMELINE')\nhvd.init()")
+
+
+def test_variables_take_effect_in_the_next_cell_without_another_init(fresh: Session, tmp_path: Path) -> None:
+    timeline = tmp_path / "timeline.json"
+    fresh.run(f"hvd.init()\nos.environ['HOROVOD_TIMELINE'] = {str(timeline)!r}")
+    fresh.run(SUM)
+    assert "MPI_ALLREDUCE" in timeline.read_text()
+
+
+def test_variables_do_not_drop_process_sets(pair: Session, tmp_path: Path) -> None:
+    pair.run(IMPORTS + "own = hvd.ProcessSet([0, 1][:1])\nhvd.init(process_sets=[own])")
+    timeline = tmp_path / "timeline.json"
+    pair.run(f"os.environ['HOROVOD_TIMELINE'] = {str(timeline)!r}\nhvd.init()\n{SUM}")
+    assert json.dumps(values(pair, "own.process_set_id")) == '["1", "1"]'
+    pair.run("del os.environ['HOROVOD_TIMELINE']\nhvd.shutdown()")
