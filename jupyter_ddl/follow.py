@@ -99,7 +99,12 @@ class Follower:
             RankError, RunTimedOut, RunInterrupted, ClusterLost, ClusterError: as `Session.run` says.
         """
         if self._thread is not None:
-            self._thread.join()
+            with interrupts_noted() as interrupted:
+                while self._thread.is_alive():
+                    self._thread.join(_TICK_S)
+                    if interrupted.is_set():
+                        interrupted.clear()
+                        self.interrupt()
         else:
             self._follow()
         return self._conclude()

@@ -29,7 +29,7 @@ class _Parser(ArgumentParser):
     """Argparse that raises, and that never ends the kernel."""
 
     def error(self, message: str) -> NoReturn:
-        raise InvalidInput(f"{self.prog} takes what its usage says.", message, self.format_usage().strip())
+        raise InvalidInput(f"{self.prog} takes what its usage says.", message, " ".join(self.format_usage().split()))
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:  # noqa: ARG002  argparse's signature
         # Only -h comes here: argparse has printed the help.
@@ -100,7 +100,7 @@ class DdlMagics(Magics):
         if arguments is None:
             return None
         session = sessions.current()
-        if arguments.timeout is not None and arguments.timeout <= 0:
+        if arguments.timeout is not None and not arguments.timeout > 0:
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
             )

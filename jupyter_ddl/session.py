@@ -106,7 +106,7 @@ class Session:
 
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._transfer = Transfer(cluster.folder.connection_file)
+        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
         self._active: dict[str, Run] = {}
         self._lock = threading.Lock()
         self._lost: RankLost | None = None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from processes import MARK, marked_processes  # noqa: E402  found beside this file
+from processes import MARK, marked_processes
 
 LEAK_WAIT_S = 15.0
 

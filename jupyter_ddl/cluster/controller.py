@@ -29,4 +29,6 @@ def main() -> None:
 if __name__ == "__main__":
     # Before ipyparallel's import, which takes a while.
     end_with_parent()
+    # Its heartbeat monitor is a forked process, which does not inherit that.
+    os.register_at_fork(after_in_child=end_with_parent)
     main()

@@ -6,6 +6,7 @@ all of them at once.
 
 from __future__ import annotations
 
+import ast
 import re
 
 # A cell that names one of these may enter a collective without calling `hvd.init()` itself.
@@ -22,9 +23,10 @@ class HorovodTurns:
     def begins_with(self, code: str) -> bool:
         """Return whether Horovod must be initialised on all ranks before this cell.
 
-        Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`.
+        Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`; but not
+        for a cell that runs nothing.
         """
-        begins = self._is_used or bool(_NAMES.search(code))
+        begins = (self._is_used or bool(_NAMES.search(code))) and not only_defines(code)
         self._runs |= begins
         return begins
 
@@ -40,3 +42,42 @@ class HorovodTurns:
         rests = self._runs and idle
         self._runs &= not rests
         return rests
+
+
+# What runs no code but its own: no call, no attribute, no operator, no import, nothing that shows a value.
+_DEFINITIONS = (ast.Module, ast.Pass, ast.Assign, ast.Expr, ast.Constant, ast.Name, ast.Store, ast.Load)
+
+
+def only_defines(code: str) -> bool:
+    """Return whether a cell does no more than define functions and set names to constants or each other.
+
+    Such a cell cannot enter a collective, whatever the names stand for.
+    """
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        # A magic, a shell command, or a mistake: the rank's IPython knows.
+        return False
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if _runs_where_defined(node):
+                return False
+        elif not isinstance(node, _DEFINITIONS) or _shows_a_value(node):
+            return False
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+    return True
+
+
+def _runs_where_defined(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether defining a function evaluates anything: a decorator, a default, an annotation."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    annotated = function.returns is not None or any(argument and argument.annotation for argument in every)
+    return bool(function.decorator_list or arguments.defaults or any(arguments.kw_defaults)) or annotated
+
+
+def _shows_a_value(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)

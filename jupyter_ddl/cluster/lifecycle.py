@@ -270,12 +270,13 @@ def _start_lease(folder: ClusterFolder) -> subprocess.Popen[bytes]:
 
 def _tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
     assert lease.stdin is not None
-    try:
-        lease.stdin.write(b"stop\n")
-        lease.stdin.close()
-    except BrokenPipeError:
-        # It has ended by itself; wait() below collects it.
-        lease.stdin = None
+    if not lease.stdin.closed:
+        try:
+            with lease.stdin as pipe:
+                pipe.write(b"stop\n")
+        except BrokenPipeError:
+            # It has ended by itself; wait() below collects it.
+            pass
     try:
         lease.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:

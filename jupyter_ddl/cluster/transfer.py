@@ -19,10 +19,12 @@ class Transfer:
 
     Args:
         connection_file: ipyparallel's connection file for clients.
+        world_size: the number of ranks.
     """
 
-    def __init__(self, connection_file: Path) -> None:
+    def __init__(self, connection_file: Path, world_size: int) -> None:
         self._connection_file = connection_file
+        self._world_size = world_size
         self._client: Any = None
 
     def push(self, values: dict[str, Any], ranks: Sequence[int]) -> None:
@@ -73,9 +75,11 @@ class Transfer:
 
     def _view(self, ranks: Sequence[int]) -> Any:
         if self._client is None:
-            from ipyparallel import Client
+            from jupyter_ddl.cluster.client import TransferClient
 
-            self._client = Client(str(self._connection_file))
+            self._client = TransferClient(str(self._connection_file))
+            # ipyparallel's hub counts an engine from its second heartbeat on, seconds after it can run cells.
+            self._client.wait_for_engines(self._world_size, interactive=False)
         # The engines ask for their rank as their id and end if they get another.
         return self._client[list(ranks)]
 

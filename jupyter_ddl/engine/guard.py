@@ -57,12 +57,13 @@ class Guard:
         shell._showtraceback = self._keep_traceback
         self._format_traceback = shell.showtraceback
         shell.showtraceback = self._show_traceback
+        # IPython 9 formats each exception once more for its history, which takes seconds for TensorFlow's.
+        shell._format_exception_for_storage = self._record_of
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         self._outlet.run = request.run
         self._traceback = []
-        self._raised_s = None
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
         if self._raised_s is not None:
@@ -87,6 +88,7 @@ class Guard:
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
+        self._raised_s = None
         before = late_variables.snapshot()
         late: InvalidInput | None = None
         on_subset = len(request.ranks) < self._world.world_size
@@ -189,10 +191,13 @@ class Guard:
             return
         try:
             self._format_traceback(*arguments, **options)
-        except Exception:  # noqa: BLE001  what the user's own `__str__` and `__repr__` raise when IPython calls them
+        except Exception:
             if error is None:
                 raise
             self._keep_traceback(type(error), error, traceback.format_exception(error))
+
+    def _record_of(self, error: BaseException, *_: Any, **__: Any) -> dict[str, Any]:
+        return {"ename": type(error).__name__, "evalue": _text(error), "traceback": self._traceback}
 
     def _keep_traceback(self, _etype: type, _evalue: BaseException, lines: list[str]) -> None:
         self._traceback = [_bounded(line.encode("utf-8", "backslashreplace").decode()) for line in lines]

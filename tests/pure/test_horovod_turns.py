@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_ddl.cluster.horovod_turns import HorovodTurns
+from jupyter_ddl.cluster.horovod_turns import HorovodTurns, only_defines
 
 
 @pytest.mark.parametrize("code", ["import horovod.tensorflow as hvd", "hvd.size()", "import jupyter_ddl.keras as h"])
@@ -11,13 +11,13 @@ def test_a_cell_that_names_horovod_begins_with_it(code: str) -> None:
 
 
 def test_a_cell_that_does_not_name_it_begins_without() -> None:
-    assert not HorovodTurns().begins_with("x = 1")
+    assert not HorovodTurns().begins_with("train()")
 
 
 def test_once_used_every_cell_begins_with_it_and_it_rests_between() -> None:
     turns = HorovodTurns()
     assert turns.rests_after(uses_horovod=True, idle=True)
-    assert turns.begins_with("x = 1")
+    assert turns.begins_with("train()")
     assert turns.rests_after(uses_horovod=True, idle=True)
 
 
@@ -30,5 +30,42 @@ def test_it_does_not_rest_while_another_cell_runs() -> None:
 
 def test_what_never_ran_need_not_rest() -> None:
     turns = HorovodTurns()
-    turns.begins_with("x = 1")
+    turns.begins_with("train()")
     assert not turns.rests_after(uses_horovod=False, idle=True)
+
+
+@pytest.mark.parametrize("code", ["", "pass", "# hvd", "x = 1", "x = y", "'text'", "def f(x):\n    hvd.init()"])
+def test_a_cell_that_runs_nothing_needs_no_horovod(code: str) -> None:
+    turns = HorovodTurns()
+    turns.rests_after(uses_horovod=True, idle=True)
+    assert only_defines(code)
+    assert not turns.begins_with(code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "f()",
+        "x",
+        "x + 1",
+        "x.y = 1",
+        "x[0] = 1",
+        "x += 1",
+        "a, b = x",
+        "import m",
+        "%time 1",
+        "!ls",
+        "@f\ndef g(): pass",
+        "def g(x=f()): pass",
+        "def g(*, x=f()): pass",
+        "def g(x: f()): pass",
+        "def g() -> f(): pass",
+        "class C: x = f()",
+        "await f()",
+        "f'{x}'",
+        "[f() for x in y]",
+        "del x",
+    ],
+)
+def test_a_cell_that_may_run_anything_else_gets_it(code: str) -> None:
+    assert not only_defines(code)

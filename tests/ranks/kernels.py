@@ -11,14 +11,15 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from processes import MARK, marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-# Runs each line of JSON that it gets as code, and answers with the repr-free JSON of the variable `answer`.
+    import psutil
+
+# Runs each line of JSON that it gets as code, and answers with the JSON of the variable `answer`.
 PROGRAM = """
 import json, sys
 names = {}
@@ -78,15 +79,13 @@ class Kernel:
     def end(self) -> None:
         """Let the kernel end by itself, as at the end of a script."""
         assert self.process.stdin is not None
-        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.wait(60)
-        self.process.stdout.close()
 
     def kill(self) -> None:
         """End the kernel as SIGKILL does."""
         self.process.kill()
-        self.end()
+        self.process.wait(60)
 
 
 @contextmanager
@@ -96,7 +95,7 @@ def kernel(variables: dict[str, str] | None = None) -> Iterator[Kernel]:
     try:
         yield other
     finally:
-        if other.process.poll() is None:
+        with other.process:  # closes its pipes
             other.kill()
         left = gone_within(other, 20.0)
         for process in left:

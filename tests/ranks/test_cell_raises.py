@@ -54,7 +54,9 @@ def test_others_are_released(pair, what):
         pair.run(code, timeout_s=60)
     error = caught.value
     assert [failure.rank for failure in error.failures] == [1]
-    assert error.aborted == (0,)
+    if what != "a shell command":
+        # IPython passes the interrupt on to the command, and goes on.
+        assert error.aborted == (0,)
     released_s = pair_released_s(pair, error)
     print(f"released from {what} after {released_s * 1000:.0f} ms")
     assert released_s < DEADLINE_S

@@ -49,7 +49,7 @@ def test_a_stop_by_the_attached_session_ends_all(other: Kernel) -> None:
         assert session.run("x").ranks[0].value == "40"
     assert not gone_within(other, 1.0)
     assert eventually(lambda: other.do("answer = s.state") == "stopped")
-    with pytest.raises(KernelError, match="Ranks must run. Received: the cluster 'shared' was stopped."):
+    with pytest.raises(KernelError, match="the cluster 'shared' was stopped"):
         other.do("s.run('1')")
     other.do("s.stop()")
 

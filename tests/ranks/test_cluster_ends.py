@@ -76,14 +76,14 @@ def test_an_interrupt_while_it_starts(other: Kernel) -> None:
     other.send(START.format(name="interrupted"))
     assert eventually(lambda: len(other.descendants()) >= 2)
     other.process.send_signal(signal.SIGINT)
-    with pytest.raises(KernelError, match="^KeyboardInterrupt"):
+    with pytest.raises(KernelError, match="KeyboardInterrupt"):
         other.answer()
     assert not other.descendants()
 
 
 def test_processes_that_a_cell_started_end_with_it(other: Kernel) -> None:
     other.do(START.format(name="sleepers"))
-    other.do("s.run('import subprocess; p = subprocess.Popen([\"sleep\", \"1000\"], start_new_session=True)')")
+    other.do('s.run(\'import subprocess; p = subprocess.Popen(["sleep", "1000"], start_new_session=True)\')')
     assert sum(process.name() == "sleep" for process in other.descendants()) == 2
     other.do("s.stop()")
     assert not other.descendants()

@@ -99,7 +99,7 @@ def test_ranks_killed_while_they_import(tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("import time; time.sleep(600)")
     with jupyter_ddl.start(n=2, name="lost", env={"PYTHONPATH": str(tmp_path)}) as session:
         threading.Timer(0.5, os.kill, (session.ranks[1].pid, signal.SIGKILL)).start()
-        with pytest.raises(ClusterLost, match="Ranks must live until they have imported TensorFlow. Received: rank 1"):
+        with pytest.raises(ClusterLost, match="until they have imported TensorFlow"):
             session.wait_warm()
 
 

@@ -1,4 +1,4 @@
-"""What a cell's own `hvd.init(comm, process_sets)` and HOROVOD_* variables ask for takes effect, also in the next cell."""
+"""A cell's own `hvd.init(comm, process_sets)` and HOROVOD_* variables take effect, also in the next cell."""
 
 from __future__ import annotations
 

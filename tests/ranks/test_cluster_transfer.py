@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import types
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +28,7 @@ OfThisProcess.__module__ = "nowhere_on_the_ranks"
 def test_a_value_goes_to_every_rank_and_back(session: Session) -> None:
     session.push({"x": {"a": [1, 2.5, None]}, "y": "text"})
     everywhere = range(session.world_size)
-    assert session.pull("x") == dict.fromkeys(everywhere, {"a": [1, 2.5, None]})
+    assert session.pull("x") == {rank: {"a": [1, 2.5, None]} for rank in everywhere}
     assert session.run("y + str(rank)").ranks[0].value == "'text0'"
     assert session.pull("rank") == {rank: rank for rank in everywhere}
 
@@ -46,10 +48,10 @@ def test_a_big_array(pair: Session) -> None:
 
 
 def test_a_class_of_a_cell(pair: Session) -> None:
-    pair.run("class Made:\n    size = 3")
-    with pytest.raises(TransferFailed, match="must be defined on the ranks, and sendable. Received: made from ranks"):
-        pair.run("made = Made()")
+    pair.run("class Made:\n    size = 3\nmade = Made()")
+    with pytest.raises(TransferFailed, match=r"(?s)Received: made from ranks \[0, 1\]: .*AttributeError"):
         pair.pull("made")
+    assert pair.pull("rank") == {0: 0, 1: 1}
 
 
 def test_what_is_not_defined(session: Session) -> None:
@@ -83,9 +85,6 @@ def test_what_cannot_be_pulled(session: Session, made: str) -> None:
 
 
 def test_a_value_whose_class_the_ranks_cannot_import(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-    import types
-
     module = types.ModuleType("nowhere_on_the_ranks")
     module.OfThisProcess = OfThisProcess  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nowhere_on_the_ranks", module)

@@ -38,7 +38,7 @@ class World:
         return first
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4], ids=lambda n: f"{n} ranks")
+@pytest.fixture(scope="module", params=[1, 2, 4])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp(f"world-{request.param}"), request.param)
 
@@ -225,7 +225,7 @@ for path in sys.argv[1:]:
         "iterations": int(optimizer.iterations.numpy()),
         "state": float(sum(np.sum(v.numpy().astype("float64")) for v in optimizer.variables)),
     })
-    if path.endswith(".keras"):  # plain Keras 3.15 cannot train on from an .h5 file either
+    if path.endswith(".keras"):  # an .h5 file cannot be trained on from, with plain Keras 3.15 either
         model.fit(np.ones((8, 8, 8, 1)), np.ones(8), verbose=0)
 print(json.dumps(answers))
 """
@@ -245,10 +245,12 @@ def test_a_model_saved_on_a_rank_opens_without_horovod_and_without_us(world: Wor
         cwd=world.folder,
     )
     assert answer.returncode == 0, answer.stderr[-3000:]
-    for opened in json.loads(answer.stdout.splitlines()[-1]):
+    keras_file, h5_file = json.loads(answer.stdout.splitlines()[-1])
+    # Plain Keras 3.15 does not read the moments back from an .h5 file either.
+    assert keras_file["state"] == pytest.approx(saved["state"], rel=1e-6)
+    for opened in (keras_file, h5_file):
         assert opened["class"] == "keras.src.optimizers.adam.Adam"
         assert opened["iterations"] == saved["iterations"] == 4
-        assert opened["state"] == pytest.approx(saved["state"], rel=1e-6)
         assert opened["prediction"][0] == pytest.approx(saved["prediction"][0], rel=1e-5)
 
 

@@ -1,0 +1,132 @@
+"""The same cells in every place that runs notebooks, in a terminal and in a script."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+
+pytestmark = pytest.mark.mpi
+
+CELLS = [
+    "%load_ext jupyter_ddl",
+    "%ddl start -n 2 --name frontend",
+    "%%distributed\nprint('same')\nrank * 10",
+    "%ddl stop",
+]
+
+
+def notebook_of(*cells):
+    return nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}},
+    )
+
+
+def texts(notebook):
+    """Return what is saved under the cell that ran on the ranks."""
+    cell = notebook.cells[2]
+    assert all(set(output) <= {"output_type", "data", "metadata"} for output in cell.outputs)
+    assert all(set(output.data) == {"text/plain"} for output in cell.outputs)
+    return "\n".join(output.data["text/plain"] for output in cell.outputs).splitlines()
+
+
+def assert_saved_well(notebook):
+    nbformat.validate(notebook)
+    assert sorted(texts(notebook)) == ["[0-1] same", "[0]   0", "[1]   10"]
+    (start,) = notebook.cells[1].outputs
+    lines = start.data["text/plain"].splitlines()
+    assert lines[1].split() == ["rank", "host", "pid", "device", "threads"]
+    assert [line.split()[0] for line in lines[2:]] == ["0", "1"]
+
+
+def python(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False, **options
+    )
+
+
+def test_nbclient():
+    notebook = notebook_of(*CELLS)
+    NotebookClient(notebook, timeout=60).execute()
+    assert_saved_well(notebook)
+
+
+def test_run_all_stops_at_an_error():
+    notebook = notebook_of(*CELLS[:2], "%%distributed\n1 / rank", "reached = True")
+    with pytest.raises(CellExecutionError) as caught:
+        NotebookClient(notebook, timeout=60).execute()
+    assert caught.value.ename == "RankError"
+    assert "ZeroDivisionError: division by zero" in caught.value.evalue
+    assert "Rank 0 of 2" in caught.value.traceback
+    assert notebook.cells[3].execution_count is None
+
+
+def test_nbconvert(tmp_path):
+    path = tmp_path / "notebook.ipynb"
+    nbformat.write(notebook_of(*CELLS), path)
+    done = python("-m", "nbconvert", "--to", "notebook", "--execute", "--inplace", str(path), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert_saved_well(nbformat.read(path, as_version=4))
+
+
+def test_papermill(tmp_path):
+    path, out = tmp_path / "notebook.ipynb", tmp_path / "out.ipynb"
+    nbformat.write(notebook_of(*CELLS), path)
+    done = python("-m", "papermill", "--no-progress-bar", str(path), str(out), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    notebook = nbformat.read(out, as_version=4)
+    assert_saved_well(notebook)
+
+
+IPYTHON = """\
+%load_ext jupyter_ddl
+%ddl start -n 2 --name terminal
+get_ipython().run_cell_magic("distributed", "", "print('same')\\nrank * 10")
+get_ipython().run_cell_magic("distributed", "", "1 / rank")
+%ddl stop
+"""
+
+
+def test_ipython_in_a_terminal(tmp_path):
+    script = tmp_path / "cells.ipy"
+    script.write_text(IPYTHON)
+    done = python("-m", "IPython", "--colors=nocolor", str(script), env=os.environ | {"IPYTHONDIR": str(tmp_path)})
+    lines = done.stdout.splitlines()
+    assert "[0-1] same" in lines, done.stdout + done.stderr
+    assert "[0]   0" in lines
+    assert "[1]   10" in lines
+    told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
+    assert "Rank 0 of 2 on" in told
+    assert "ZeroDivisionError: division by zero" in told
+    assert "follow.py" not in told
+
+
+SCRIPT = """\
+import jupyter_ddl
+
+if __name__ == "__main__":
+    with jupyter_ddl.start(n=2, name="script") as session:
+        print([rank.value for rank in session.run("rank * 10").ranks.values()])
+        try:
+            session.run("1 / rank")
+        except jupyter_ddl.errors.RankError as error:
+            print(error)
+"""
+
+
+def test_a_script(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    root = Path(__file__).parents[2]
+    done = python(str(script), env=os.environ | {"PYTHONPATH": str(root)})
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "['0', '10']"
+    assert lines[1].startswith("Rank 0 of 2 on ")
+    assert lines[1].endswith(": ZeroDivisionError: division by zero")
