@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import contextvars
 import queue
-import signal
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
 from jupyter_ddl.events import RunFinished
+from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.views.failure import render_failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.events import Outcome
     from jupyter_ddl.runs.run import Run, RunResult
@@ -33,35 +32,6 @@ GRACE_S = 0.5
 # A rank that has not answered its release by then is stuck outside Python and Horovod.
 ANSWER_S = 10.0
 _TICK_S = 0.1
-
-
-@contextmanager
-def interrupts_noted() -> Iterator[threading.Event]:
-    """Have Ctrl-C and the stop button set what is yielded, in place of raising anywhere in our own steps.
-
-    Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared. Other
-    threads than the main one get no interrupts, and change nothing here.
-    """
-    global _noted
-    if _noted is not None and threading.current_thread() is threading.main_thread():
-        yield _noted
-        return
-    noted = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield noted
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
-    _noted = noted
-    try:
-        yield noted
-    finally:
-        _noted = None
-        signal.signal(signal.SIGINT, before)
-    if noted.is_set():
-        raise KeyboardInterrupt
-
-
-_noted: threading.Event | None = None
 
 
 class Follower:

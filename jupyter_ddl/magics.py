@@ -13,7 +13,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 
 from jupyter_ddl import session as sessions
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.follow import interrupts_noted
+from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import parse
 from jupyter_ddl.views import for_environment
 from jupyter_ddl.views.progress import Progress

@@ -19,7 +19,8 @@ from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.events import PrepareHorovod, RankLost, Release, RestHorovod, RunCell, RunStarted
-from jupyter_ddl.follow import Follower, interrupts_noted
+from jupyter_ddl.follow import Follower
+from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run

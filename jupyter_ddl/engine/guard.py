@@ -16,6 +16,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime, late_variables
+from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
@@ -29,11 +30,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.events import Release, RunCell
 
 _NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
-
-# Of an exception's text, and of one part of its traceback.
-_TEXT_LIMIT = 20_000
-# Frames that IPython formats.
-_DEPTH_LIMIT = 200
 
 
 class Guard:
@@ -149,7 +145,7 @@ class Guard:
         )
 
     def _failed(self, request: RunCell, error: BaseException, was_released: bool) -> RankFailed:
-        name, message = type(error).__name__, _text(error)
+        name, message = type(error).__name__, text_of(error)
         shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
         if shut_down and not was_released and len(request.ranks) < self._world.world_size:
             # Horovod's own text speaks of a rank that has failed; here the missing ranks were never asked.
@@ -181,11 +177,11 @@ class Guard:
             horovod_runtime.abandon()
             self._raised_s = time.time()
             self._was_released = self._interrupts.is_requested(self._outlet.run)
-            if error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in _text(error)):
+            if error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in text_of(error)):
                 # Hardly anybody reads it, and IPython takes seconds for a deep one of TensorFlow's.
                 self._keep_traceback(type(error), error, traceback.format_exception(error))
                 return
-        if error is not None and _depth(error) > _DEPTH_LIMIT:
+        if error is not None and is_recursion(error):
             # A recursion: IPython takes a millisecond and more for each frame.
             self._keep_traceback(type(error), error, traceback.format_exception(error))
             return
@@ -197,31 +193,9 @@ class Guard:
             self._keep_traceback(type(error), error, traceback.format_exception(error))
 
     def _record_of(self, error: BaseException, *_: Any, **__: Any) -> dict[str, Any]:
-        return {"ename": type(error).__name__, "evalue": _text(error), "traceback": self._traceback}
+        return {"ename": type(error).__name__, "evalue": text_of(error), "traceback": self._traceback}
 
     def _keep_traceback(self, _etype: type, _evalue: BaseException, lines: list[str]) -> None:
-        self._traceback = [_bounded(line.encode("utf-8", "backslashreplace").decode()) for line in lines]
+        self._traceback = [bounded(line) for line in lines]
         # ipyparallel's own requests (push, pull) read it here.
         self._shell._last_traceback = self._traceback
-
-
-def _text(error: BaseException) -> str:
-    """Return the exception's text, also where its own `__str__` raises."""
-    try:
-        text = str(error)
-    except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
-        return f"<its text cannot be had: {type(second).__name__}>"
-    # A lone surrogate can be in a string, and not in a message.
-    return _bounded(text.encode("utf-8", "backslashreplace").decode())
-
-
-def _bounded(text: str) -> str:
-    """Return the beginning and the end of a text that is longer than anybody reads."""
-    if len(text) <= _TEXT_LIMIT:
-        return text
-    left_out = len(text) - _TEXT_LIMIT
-    return f"{text[: _TEXT_LIMIT // 2]}… ({left_out:,} characters left out) …{text[-_TEXT_LIMIT // 2 :]}"
-
-
-def _depth(error: BaseException) -> int:
-    return sum(1 for _ in traceback.walk_tb(error.__traceback__))

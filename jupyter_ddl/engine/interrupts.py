@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     import asyncio
     from types import FrameType
 
-# Time for the cell's own `except KeyboardInterrupt` and `finally` blocks, before they are interrupted themselves.
-INSIST_S = 1.5
-
 
 class Interrupts:
     """Interrupts one run at a time.
@@ -68,18 +65,9 @@ class Interrupts:
             if run in self._ended:
                 return
             self._reasons.setdefault(run, reason)
-        self._insist(run)
-
-    def _insist(self, run: str) -> None:
-        """Interrupt `run` until it ends: Python drops an exception that is raised in a finaliser or a C callback."""
-        with self._lock:
-            if self._armed != run:
-                return
-            # To the main thread itself, so that a system call which blocks it (a sleep, a read) ends too.
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        again = threading.Timer(INSIST_S, self._insist, (run,))
-        again.daemon = True
-        again.start()
+            if self._armed == run:
+                # To the main thread itself, so that a system call which blocks it (a sleep, a read) ends too.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.

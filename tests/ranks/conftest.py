@@ -6,9 +6,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.kernel import Kernel
 
 import jupyter_ddl
-from ranks.kernel import Kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,0 +1,36 @@
+"""An exception as text that can be sent: whatever it is, however long it is.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import traceback
+
+# Of an exception's text, and of one part of its traceback.
+_LIMIT = 20_000
+# IPython takes a millisecond and more for each frame that it formats.
+_FRAMES = 200
+
+
+def text_of(error: BaseException) -> str:
+    """Return the exception's text, bounded, also where its own `__str__` raises."""
+    try:
+        return bounded(str(error))
+    except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
+        return f"<its text cannot be had: {type(second).__name__}>"
+
+
+def bounded(text: str) -> str:
+    """Return a text as UTF-8 can hold it; of one that is longer than anybody reads, the beginning and the end."""
+    # A lone surrogate can be in a string, and not in a message.
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) <= _LIMIT:
+        return text
+    left_out = len(text) - _LIMIT
+    return f"{text[: _LIMIT // 2]}… ({left_out:,} characters left out) …{text[-_LIMIT // 2 :]}"
+
+
+def is_recursion(error: BaseException) -> bool:
+    """Return whether the exception's traceback is too deep to be formatted by IPython."""
+    return sum(1 for _ in traceback.walk_tb(error.__traceback__)) > _FRAMES
