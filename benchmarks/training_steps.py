@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -71,12 +72,37 @@ def images_per_second(batch_size: int, steps: int) -> float:
     return world_size * batch_size * steps / stopwatch.seconds
 
 
-if sys.argv[1:] == ["as-script"]:
+def serve(folder: Path) -> None:
+    """Measure each time that a file go-0, go-1, ... appears in the folder; end at a file stop.
+
+    One job for all turns, so that they follow each other closely. Horovod is shut down between them: its idle thread
+    would take a core from the other side. Rank 0 leaves the answers as answer-0, answer-1, ...
+    """
+    from mpi4py import MPI  # first, to own MPI: Horovod would finalise it for good when it shuts down
+
+    use_own_gpu()
+    turn = 0
+    while not (folder / "stop").exists():
+        if not (folder / f"go-{turn}").exists():
+            time.sleep(0.02)
+            continue
+        figures = measure()
+        hvd.shutdown()
+        if MPI.COMM_WORLD.rank == 0:
+            (folder / "partial").write_text(json.dumps(figures))
+            (folder / "partial").rename(folder / f"answer-{turn}")
+        turn += 1
+
+
+def use_own_gpu() -> None:
+    """Take the GPU of this local rank, as every Horovod script does."""
     hvd.init()
     gpus = tf.config.list_physical_devices("GPU")
     if gpus:
         tf.config.set_visible_devices(gpus[hvd.local_rank()], "GPU")
         tf.config.experimental.set_memory_growth(gpus[hvd.local_rank()], True)
-    figures = measure()
-    if hvd.rank() == 0:
-        print(json.dumps(figures))
+
+
+# In a cell __name__ is "__main__" too, but there is no such argument.
+if sys.argv[1:2] == ["serve"]:
+    serve(Path(sys.argv[2]))

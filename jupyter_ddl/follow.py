@@ -72,8 +72,8 @@ class Follower:
             with interrupts_noted() as interrupted:
                 while self._thread.is_alive():
                     self._thread.join(_TICK_S)
-                    if interrupted.is_set():
-                        interrupted.clear()
+                    if interrupted.came:
+                        interrupted.came = False
                         self.interrupt()
         else:
             self._follow()
@@ -100,15 +100,15 @@ class Follower:
             try:
                 while not self.run.is_over and not self._is_given_up():
                     self._step()
-                    if interrupted.is_set():
-                        interrupted.clear()
+                    if interrupted.came:
+                        interrupted.came = False
                         self._let_go("interrupted", "interrupted")
             finally:
                 self._finish()
-            if interrupted.is_set() and self._outcome == "finished":
+            if interrupted.came and self._outcome == "finished":
                 # It came when the ranks had just ended: what is run next must not go on as if it had not come.
                 self._outcome = "interrupted"
-            interrupted.clear()
+            interrupted.came = False
 
     def _step(self) -> None:
         run = self.run

@@ -12,31 +12,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
-_noted: threading.Event | None = None
+
+class Interruption:
+    """Whether an interrupt came. A plain attribute: a signal handler must take no lock that its own thread may hold."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+
+_noted: Interruption | None = None
 
 
 @contextmanager
-def interrupts_noted() -> Iterator[threading.Event]:
-    """Have Ctrl-C and the stop button set what is yielded, in place of raising anywhere in our own steps.
+def interrupts_noted() -> Iterator[Interruption]:
+    """Have Ctrl-C and the stop button note it in what is yielded, in place of raising anywhere in our own steps.
 
     Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared. Other
     threads than the main one get no interrupts, and change nothing here.
     """
     global _noted
     if threading.current_thread() is not threading.main_thread():
-        yield threading.Event()
+        yield Interruption()
         return
     if _noted is not None:
         yield _noted
         return
-    noted = threading.Event()
-    before = signal.signal(signal.SIGINT, lambda *_: noted.set())
+    noted = Interruption()
+
+    def note(_signum: int, _frame: FrameType | None) -> None:
+        noted.came = True
+
+    before = signal.signal(signal.SIGINT, note)
     _noted = noted
     try:
         yield noted
     finally:
         _noted = None
         signal.signal(signal.SIGINT, before)
-    if noted.is_set():
+    if noted.came:
         raise KeyboardInterrupt

@@ -72,7 +72,9 @@ class Run:
         self.ranks = ranks
         self.world_size = world_size
         self.prepared_horovod = prepared_horovod
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        # Not a SimpleQueue: its get(timeout) waits for ever where a signal, such as the stop button's, comes just when
+        # the time is up. Seen in Python 3.10 to 3.12; source: Modules/_queuemodule.c, the rest of the timeout below 0.
+        self.events: queue.Queue[Event] = queue.Queue()
         self.pending = set(ranks)
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
