@@ -22,7 +22,7 @@ from jupyter_ddl import mpi
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WORLD_SIZES = (2, 8)
+WORLD_SIZES = (2, 4, 8, 16)
 CELLS = 60
 USE_HOROVOD = "import horovod.tensorflow as hvd\nhvd.init()\nassert hvd.size() == world_size\n"
 

@@ -19,7 +19,7 @@ import jupyter_ddl.keras as hvd
 from jupyter_ddl.datasets import mnist
 
 # Name -> images a step on each rank, and steps that are timed.
-TRAININGS = {"CNN, batch 64": (64, 300), "CNN, batch 256": (256, 80)}
+TRAININGS = {"CNN, batch 64": (64, 250), "CNN, batch 256": (256, 60)}
 WARM_UP_STEPS = 20
 
 
