@@ -35,6 +35,7 @@ class RankReady(Wire):
     Attributes:
         device: what the rank computes on, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
         threads: TensorFlow's intra-op threads on this rank.
+        uses_horovod: a cell has called `hvd.init()`, as a kernel that attaches must know.
     """
 
     type: ClassVar[str] = "rank_ready"
@@ -45,6 +46,7 @@ class RankReady(Wire):
     pid: int
     device: str
     threads: int
+    uses_horovod: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ class RankFinished(Wire):
     """A rank ran the cell to its end.
 
     Attributes:
-        uses_horovod: the rank has called `hvd.init()` itself, in this cell or an earlier one.
+        uses_horovod: the cell, or an earlier one, has called `hvd.init()` itself.
+        horovod_runs: it is initialised now, and must be put to rest.
     """
 
     type: ClassVar[str] = "rank_finished"
@@ -135,6 +138,7 @@ class RankFinished(Wire):
     rank: int
     at_s: float
     uses_horovod: bool = False
+    horovod_runs: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -67,6 +68,7 @@ def _ddl_parser() -> _Parser:
     return parser
 
 
+@cache
 def _cell_parser() -> _Parser:
     parser = _Parser(
         prog="%%distributed",

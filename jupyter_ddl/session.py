@@ -111,7 +111,7 @@ class Session:
         self._active: dict[str, Run] = {}
         self._lock = threading.Lock()
         self._lost: RankLost | None = None
-        self._horovod = HorovodTurns()
+        self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         cluster.listen(self._on_event)
 
     @property
@@ -286,7 +286,9 @@ class Session:
             # A rank that did not answer its release keeps the run active: no cell may queue behind it.
             if not run.pending:
                 del self._active[run.id]
-            rests = self._horovod.rests_after(uses_horovod=run.uses_horovod, idle=not self._active)
+            rests = self._horovod.rests_after(
+                uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._active
+            )
         if rests:
             self._channel().queue(RestHorovod(), range(self.world_size))
 

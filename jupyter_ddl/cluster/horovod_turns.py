@@ -14,10 +14,14 @@ _NAMES = re.compile(r"\b(horovod|hvd|jupyter_ddl|ddl)\b")
 
 
 class HorovodTurns:
-    """Decides for one world, from what its runs report."""
+    """Decides for one world, from what its runs report.
 
-    def __init__(self) -> None:
-        self._is_used = False
+    Args:
+        is_used: code on the ranks has called `hvd.init()` already, for another kernel.
+    """
+
+    def __init__(self, *, is_used: bool = False) -> None:
+        self._is_used = is_used
         self._runs = False
 
     def begins_with(self, code: str) -> bool:
@@ -30,15 +34,16 @@ class HorovodTurns:
         self._runs |= begins
         return begins
 
-    def rests_after(self, *, uses_horovod: bool, idle: bool) -> bool:
+    def rests_after(self, *, uses_horovod: bool, runs: bool, idle: bool) -> bool:
         """Return whether Horovod must be shut down on all ranks.
 
         Args:
             uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
+            runs: Horovod was initialised on a rank when the run ended there.
             idle: no other run goes on.
         """
         self._is_used |= uses_horovod
-        self._runs |= uses_horovod
+        self._runs |= runs
         rests = self._runs and idle
         self._runs &= not rests
         return rests

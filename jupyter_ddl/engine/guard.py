@@ -142,6 +142,7 @@ class Guard:
             self._world.rank,
             time.time(),
             uses_horovod=horovod_runtime.is_used(),
+            horovod_runs=horovod_runtime.is_running(),
         )
 
     def _failed(self, request: RunCell, error: BaseException, was_released: bool) -> RankFailed:

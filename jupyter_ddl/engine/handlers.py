@@ -67,6 +67,7 @@ class Handlers:
                 world.pid,
                 self._pinned.device,
                 self._pinned.threads,
+                horovod_runtime.is_used(),
             )
         )
         if self._warmup.report is not None:

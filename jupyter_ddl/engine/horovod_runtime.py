@@ -79,6 +79,12 @@ def is_used() -> bool:
     return _used
 
 
+def is_running() -> bool:
+    """Return whether Horovod is initialised on this rank."""
+    basics = _basics()
+    return basics is not None and basics.is_initialized()
+
+
 def begin_cell(*, on_subset: bool) -> None:
     """Note whether the cell that begins runs on some of the ranks only: those cannot initialise Horovod alone."""
     global _on_subset

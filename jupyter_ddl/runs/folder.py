@@ -37,7 +37,11 @@ class RunFolder:
         self.run = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cluster}-{secrets.token_hex(2)}"
         self.path: Path = paths.runs_dir() / self.run
         self._record: dict[str, Any] = {}
-        paths.private_folder(self.path, variable=paths.RUNS_VARIABLE)
+        try:
+            self.path.mkdir(mode=0o700)
+        except OSError:
+            # The first run: the folders above are made too, or the error says which variable moves them.
+            paths.private_folder(self.path, variable=paths.RUNS_VARIABLE)
 
     def write(self, code: str, **fields: Any) -> None:
         """Write the cell, and the first of run.json."""
@@ -49,5 +53,5 @@ class RunFolder:
         self._record.update(fields)
         # Renamed into place: a reader finds all of it or what was there before.
         partial = self.path / ".run.json"
-        partial.write_text(json.dumps(self._record, indent=1))
+        partial.write_text(json.dumps(self._record))
         partial.replace(self.path / "run.json")

@@ -78,6 +78,7 @@ class Run:
         self.pending = set(ranks)
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
+        self.horovod_runs = False
         self.lost: RankLost | None = None
         self.abandoned = False
         self._began_s = time.monotonic()
@@ -104,9 +105,11 @@ class Run:
         elif isinstance(event, RankFinished):
             self.pending.discard(event.rank)
             self.uses_horovod |= event.uses_horovod
+            self.horovod_runs |= event.horovod_runs
         elif isinstance(event, RankFailed):
             self.pending.discard(event.rank)
             self.uses_horovod |= event.uses_horovod
+            self.horovod_runs |= event.uses_horovod
             self.results[event.rank].failure = event
         elif isinstance(event, RankLost):
             self.lost = event

@@ -9,13 +9,13 @@ from jupyter_ddl import events
 from jupyter_ddl.events import Wire, decode, encode
 
 EXAMPLES = (
-    events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8),
+    events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
     events.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),
     events.RunStarted("run-1", (0, 2), 4, 1.5),
     events.OutputChunk("run-1", 0, "stderr", "é<script>\x1b[1m\r", 17),
     events.RichOutput("run-1", 0, "result", {"text/plain": "1"}, {"image/png": {"width": 3}}, "id"),
     events.OutputCleared("run-1", 0, wait=True),
-    events.RankFinished("run-1", 0, 2.5, uses_horovod=True),
+    events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
     events.RankLost(None, "mpiexec ended", 3.0),
     events.RunFinished("run-1", "failed", 0.25),
