@@ -30,8 +30,8 @@ lab: $(VENV)/.lab $(VENV)/.horovod
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.test $(VENV)/.horovod
-	@for file in benchmarks/start.py benchmarks/dispatch.py benchmarks/throughput.py; do \
-		printf '\n== %s\n' $$file; $(BIN)/python $$file || exit 1; done
+	@for name in start dispatch throughput; do \
+		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 PAIRS = 7
 
@@ -63,8 +63,13 @@ def interleave(
     return tuple(figures[0]), tuple(figures[1])
 
 
-def report(name: str, rows: list[Row], aim: float, better: Literal["lower", "higher"]) -> bool:
-    """Print the JSON line: the worst row's ratio against the aim. Return whether the aim holds."""
+def report(
+    name: str, rows: list[Row], aim: float, better: Literal["lower", "higher"], also: Sequence[Row] = ()
+) -> bool:
+    """Print the JSON line: the worst row's ratio against the aim; `also` has rows that are told and not judged.
+
+    Return whether the aim holds.
+    """
     ratios = [row.ratio for row in rows]
     ratio = max(ratios) if better == "lower" else min(ratios)
     holds = ratio <= aim if better == "lower" else ratio >= aim
@@ -75,6 +80,7 @@ def report(name: str, rows: list[Row], aim: float, better: Literal["lower", "hig
         "better": better,
         "holds": holds,
         "rows": [row.to_json() for row in rows],
+        "also": [row.to_json() for row in also],
     }
     print(json.dumps(line), flush=True)
     return holds
