@@ -1,8 +1,8 @@
 """What a cell costs before it does anything: `%%distributed` of `pass`, against `%%px` on plain ipyparallel.
 
 Our ranks have imported TensorFlow and used Horovod, as in a training session; ipyparallel's engines have loaded
-neither. Both magics run in this process's IPython, one cell after another. The ranks of both clusters live side by side;
-a batch of cells on one is followed by a batch on the other.
+neither. Both magics run in this process's IPython, one cell after another. The ranks of both clusters live side by
+side; a batch of cells on one is followed by a batch on the other.
 
 A cell of `pass` runs nothing, so Horovod stays at rest. The line has rows under "also", which are not judged, for a
 cell that calls something: there each cell initialises Horovod on all ranks and puts it to rest again.
