@@ -13,6 +13,7 @@ import re
 import sys
 import time
 import traceback
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime, late_variables
@@ -53,6 +54,8 @@ class Guard:
         shell._showtraceback = self._keep_traceback
         self._format_traceback = shell.showtraceback
         shell.showtraceback = self._show_traceback
+        # IPython 9 keeps all that a cell prints in its history, which a flood would fill the rank's memory with.
+        shell._tee = lambda **_: nullcontext()
         # IPython 9 formats each exception once more for its history, which takes seconds for TensorFlow's.
         shell._format_exception_for_storage = self._record_of
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.transcript import Transcript
 
 INTERVAL_S = 0.15
+WAIT_S = 0.25
 
 
 class CellView:
@@ -27,7 +28,9 @@ class CellView:
         ranks: the ranks that run the cell.
         logs: what is shown after "more lines": where the whole output is; None to leave that out.
         publisher: takes the outputs.
-        interval_s: the least time between two sends, and how long output waits for what the other ranks say.
+        interval_s: the least time between two sends.
+        wait_s: how long output waits for what the other ranks say meanwhile, so that what is the same folds. A rank sends
+            chunks a tenth of a second apart, and its first may hold only the first of the lines that another's holds.
     """
 
     def __init__(
@@ -36,12 +39,14 @@ class CellView:
         logs: str | None,
         publisher: Publisher,
         interval_s: float = INTERVAL_S,
+        wait_s: float = WAIT_S,
     ) -> None:
         self._ranks = tuple(ranks)
         self._speaking = sum(1 << rank for rank in ranks)
         self._logs = logs
         self._publisher = publisher
         self._interval_s = interval_s
+        self._wait_s = wait_s
         self._shown: tuple[Transcript, Page] | None = None
         self._is_behind = False
         self._due_s: float | None = None
@@ -56,13 +61,12 @@ class CellView:
             self._speaking &= ~(1 << event.rank)
 
     def tick(self, now_s: float) -> None:
-        """Send what has changed, once all ranks spoke or it has waited. Call it about ten times a second."""
+        """Send what has changed, once it has waited or no rank can say more. Call it about ten times a second."""
         if not self._is_behind or (self._sent_s is not None and now_s - self._sent_s < self._interval_s):
             return
         if self._due_s is None:
-            self._due_s = now_s + self._interval_s
-        assert self._shown is not None
-        if now_s >= self._due_s or self._shown[0].has_heard(self._speaking):
+            self._due_s = now_s + self._wait_s
+        if now_s >= self._due_s or not self._speaking:
             self._sent_s = now_s
             self._send()
 

@@ -42,7 +42,7 @@ def notebook():
 
 
 def view_of(notebook, world_size=2, logs="/runs/7"):
-    return CellView(range(world_size), logs, notebook, interval_s=0.1)
+    return CellView(range(world_size), logs, notebook, interval_s=0.1, wait_s=0.1)
 
 
 def out(rank, text, stream="stdout", skipped_bytes=0):
@@ -100,6 +100,7 @@ def test_progress_bars_stand_at_the_end_folded_and_are_replaced(notebook):
         view.handle(out(rank, f"\r{10 + rank // 2}%", "stderr"))
         view.handle(out(rank, "epoch 1\n"))
     view.tick(0.0)
+    view.tick(1.0)
     assert notebook.shown == ["[0-2] epoch 1\n[0-1] 10%\n[2]   11%"]
     for rank in range(3):
         view.handle(out(rank, "\r100%\n", "stderr"))
@@ -121,6 +122,7 @@ def test_many_unfinished_lines_are_bounded(notebook):
     for rank in range(64):
         view.handle(out(rank, f"bar of {rank}"))
     view.tick(0.0)
+    view.tick(1.0)
     assert len(notebook.lines) == 32
     assert notebook.lines[-1] == "… 33 more unfinished lines"
 

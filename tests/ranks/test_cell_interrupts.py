@@ -23,7 +23,8 @@ BUSY = {
     "a loop in async code": "import asyncio\nawait asyncio.sleep(0)\nwhile True: pass",
     "a tf.data pipeline": "for _ in tf.data.Dataset.range(10**12): pass",
     "fit": TRAIN + "model.fit(np.ones((4096, 2)), np.ones((4096, 1)), batch_size=2, epochs=99, verbose=0)",
-    "a flood of output": "while True: print('line')",
+    # A flood pushes out what came just before it: only the log has all of it.
+    "a flood of output": "time.sleep(0.3)\nwhile True: print('line')",
     "a child": "!sleep 60",
 }
 

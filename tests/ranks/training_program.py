@@ -6,6 +6,7 @@ and its answer (JSON) goes to FOLDER/rank-K.json under its name.
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import sys
@@ -24,6 +25,7 @@ import jupyter_ddl.keras as hvd
 from jupyter_ddl.errors import DdlError
 
 FOLDER = Path(sys.argv[1])
+HANGS_S = 240
 STEPS = 20
 GLOBAL_BATCH = 32
 FINDINGS: dict[str, Any] = {}
@@ -465,6 +467,8 @@ def saved() -> dict[str, Any]:
 
 
 def main() -> None:
+    # A rank that hangs says where.
+    faulthandler.dump_traceback_later(HANGS_S, exit=True)
     answers: dict[str, Any] = {}
     rank = MPI.COMM_WORLD.rank
     for name, function in FINDINGS.items():
