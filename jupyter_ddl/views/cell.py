@@ -29,8 +29,8 @@ class CellView:
         logs: what is shown after "more lines": where the whole output is; None to leave that out.
         publisher: takes the outputs.
         interval_s: the least time between two sends.
-        wait_s: how long output waits for what the other ranks say meanwhile, so that what is the same folds. A rank sends
-            chunks a tenth of a second apart, and its first may hold only the first of the lines that another's holds.
+        wait_s: how long output waits for what the other ranks say meanwhile, so that what is the same folds. A rank
+            sends chunks a tenth of a second apart; its first may hold one line where another's holds them all.
     """
 
     def __init__(
