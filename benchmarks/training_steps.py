@@ -19,7 +19,7 @@ import jupyter_ddl.keras as hvd
 from jupyter_ddl.datasets import mnist
 
 # Name -> images a step on each rank, and steps that are timed.
-TRAININGS = {"CNN, batch 64": (64, 250), "CNN, batch 256": (256, 60)}
+TRAININGS = {"CNN, batch 64": (64, 400), "CNN, batch 256": (256, 100)}
 WARM_UP_STEPS = 20
 
 
@@ -72,28 +72,6 @@ def images_per_second(batch_size: int, steps: int) -> float:
     return world_size * batch_size * steps / stopwatch.seconds
 
 
-def serve(folder: Path) -> None:
-    """Measure each time that a file go-0, go-1, ... appears in the folder; end at a file stop.
-
-    One job for all turns, so that they follow each other closely. Horovod is shut down between them: its idle thread
-    would take a core from the other side. Rank 0 leaves the answers as answer-0, answer-1, ...
-    """
-    from mpi4py import MPI  # first, to own MPI: Horovod would finalise it for good when it shuts down
-
-    use_own_gpu()
-    turn = 0
-    while not (folder / "stop").exists():
-        if not (folder / f"go-{turn}").exists():
-            time.sleep(0.02)
-            continue
-        figures = measure()
-        hvd.shutdown()
-        if MPI.COMM_WORLD.rank == 0:
-            (folder / "partial").write_text(json.dumps(figures))
-            (folder / "partial").rename(folder / f"answer-{turn}")
-        turn += 1
-
-
 def use_own_gpu() -> None:
     """Take the GPU of this local rank, as every Horovod script does."""
     hvd.init()
@@ -104,5 +82,8 @@ def use_own_gpu() -> None:
 
 
 # In a cell __name__ is "__main__" too, but there is no such argument.
-if sys.argv[1:2] == ["serve"]:
-    serve(Path(sys.argv[2]))
+if sys.argv[1:2] == ["measure"]:
+    use_own_gpu()
+    found = measure()
+    if hvd.rank() == 0:
+        Path(sys.argv[2]).write_text(json.dumps(found))
