@@ -213,6 +213,7 @@ class RunCell(Wire):
         horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
             `ranks` by PrepareHorovod.
         log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
+        independent: each rank means to train a model of its own.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -221,6 +222,7 @@ class RunCell(Wire):
     ranks: tuple[int, ...]
     horovod: bool
     log_dir: str | None
+    independent: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
 from jupyter_ddl import session as sessions
+from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.ranks import parse
 from jupyter_ddl.views import for_environment
 from jupyter_ddl.views.progress import Progress
@@ -53,6 +55,7 @@ def _ddl_parser() -> _Parser:
         command.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
         command.add_argument("--env", action="append", metavar="K=V", help="a variable that TensorFlow's import sees")
         command.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
+        command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     start.add_argument("--name", help="the cluster's name (default: default)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
@@ -79,6 +82,9 @@ def _cell_parser() -> _Parser:
     parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
     parser.add_argument("--async", dest="background", action="store_true", help="do not wait for the cell's end")
     parser.add_argument("--timeout", type=float, metavar="S", help="release the ranks after S seconds")
+    parser.add_argument(
+        "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
+    )
     return parser
 
 
@@ -109,7 +115,9 @@ class DdlMagics(Magics):
         ranks = _ranks(arguments.ranks, session)
         with interrupts_noted():
             # An interrupt between the two would leave the ranks at it, and nobody following.
-            follower = session.submit(cell, ranks, timeout_s=arguments.timeout, view=_view)
+            follower = session.submit(
+                cell, ranks, timeout_s=arguments.timeout, view=_view, independent=arguments.independent
+            )
             if arguments.background:
                 follower.follow_in_background()
                 return follower
@@ -123,7 +131,7 @@ class DdlMagics(Magics):
             gpus=arguments.gpus,
             threads=arguments.threads,
             name=arguments.name,
-            env=_variables(arguments.env),
+            env=_environment(arguments),
             keep=arguments.keep,
             oversubscribe=arguments.oversubscribe,
             progress=progress,
@@ -137,7 +145,7 @@ class DdlMagics(Magics):
         if arguments.oversubscribe:
             changes["oversubscribe"] = True
         progress = Progress()
-        session.restart(progress, env=_variables(arguments.env), **changes)
+        session.restart(progress, env=_environment(arguments), **changes)
         progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
 
     def _status(self, _: Namespace) -> None:
@@ -192,13 +200,10 @@ def _ranks(text: str | None, session: sessions.Session) -> tuple[int, ...] | Non
     return None if text is None else parse(text, session.world_size)
 
 
-def _variables(pairs: list[str] | None) -> dict[str, str]:
-    variables = {}
-    for pair in pairs or []:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InvalidInput("--env takes a name and a value.", pair, "Write --env NAME=VALUE.")
-        variables[name] = value
+def _environment(arguments: Namespace) -> dict[str, str]:
+    variables = variables_from(arguments.env or [])
+    if arguments.no_legacy:
+        variables[LEGACY_VARIABLE] = "0"
     return variables
 
 

@@ -155,6 +155,7 @@ class Session:
         *,
         timeout_s: float | None = None,
         view: Callable[[Run], View] | None = None,
+        independent: bool = False,
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -163,6 +164,7 @@ class Session:
             ranks: which ranks; by default all.
             timeout_s: release the ranks after this time.
             view: makes what shows the run's events as they come.
+            independent: each rank means to train a model of its own, so none warns of it.
 
         Raises:
             RankError: a rank raised.
@@ -171,7 +173,7 @@ class Session:
             ClusterLost: the cluster went away.
         """
         with interrupts_noted():
-            return self.submit(code, ranks, timeout_s=timeout_s, view=view).wait()
+            return self.submit(code, ranks, timeout_s=timeout_s, view=view, independent=independent).wait()
 
     def submit(
         self,
@@ -180,6 +182,7 @@ class Session:
         *,
         timeout_s: float | None = None,
         view: Callable[[Run], View] | None = None,
+        independent: bool = False,
     ) -> Follower:
         """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`."""
         self._check_usable()
@@ -195,7 +198,7 @@ class Session:
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
         channel.queue(PrepareHorovod(run.id), others)
-        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path)), chosen)
+        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path), independent), chosen)
         # While the ranks are at it already.
         folder.write(code, **self._record(chosen))
         return follower

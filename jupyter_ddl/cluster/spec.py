@@ -118,6 +118,21 @@ def plan(
     )
 
 
+def variables_from(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the variables that `--env NAME=VALUE` options give.
+
+    Raises:
+        InvalidInput: one has no equals sign.
+    """
+    variables = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidInput("--env takes a name and a value.", pair, "Write --env NAME=VALUE.")
+        variables[name] = value
+    return variables
+
+
 def _check_count(what: str, value: object, remedy: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f"{what} must be a whole number of at least 1.", f"{what}={value!r}", remedy)

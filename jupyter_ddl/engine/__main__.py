@@ -37,6 +37,11 @@ def main() -> None:
     warmup = Warmup(world, pinned.threads, began_s)
     warmup.start()
 
+    # The one line by which the rank's process, whose composition root this is, knows the training layer.
+    from jupyter_ddl.training.install import install
+
+    install()
+
     from jupyter_ddl.engine.app import RankEngine
 
     RankEngine.run(world, pinned, warmup, world_id=settings["world_id"], connection_file=settings["connection_file"])

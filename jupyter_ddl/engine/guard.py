@@ -16,7 +16,8 @@ import traceback
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import horovod_runtime, late_variables
+from jupyter_ddl.engine import cell, horovod_runtime, late_variables
+from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.errors import InvalidInput
@@ -63,6 +64,7 @@ class Guard:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         self._outlet.run = request.run
         self._traceback = []
+        cell.begin(Cell(len(request.ranks), request.independent))
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
         if self._raised_s is not None:
@@ -125,14 +127,14 @@ class Guard:
             transformed, problem = code, sys.exc_info()
         if not shell.should_run_async(code, transformed_cell=transformed, preprocessing_exc_tuple=problem):
             return shell.run_cell(code, store_history=True)
-        cell = asyncio.ensure_future(
+        task = asyncio.ensure_future(
             shell.run_cell_async(
                 code, store_history=True, transformed_cell=transformed, preprocessing_exc_tuple=problem
             )
         )
-        self._interrupts.task = cell
+        self._interrupts.task = task
         try:
-            result = await cell
+            result = await task
         finally:
             self._interrupts.task = None
         shell.events.trigger("post_execute")

@@ -6,14 +6,20 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
+from horovod.tensorflow.mpi_ops import global_process_set, grouped_allgather
 from tensorflow.python.ops import control_flow_util
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training import step
 from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.groups import Groups, split
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True)
@@ -21,34 +27,51 @@ class Exchange:
     """How gradients are reduced over the ranks.
 
     Attributes:
-        op: Average or Sum.
+        op: Average, Sum or Adasum.
         compression: what travels: gradients as they are, or as float16.
         name: the name scope of the operations, as Horovod's timeline shows them.
+        sparse_as_dense: IndexedSlices travel as the dense tensors that they stand for.
+        predivide: an Average divides by this before the sum, and by world_size / this after it.
+        groups: which gradients travel together; see `groups.split`.
+        process_set: the ranks that take part.
+        device_dense: TensorFlow's device for the reduction of dense gradients; "" leaves it to TensorFlow.
+        device_sparse: likewise for IndexedSlices.
     """
 
     op: Any = hvd.Average
     compression: Any = hvd.Compression.none
     name: str = "DistributedOptimizer"
+    sparse_as_dense: bool = False
+    predivide: float = 1.0
+    groups: Groups = None
+    process_set: Any = global_process_set
+    device_dense: str = ""
+    device_sparse: str = ""
 
-    def reduce(self, gradients: list[Any]) -> list[Any]:
+    def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Return the gradients reduced over all ranks; None stays None.
 
-        Collective: every rank must call this, with gradients of the same variables in the same order.
+        Collective: every rank of the process set must call this, with gradients of the same variables in the same
+        order.
 
         Args:
             gradients: tensors, tf.IndexedSlices (of an embedding), or None (a variable that the loss does not reach).
+            variables: what they are gradients of; only `groups` looks at them.
 
         Raises:
-            InvalidInput: Horovod is not initialised, or the step is compiled by XLA.
+            InvalidInput: Horovod is not initialised, the step is compiled by XLA, or this rank is not in the process
+                set.
         """
-        require_horovod("A distributed optimizer")
+        require_horovod("A distributed optimizer or tape")
         _refuse_xla()
+        self._require_membership()
+        step.note_exchange()
         with tf.name_scope(self.name):
-            return self._reduce(gradients)
+            return self._reduce([self._made_dense(gradient) for gradient in gradients], variables)
 
-    def _reduce(self, gradients: list[Any]) -> list[Any]:
+    def _reduce(self, gradients: list[Any], variables: Sequence[Any]) -> list[Any]:
         reduced: list[Any] = [None] * len(gradients)
-        for name, positions in _groups(gradients).items():
+        for name, positions in split(gradients, variables, self.groups).items():
             group = [gradients[i] for i in positions]
             reduce = self._reduce_slices if isinstance(group[0], tf.IndexedSlices) else self._reduce_dense
             for i, answer in zip(positions, reduce(group, name), strict=True):
@@ -56,7 +79,19 @@ class Exchange:
         return reduced
 
     def _reduce_dense(self, group: list[Any], name: str) -> Any:
-        return hvd.grouped_allreduce(group, op=self.op, compression=self.compression, name=name)
+        options: dict[str, Any] = {
+            "op": self.op,
+            "compression": self.compression,
+            "process_set": self.process_set,
+            "device_dense": self.device_dense,
+        }
+        if self.op == hvd.Average:
+            # Horovod's core divides by the size after the sum.
+            options |= {"prescale_factor": 1.0 / self.predivide, "postscale_factor": self.predivide}
+        if len(group) == 1 or self.op == hvd.Adasum:
+            # Adasum weighs each tensor by its own norm, and its operation takes one at a time.
+            return [hvd.allreduce(tensor, name=f"{name}_{i}", **options) for i, tensor in enumerate(group)]
+        return hvd.grouped_allreduce(group, name=name, **options)
 
     def _reduce_slices(self, group: list[Any], name: str) -> list[Any]:
         """Put the rows of every rank one after another: one process with the global batch has just these.
@@ -65,30 +100,37 @@ class Exchange:
         the shape of another one.
         Source: horovod 0.28.1, horovod/tensorflow/__init__.py, grouped_allreduce (`zip(new_values, ..., tensors)`).
         """
-        values = hvd.grouped_allgather([slices.values for slices in group], name=f"{name}_values")
-        indices = hvd.grouped_allgather([slices.indices for slices in group], name=f"{name}_indices")
+        where = {"process_set": self.process_set}
+        with tf.device(self.device_sparse):
+            sent = [self.compression.compress(slices.values) for slices in group]
+            gathered = grouped_allgather([rows for rows, _ in sent], name=f"{name}_values", **where)
+            indices = grouped_allgather([slices.indices for slices in group], name=f"{name}_indices", **where)
+        values = [self.compression.decompress(rows, context) for rows, (_, context) in zip(gathered, sent, strict=True)]
         if self.op == hvd.Average:
-            values = [rows / tf.cast(hvd.size(), rows.dtype) for rows in values]
+            values = [rows / tf.cast(self.process_set.size(), rows.dtype) for rows in values]
         return [
             tf.IndexedSlices(rows, index, slices.dense_shape)
             for rows, index, slices in zip(values, indices, group, strict=True)
         ]
 
+    def _made_dense(self, gradient: Any) -> Any:
+        """Return slices as a dense tensor, where they cannot travel as slices.
 
-def _groups(gradients: list[Any]) -> dict[str, list[int]]:
-    """Return name -> positions of the gradients that travel together: a grouped operation takes one dtype.
+        Adasum is defined on whole tensors; and a rank without a batch left, which takes part with zeros, has no rows
+        to send.
+        Source: horovod 0.28.1, horovod/common/controller.cc, ConstructResponse ("Allgather is not supported with
+        Join").
+        """
+        is_dense = self.sparse_as_dense or self.op == hvd.Adasum or step.may_end_early()
+        return tf.convert_to_tensor(gradient) if is_dense and isinstance(gradient, tf.IndexedSlices) else gradient
 
-    Ranks find each other's tensors by name. Left to itself Horovod takes the name of a tensor, which holds Keras's
-    automatic layer names ("dense_7"): a rank that has made one model more would then wait for ever. So the names come
-    from here. TensorFlow makes them unique within the step.
-    """
-    groups: dict[str, list[int]] = {}
-    for i, gradient in enumerate(gradients):
-        if isinstance(gradient, tf.IndexedSlices):
-            groups.setdefault(f"slices_{gradient.dtype.name}_{gradient.indices.dtype.name}", []).append(i)
-        elif gradient is not None:
-            groups.setdefault(f"gradients_{gradient.dtype.name}", []).append(i)
-    return groups
+    def _require_membership(self) -> None:
+        if self.process_set is not global_process_set and not self.process_set.included():
+            raise InvalidInput(
+                "A rank exchanges gradients in a process set that it is in.",
+                f"rank {hvd.rank()}, process set of ranks {self.process_set.ranks}",
+                "Train with this optimizer on the ranks of its process set only.",
+            )
 
 
 def _refuse_xla() -> None:
@@ -97,6 +139,6 @@ def _refuse_xla() -> None:
     if graph is not None and control_flow_util.GraphOrParentsInXlaContext(graph):
         raise InvalidInput(
             "XLA cannot compile the exchange of gradients.",
-            "a training step with jit_compile=True (Keras's default where it sees a GPU)",
-            "Pass jit_compile=False to model.compile, or BroadcastGlobalVariablesCallback, which does, to model.fit.",
+            "a tf.function of your own with jit_compile=True around the optimizer's apply or the tape's gradient",
+            "Compile the forward and backward pass alone, and exchange outside it.",
         )

@@ -6,14 +6,25 @@ Runs on: every rank.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import keras
+import tensorflow as tf
+from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training import options, step
+from jupyter_ddl.training.accumulation import Accumulation
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.exchange import Exchange
+from jupyter_ddl.training.local_variables import LocalVariables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# What makes an optimizer a distributed one. Set past Keras's own __setattr__, which would track what they hold.
+_PARTS = ("_exchange", "_accumulation", "_local")
 
 
 class DistributedMixin:
@@ -24,6 +35,8 @@ class DistributedMixin:
     """
 
     _exchange = Exchange()
+    _accumulation: Accumulation | None = None
+    _local = LocalVariables()
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -37,13 +50,66 @@ class DistributedMixin:
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Exchange the gradients, then update the variables as the plain optimizer does.
 
+        With `backward_passes_per_step`, only every so many calls; the others add up gradients and count as iterations,
+        as Horovod's and Keras's own accumulation count them.
+
         Collective: every rank must call this, in the same order.
         """
-        super().apply(self._exchange.reduce(list(grads)), trainable_variables)  # type: ignore[misc]
+        variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
+        if self._accumulation is None:
+            super().apply(self._reduced(list(grads), variables), trainable_variables)  # type: ignore[misc]
+        else:
+            self._apply_when_due(self._accumulation, list(grads), variables)
+
+    def scale_loss(self, loss: Any) -> Any:
+        """Scale the loss as the plain optimizer does, and by this rank's share of the step's samples.
+
+        Collective, inside `fit` and `train_on_batch`: every rank must call this.
+        """
+        return step.weighed(super().scale_loss(loss), self._exchange)  # type: ignore[misc]
+
+    def register_local_var(self, var: Any) -> None:
+        """Leave a variable out of the exchange: its gradient stays this rank's own."""
+        if self._local is DistributedMixin._local:
+            object.__setattr__(self, "_local", LocalVariables())
+        self._local.add(var)
+
+    def _reduced(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
+        return self._local.reduce_others(self._exchange, gradients, variables)
+
+    def _apply_when_due(self, accumulation: Accumulation, gradients: list[Any], variables: list[Any]) -> None:
+        if not self.built:  # type: ignore[has-type]
+            with tf.init_scope():  # not in a branch, where no variable can be made
+                self.build(variables)  # type: ignore[attr-defined]
+            self.built = True
+
+        def due() -> Any:
+            taken = accumulation.take(gradients, variables)
+            super(DistributedMixin, self).apply(self._reduced(taken, variables), variables)  # type: ignore[misc]
+            return tf.constant(True)
+
+        def not_due() -> Any:
+            self.iterations.assign_add(1)  # type: ignore[attr-defined]
+            return tf.constant(False)
+
+        tf.cond(accumulation.add(gradients, variables), due, not_due)
 
 
 def DistributedOptimizer(  # noqa: N802 (Horovod's name)
-    optimizer: Any, name: str | None = None, *, compression: Any = hvd.Compression.none, op: Any = hvd.Average
+    optimizer: Any,
+    name: str | None = None,
+    device_dense: str = "",
+    device_sparse: str = "",
+    compression: Any = hvd.Compression.none,
+    sparse_as_dense: bool = False,
+    gradient_predivide_factor: float = 1.0,
+    op: Any = hvd.Average,
+    backward_passes_per_step: int = 1,
+    average_aggregated_gradients: bool = False,
+    num_groups: int = 0,
+    groups: Any = None,
+    process_set: Any = global_process_set,
+    scale_local_gradients: bool = True,
 ) -> Any:
     """Make an optimizer exchange gradients with all ranks before each update, and return it.
 
@@ -52,26 +118,99 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
     Args:
         optimizer: a Keras 3 optimizer, built or not.
         name: how Horovod's timeline calls the operations; "Distributed" and the optimizer's class by default.
+        device_dense: TensorFlow's device for the reduction of dense gradients; "" leaves it to TensorFlow.
+        device_sparse: likewise for the IndexedSlices of embeddings.
         compression: `Compression.none`, or `Compression.fp16` to send float16.
-        op: Average (equal to one process with the global batch) or Sum.
+        sparse_as_dense: send an embedding's gradient as a dense tensor.
+        gradient_predivide_factor: with Average, divide by this before the sum and by world_size / this after it.
+        op: Average (equal to one process with the global batch), Sum, or Adasum (of gradients; world_size must be a
+            power of two).
+        backward_passes_per_step: exchange and update only at each so many calls, with the sum of their gradients.
+        average_aggregated_gradients: divide that sum by `backward_passes_per_step`.
+        num_groups: older name of a number of `groups`; 0 for none.
+        groups: None, a number of groups, or lists of variables whose gradients travel together.
+        process_set: the ranks that take part.
+        scale_local_gradients: divide the gradients of local variables (`register_local_var`) by the number of ranks.
 
     Raises:
-        InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; `op` is
-            neither Average nor Sum; loss scaling would come before the exchange.
+        InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; an option is
+            not one of the above, or two of them exclude each other.
     """
     require_horovod("hvd.DistributedOptimizer")
-    _check(optimizer, op)
+    _require_plain(optimizer)
     plain: Any = type(optimizer)
-    exchange = Exchange(op=op, compression=compression, name=name or f"Distributed{plain.__name__}")
-    # Past Keras's own __setattr__, which would look for variables to track.
-    object.__setattr__(optimizer, "_exchange", exchange)
-    object.__setattr__(optimizer, "__class__", distributed_class(plain))
+    exchange = Exchange(
+        op=options.reduction(op, process_set, averages_passes=average_aggregated_gradients),
+        compression=compression,
+        name=name or f"Distributed{plain.__name__}",
+        sparse_as_dense=sparse_as_dense,
+        predivide=options.predivision(gradient_predivide_factor, op),
+        groups=options.grouping(groups, num_groups),
+        process_set=process_set,
+        device_dense=device_dense,
+        device_sparse=device_sparse,
+    )
+    passes = options.passes(backward_passes_per_step)
+    accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
+    _distribute(optimizer, exchange, accumulation, LocalVariables(scaled=scale_local_gradients))
+    if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        take_exchange_outwards(optimizer)
     return optimizer
+
+
+def PartialDistributedOptimizer(  # noqa: N802 (Horovod's name)
+    optimizer: Any, *args: Any, local_layers: Any = None, **kwargs: Any
+) -> Any:
+    """Make an optimizer exchange gradients, but for those of some layers, which stay each rank's own; return it.
+
+    Args:
+        optimizer: a Keras 3 optimizer, built or not.
+        *args: as `DistributedOptimizer` takes them.
+        local_layers: a built layer, or several.
+        **kwargs: as `DistributedOptimizer` takes them.
+
+    Raises:
+        InvalidInput: `local_layers` are not Keras layers; or as `DistributedOptimizer`.
+    """
+    variables = options.variables_of(local_layers)
+    distributed = DistributedOptimizer(optimizer, *args, **kwargs)
+    for variable in variables:
+        distributed.register_local_var(variable)
+    return distributed
 
 
 def is_distributed(optimizer: Any) -> bool:
     """Return whether the optimizer exchanges its gradients."""
     return isinstance(optimizer, DistributedMixin)
+
+
+def exchange_of(optimizer: Any) -> Exchange:
+    """Return how a distributed optimizer exchanges its gradients."""
+    assert isinstance(optimizer, DistributedMixin)
+    return optimizer._exchange
+
+
+def local_variables_of(optimizer: Any) -> LocalVariables:
+    """Return the variables that a distributed optimizer leaves to each rank."""
+    assert isinstance(optimizer, DistributedMixin)
+    return optimizer._local
+
+
+def take_exchange_outwards(scaling: Any) -> None:
+    """Have a LossScaleOptimizer exchange gradients, in place of the distributed optimizer inside it.
+
+    It looks for overflow in the gradients before it hands them inwards. Looking before the exchange, ranks would
+    disagree whether to skip a step, and one would wait in the exchange for ever.
+
+    Args:
+        scaling: a keras.optimizers.LossScaleOptimizer; nothing happens where its inner optimizer is plain.
+    """
+    inner = scaling.inner_optimizer
+    if not is_distributed(inner):
+        return
+    if not is_distributed(scaling):
+        _distribute(scaling, inner._exchange, inner._accumulation, inner._local)
+    object.__setattr__(inner, "__class__", _plain_class(type(inner)))
 
 
 @cache
@@ -80,11 +219,18 @@ def distributed_class(plain: type) -> type:
     return type(f"Distributed{plain.__name__}", (DistributedMixin, plain), {})
 
 
+def _distribute(optimizer: Any, exchange: Exchange, accumulation: Accumulation | None, local: LocalVariables) -> None:
+    for part, value in zip(_PARTS, (exchange, accumulation, local), strict=True):
+        object.__setattr__(optimizer, part, value)
+    plain: Any = type(optimizer)
+    object.__setattr__(optimizer, "__class__", distributed_class(plain))
+
+
 def _plain_class(distributed: type) -> type:
     return distributed.__mro__[distributed.__mro__.index(DistributedMixin) + 1]
 
 
-def _check(optimizer: Any, op: Any) -> None:
+def _require_plain(optimizer: Any) -> None:
     if is_distributed(optimizer):
         raise InvalidInput(
             "An optimizer is distributed once.",
@@ -97,28 +243,9 @@ def _check(optimizer: Any, op: Any) -> None:
             f"{type(optimizer).__module__}.{type(optimizer).__name__}",
             "Pass one of keras.optimizers, e.g. keras.optimizers.Adam(1e-3).",
         )
-    if op not in (hvd.Average, hvd.Sum):
-        raise InvalidInput("op must be Average or Sum.", f"op={op}", "Pass op=hvd.Average or op=hvd.Sum.")
-    if keras.config.dtype_policy().name == "mixed_float16":
-        require_scaling_after_exchange(optimizer)
 
 
-def require_scaling_after_exchange(optimizer: Any) -> None:
-    """Raise if Keras would look for overflown gradients before they are exchanged.
-
-    Ranks would then disagree whether to skip a step, and one would wait in the exchange for ever. A distributed
-    LossScaleOptimizer is right: it sees the same gradients on all ranks.
-
-    Args:
-        optimizer: of a model whose dtype policy is mixed_float16, or that scales its loss.
-
-    Raises:
-        InvalidInput: the optimizer is not a LossScaleOptimizer, or its inner one is distributed.
-    """
-    scales = isinstance(optimizer, keras.optimizers.LossScaleOptimizer)
-    if not scales or is_distributed(optimizer.inner_optimizer):
-        raise InvalidInput(
-            "Under mixed_float16 gradients must be exchanged before Keras looks for overflow in them.",
-            type(optimizer.inner_optimizer if scales else optimizer).__name__,
-            "Pass hvd.DistributedOptimizer(keras.optimizers.LossScaleOptimizer(optimizer)).",
-        )
+def trained_together(optimizer: Any, variables: Sequence[Any]) -> list[Any]:
+    """Return those of the variables that a distributed optimizer keeps alike on all ranks."""
+    local = local_variables_of(optimizer)
+    return [variable for variable in variables if variable not in local]

@@ -1,0 +1,63 @@
+"""Gradients of several backward passes, summed on the rank before they are exchanged (`backward_passes_per_step`).
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Accumulation:
+    """The sums of one optimizer. They are no variables of the optimizer's, so no saved model holds them.
+
+    Args:
+        passes: backward passes a step, above 1.
+        average: divide the sums by `passes`.
+    """
+
+    def __init__(self, passes: int, *, average: bool) -> None:
+        self._passes = passes
+        self._divisor = passes if average else 1
+        self._count: Any = None
+        self._sums: dict[int, Any] = {}
+
+    def add(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
+        """Add one pass's gradients; return a scalar bool tensor: whether they are due to be exchanged.
+
+        All ranks make the same number of passes, so it is due on all of them at once.
+        """
+        if self._count is None:
+            with tf.init_scope():
+                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+        for gradient, variable in zip(gradients, variables, strict=True):
+            if gradient is not None:
+                # Slices of several passes would only grow; the sum of them is a tensor.
+                self._sum_of(variable).assign_add(tf.convert_to_tensor(gradient))
+        self._count.assign_add(1)
+        return tf.equal(self._count % self._passes, 0)
+
+    def take(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """Return the sums, None where the loss does not reach the variable, and begin anew."""
+        taken: list[Any] = []
+        for gradient, variable in zip(gradients, variables, strict=True):
+            if gradient is None:
+                taken.append(None)
+                continue
+            total = self._sum_of(variable)
+            value = total.read_value()
+            total.assign(tf.zeros_like(value))
+            taken.append(value / tf.cast(self._divisor, value.dtype))
+        return taken
+
+    def _sum_of(self, variable: Any) -> Any:
+        key = id(variable)
+        if key not in self._sums:
+            with tf.init_scope():
+                self._sums[key] = tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False)
+        return self._sums[key]

@@ -1,0 +1,93 @@
+"""What the ranks know of each other's batches before the first step of a `fit`.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+
+UNKNOWN = -1
+# Of a dataset whose batches all have the size that its specification says.
+ALL_FULL = 0
+KERAS_BATCH_SIZE = 32
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batches of an epoch, on all ranks together.
+
+    Attributes:
+        are_alike: in each step every rank's batch has the same number of samples.
+        may_end_early: a rank may have fewer batches than another.
+        fewest: the batches of the rank that has fewest, as far as that is known, else 1.
+    """
+
+    are_alike: bool
+    may_end_early: bool
+    fewest: int = field(default=1, compare=False)
+
+    @classmethod
+    def unknown(cls) -> Batches:
+        """Return what is known of a step outside of `fit`: all ranks take it, with any number of samples."""
+        return cls(are_alike=False, may_end_early=False)
+
+
+def agree(arguments: dict[str, Any], process_set: Any) -> Batches:
+    """Return what all ranks' data say.
+
+    Collective: every rank of the process set must call this.
+
+    Args:
+        arguments: of this rank's `fit`, by name.
+        process_set: the ranks that train together.
+    """
+    mine = np.array([_of_this_rank(arguments)], dtype=np.int64)
+    everyone = hvd.allgather(tf.constant(mine), name="batches_of_the_fit", process_set=process_set).numpy()
+    samples, sizes, steps = everyone.T
+    same_steps = bool(steps[0] != UNKNOWN and (steps == steps[0]).all())
+    known = samples[0] != UNKNOWN and sizes[0] != UNKNOWN
+    alike = bool(known and (samples == samples[0]).all() and (sizes == sizes[0]).all())
+    fewest = int(steps.min()) if (steps != UNKNOWN).all() else 1
+    return Batches(same_steps and alike, not same_steps, max(1, fewest))
+
+
+def _of_this_rank(arguments: dict[str, Any]) -> tuple[int, int, int]:
+    """Return samples an epoch, samples a batch, and batches an epoch; UNKNOWN where the data do not say."""
+    data = arguments.get("x")
+    steps = arguments.get("steps_per_epoch") or UNKNOWN
+    if isinstance(data, tf.data.Dataset):
+        return _of_dataset(data, steps)
+    if isinstance(data, keras.utils.PyDataset):
+        return UNKNOWN, UNKNOWN, steps if steps != UNKNOWN else _known(data.num_batches)
+    shape = getattr(_first_part(data), "shape", None)
+    if not shape:
+        return UNKNOWN, UNKNOWN, steps
+    samples, size = int(shape[0]), arguments.get("batch_size") or KERAS_BATCH_SIZE
+    return samples, size, steps if steps != UNKNOWN else -(-samples // size)
+
+
+def _of_dataset(dataset: Any, steps: int) -> tuple[int, int, int]:
+    first = tf.nest.flatten(dataset.element_spec)[0]
+    size = first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
+    if steps == UNKNOWN:
+        count = int(dataset.cardinality())
+        steps = count if count >= 0 else UNKNOWN  # negative: infinite, or it cannot tell
+    return (UNKNOWN, UNKNOWN, steps) if size is None else (ALL_FULL, size, steps)
+
+
+def _first_part(data: Any) -> Any:
+    """Return the first array of what Keras takes as x: an array, or a list, tuple or dict of them."""
+    while isinstance(data, (list, tuple, dict)) and data:
+        data = next(iter(data.values())) if isinstance(data, dict) else data[0]
+    return data
+
+
+def _known(number: Any) -> int:
+    return UNKNOWN if number is None or number == float("inf") else int(number)

@@ -1,0 +1,64 @@
+"""All ranks hold the same weights: compared after the first steps, and at the end of each epoch.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from jupyter_ddl.training.comparison import Comparison
+from jupyter_ddl.training.optimizer import trained_together
+
+if TYPE_CHECKING:
+    from jupyter_ddl.training.fit.batches import Batches
+
+# Wrong initial weights show after one step; a layer that is not exchanged after two; the third is for good measure.
+FIRST_STEPS = 3
+
+
+class InStep(keras.callbacks.Callback):
+    """Compares the weights, and whether the ranks agree to stop.
+
+    Args:
+        process_set: the ranks that train together.
+        batches: what is known of their batches.
+    """
+
+    def __init__(self, process_set: Any, batches: Batches) -> None:
+        super().__init__()
+        self._process_set = process_set
+        self._first_steps = min(FIRST_STEPS, batches.fewest)
+        self._comparison: Comparison | None = None
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Compare once, after the first steps.
+
+        Raises:
+            RanksOutOfSync: the weights differ; on every rank.
+        """
+        if self._comparison is None and batch + 1 >= self._first_steps:
+            self._compare()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare, and stop all ranks where one stops: left alone, it would be missed in the next exchange.
+
+        Raises:
+            RanksOutOfSync: the weights differ; on every rank.
+        """
+        stops = self._compare()
+        if stops and len(stops) < self._process_set.size() and not self.model.stop_training:
+            print(
+                f"Training stops on all ranks, since it stopped on rank {', '.join(map(str, stops))}. Callbacks that "
+                "stop training decide alike where MetricAverageCallback comes before them."
+            )
+        self.model.stop_training = bool(stops)
+
+    def _compare(self) -> list[int]:
+        """Raise if the weights differ; return the ranks that want to stop."""
+        if self._comparison is None:
+            shared = trained_together(self.model.optimizer, self.model.trainable_variables)
+            self._comparison = Comparison(shared, self._process_set)
+        return self._comparison.run(wants_to_stop=bool(self.model.stop_training))

@@ -1,0 +1,47 @@
+"""Says that several ranks train with no exchange at all, which is what stock Horovod does on Keras 3, silently.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import keras
+
+from jupyter_ddl.engine import cell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def ranks_that_train() -> int:
+    """Return how many ranks are at the cell or script that is running, or 1 where each means to train by itself."""
+    running = cell.current()
+    if running is not None:
+        return 1 if running.independent else running.ranks
+    return int(hvd.size()) if hvd.is_initialized() else 1
+
+
+class Unexchanged(keras.callbacks.Callback):
+    """Warns at the end of the first epoch.
+
+    Args:
+        exchanges: tells whether the training step has exchanged gradients, e.g. by a DistributedGradientTape.
+    """
+
+    def __init__(self, exchanges: Callable[[], bool]) -> None:
+        super().__init__()
+        self._exchanges = exchanges
+        self._said = False
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Say it once."""
+        if not self._said and not self._exchanges():
+            print(
+                f"WARNING: each of the {ranks_that_train()} ranks trains a model of its own: no gradients are "
+                "exchanged. Wrap the optimizer with hvd.DistributedOptimizer; or, if a model on each rank is what you "
+                "want, say so with --independent."
+            )
+        self._said = True
