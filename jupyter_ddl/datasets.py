@@ -78,13 +78,21 @@ def mnist(*, download: bool = True) -> DataSet:
 # --- the user's folder ---------------------------------------------------------------------------------------
 
 
-def _of_folder(folder: Path) -> DataSet:
+def mnist_in(folder: Path) -> DataSet | None:
+    """Return MNIST from a folder, as `mnist` takes it from the user's; None where there is none."""
     for place in (folder, *_mnist_folders(folder)):
         where = f"{place} (${DATA_VARIABLE})"
         if (place / "mnist.npz").is_file():
             return _described("MNIST", *_read_npz(place / "mnist.npz"), where)
         if _find(place, TEST_NAMES[0]) is not None:
             return _of_idx_files(place, where)
+    return None
+
+
+def _of_folder(folder: Path) -> DataSet:
+    images = mnist_in(folder)
+    if images is not None:
+        return images
     raise InvalidInput(
         f"${DATA_VARIABLE} must be a folder with mnist.npz or MNIST's IDX files ({TEST_NAMES[0]}[.gz] and so on).",
         f"{folder} ({'no such file there' if folder.is_dir() else 'no such folder'})",
