@@ -46,7 +46,7 @@ def install() -> None:
     from keras.src.utils import file_utils
 
     for name in MODULES:
-        module = importlib.import_module(f"keras.src.datasets.{name}")
+        module: Any = importlib.import_module(f"keras.src.datasets.{name}")
         module.get_file = Files(file_utils).get
 
 
@@ -151,7 +151,7 @@ def _downloaded(origin: str, path: Path, is_whole: Callable[[Path], bool]) -> Pa
         raise InvalidInput(
             "A data set must be on this machine, or within reach of its network.",
             f"no {mine} in ${DATA_VARIABLE} ({data_dir() or 'not set'}), none in Keras's cache, and {error}",
-            f"Put {mine} in a folder and set {DATA_VARIABLE} to that, or call load_data() once where there is a network.",
+            f"Put {mine} in a folder and set {DATA_VARIABLE} to that, or load it once where there is a network.",
         ) from error
     return path
 
