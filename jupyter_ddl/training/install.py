@@ -35,7 +35,7 @@ def install() -> None:
     for name, target in _REPLACEMENTS.items():
         import_hooks.replace(name, target)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
-    import_hooks.when_imported("keras", _hook_fit)
+    import_hooks.when_imported("keras", _hook_keras)
 
 
 def uses_keras_3() -> bool:
@@ -49,10 +49,11 @@ def uses_keras_3() -> bool:
     return int(version.partition(".")[0]) >= 3
 
 
-def _hook_fit(_keras: ModuleType) -> None:
-    from jupyter_ddl.training import fit
+def _hook_keras(_keras: ModuleType) -> None:
+    from jupyter_ddl.training import fit, local_datasets
 
     fit.install()
+    local_datasets.install()
 
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
