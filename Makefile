@@ -29,8 +29,8 @@ check: $(VENV)/.test
 lab: $(VENV)/.lab $(VENV)/.horovod
 	$(BIN)/jupyter lab notebooks
 
-bench: $(VENV)/.test $(VENV)/.horovod
-	@for name in start dispatch throughput; do \
+bench: $(VENV)/.bench $(VENV)/.horovod
+	@for name in start dispatch throughput training; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:
@@ -55,6 +55,11 @@ $(VENV)/.lab: $(VENV)/.demo
 $(VENV)/.test: $(VENV)/.demo
 	$(SAY) "installing what the tests need into $(VENV) (once)"
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.test
+	$(SAY) "installing what the benchmarks need into $(VENV) (once)"
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
 # The command itself leaves a Horovod that works alone, and keeps what it built for the next venv.

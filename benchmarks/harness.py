@@ -1,7 +1,7 @@
-"""What the benchmarks share: pairs that run interleaved, medians, and the JSON line.
+"""What the benchmarks share: sides that run interleaved, medians, and the JSON line.
 
 A benchmark compares two sides in one run and judges their ratio, because the machine is noisy and its speed is not the
-point. The sides take turns, and the order within a pair alternates, so that a slow minute falls on both.
+point. The sides take turns, and the order within a round changes, so that a slow minute falls on all.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ import json
 import statistics
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    Better = Literal["lower", "higher"]
+
+Figure = TypeVar("Figure")
 
 PAIRS = 7
 
@@ -27,23 +31,31 @@ class Row:
         ours: our side's figures, one a pair.
         theirs: the other side's.
         unit: of both.
+        aim: of this row, where the benchmark's rows have different ones.
     """
 
     name: str
     ours: tuple[float, ...]
     theirs: tuple[float, ...]
     unit: str
+    aim: float | None = None
 
     @property
     def ratio(self) -> float:
         """The median of ours over the median of theirs."""
         return statistics.median(self.ours) / statistics.median(self.theirs)
 
+    @property
+    def to_aim(self) -> float:
+        """The ratio as a part of the row's own aim, where it has one."""
+        return self.ratio if self.aim is None else self.ratio / self.aim
+
     def to_json(self) -> dict[str, Any]:
         """Return both sides' medians and spread."""
         return {
             "row": self.name,
             "ratio": round(self.ratio, 4),
+            **({} if self.aim is None else {"aim": self.aim}),
             "unit": self.unit,
             "ours": _summary(self.ours),
             "theirs": _summary(self.theirs),
@@ -54,23 +66,53 @@ def interleave(
     ours: Callable[[], float], theirs: Callable[[], float], pairs: int = PAIRS
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Run both sides `pairs` times in turns; return their figures, in order."""
-    figures: tuple[list[float], list[float]] = ([], [])
-    for pair in range(pairs):
-        sides = ((0, ours), (1, theirs)) if pair % 2 == 0 else ((1, theirs), (0, ours))
-        for side, measure in sides:
-            figures[side].append(measure())
-        print(f"  pair {pair + 1}: {figures[0][-1]:.4g} against {figures[1][-1]:.4g}", file=sys.stderr, flush=True)
-    return tuple(figures[0]), tuple(figures[1])
+    figures = rounds({"ours": ours, "theirs": theirs}, pairs, show="{:.4g}".format)
+    return tuple(figures["ours"]), tuple(figures["theirs"])
+
+
+def rounds(
+    sides: Mapping[str, Callable[[], Figure]], count: int = PAIRS, *, show: Callable[[Figure], str]
+) -> dict[str, list[Figure]]:
+    """Run every side once a round; each round begins with another one. Return their figures, in order.
+
+    Args:
+        sides: what to run, by name.
+        count: of rounds.
+        show: a figure as text, told while it goes on.
+    """
+    names = list(sides)
+    figures: dict[str, list[Figure]] = {name: [] for name in names}
+    for i in range(count):
+        first = i % len(names)
+        for name in names[first:] + names[:first]:
+            figures[name].append(sides[name]())
+        told = ", ".join(f"{name} {show(figures[name][-1])}" for name in names)
+        print(f"  round {i + 1} of {count}: {told}", file=sys.stderr, flush=True)
+    return figures
 
 
 def report(
-    name: str, rows: list[Row], aim: float, better: Literal["lower", "higher"], also: Sequence[Row] = ()
+    name: str,
+    rows: Sequence[Row],
+    aim: float,
+    better: Better,
+    also: Sequence[Row] = (),
+    not_measured: Mapping[str, str] | None = None,
 ) -> bool:
-    """Print the JSON line: the worst row's ratio against the aim; `also` has rows that are told and not judged.
+    """Print the JSON line: the worst row's ratio against the aim.
 
-    Return whether the aim holds.
+    Args:
+        name: of the benchmark.
+        rows: what is judged. Where rows have aims of their own, each counts as its ratio divided by its aim.
+        aim: of the ratio; 1 where rows have aims of their own.
+        better: whether a lower or a higher ratio is good.
+        also: rows that are told and not judged.
+        not_measured: rows that this machine could not measure, and why.
+
+    Returns:
+        Whether the aim holds.
     """
-    ratios = [row.ratio for row in rows]
+    ratios = [row.to_aim for row in rows]
     ratio = max(ratios) if better == "lower" else min(ratios)
     holds = ratio <= aim if better == "lower" else ratio >= aim
     line = {
@@ -81,6 +123,7 @@ def report(
         "holds": holds,
         "rows": [row.to_json() for row in rows],
         "also": [row.to_json() for row in also],
+        **({"not_measured": dict(not_measured)} if not_measured else {}),
     }
     print(json.dumps(line), flush=True)
     return holds
