@@ -21,7 +21,7 @@ def compile_and_fit(model, lr, targets, epochs):
 
 
 inputs = Input(shape=(28, 28, 1))
-features = Conv2D(16, 5, strides=2, activation="relu")(inputs)
+features = Conv2D(8, 5, strides=3, activation="relu")(inputs)
 features = BatchNormalization()(features)
 features = Conv2D(16, 3, activation="relu")(features)
 features = GlobalMaxPooling2D()(features)

@@ -7,6 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from jupyter_ddl import datasets
+from jupyter_ddl.errors import RankError
+
 if TYPE_CHECKING:
     from jupyter_ddl.session import Session
 
@@ -19,7 +24,8 @@ BEGIN = """
 import os as _os
 _home = _os.getcwd()
 _os.chdir({folder!r})
-_os.environ["HOROVOD_TIMELINE"] = {timeline!r}
+_data = _os.environ.get("JUPYTER_DDL_DATA")
+_os.environ.update(HOROVOD_TIMELINE={timeline!r}, JUPYTER_DDL_DATA={data!r})
 _before = set(globals())
 """
 
@@ -28,9 +34,11 @@ END = """
 import keras as _keras
 _keras.config.set_dtype_policy("float32")
 _keras.backend.clear_session()
-for _name in set(globals()) - _before - {"_before", "_i", "_ii", "_iii"}:
+for _name in set(globals()) - _before - {"_before"}:
     del globals()[_name]
-_os.environ.pop("HOROVOD_TIMELINE", None)
+del _os.environ["HOROVOD_TIMELINE"], _os.environ["JUPYTER_DDL_DATA"]
+if _data is not None:
+    _os.environ["JUPYTER_DDL_DATA"] = _data
 _os.chdir(_home)
 """
 
@@ -61,10 +69,23 @@ def text_of(name: str) -> str:
     return (PROGRAMS / f"{name}.py").read_text()
 
 
-def run_in_cell(session: Session, name: str, folder: Path) -> Outcome:
-    """Run a program on all ranks in a cell of its own, in a folder of its own."""
+def write_mnist(folder: Path) -> None:
+    """Write what `keras.datasets.mnist` reads: digits from this machine, since a test downloads nothing."""
+    train, test, _ = datasets.mnist(download=False)
+    np.savez(folder / "mnist.npz", **dict(zip(datasets.ARRAYS, (*train, *test), strict=True)))
+
+
+def run_in_cell(session: Session, name: str, folder: Path, data: Path) -> Outcome:
+    """Run a program on all ranks in a cell of its own.
+
+    Args:
+        session: the ranks.
+        name: the program's.
+        folder: where it runs.
+        data: with what `write_mnist` wrote.
+    """
     timeline = folder / TIMELINE
-    session.run(BEGIN.format(folder=str(folder), timeline=str(timeline)))
+    session.run(BEGIN.format(folder=str(folder), timeline=str(timeline), data=str(data)))
     try:
         result = session.run(text_of(name), timeout_s=LIMIT_S)
         # A cell for which Horovod need not run comes after its shutdown, which completes the timeline.
@@ -72,6 +93,9 @@ def run_in_cell(session: Session, name: str, folder: Path) -> Outcome:
         exchanges = exchanges_in(timeline)
         session.run(REPORT, timeout_s=LIMIT_S)
         reports = session.pull("report")
+    except RankError as error:
+        print(error.report)  # the ranks' tracebacks, for whoever reads why a test failed
+        raise
     finally:
         session.run(END)
     ranks = sorted(reports)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.programs import PROGRAMS, Outcome, run_in_cell, text_of
+from ranks.programs import PROGRAMS, Outcome, run_in_cell, text_of, write_mnist
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +81,14 @@ def check(outcome: Outcome, wanted: Expected, folder: Path) -> None:
     assert not wanted.files or list(folder.glob(wanted.files)), list(folder.iterdir())
 
 
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with MNIST, or what this machine has in its place."""
+    folder = tmp_path_factory.mktemp("data")
+    write_mnist(folder)
+    return folder
+
+
 @pytest.fixture
 def image_folders() -> Callable[[Path], None]:
     """Return a function that writes scikit-learn's digits as pictures, a folder a class, as ImageNet comes."""
@@ -105,13 +113,13 @@ def test_every_program_is_tested_and_knows_nothing_of_us() -> None:
 
 
 @pytest.mark.parametrize("name", IN_A_CELL)
-def test_a_program_trains_in_sync_unchanged(name: str, pair: Session, tmp_path: Path) -> None:
-    check(run_in_cell(pair, name, tmp_path), IN_A_CELL[name], tmp_path)
+def test_a_program_trains_in_sync_unchanged(name: str, pair: Session, tmp_path: Path, data: Path) -> None:
+    check(run_in_cell(pair, name, tmp_path, data), IN_A_CELL[name], tmp_path)
 
 
 @pytest.mark.parametrize(("name", "value"), [("line_in_a_graph", "line"), ("digits_in_a_graph", "weights")])
-def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Session, tmp_path: Path) -> None:
-    outcome = run_in_cell(pair, name, tmp_path)
+def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Session, tmp_path: Path, data: Path) -> None:
+    outcome = run_in_cell(pair, name, tmp_path, data)
     first, second = outcome.one("every rank's values")[value]
     assert first == second
     assert outcome.exchanges >= 200 // pair.world_size
@@ -119,21 +127,21 @@ def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Sessio
         assert report["losses"][-1] < 0.5 * report["losses"][0]
 
 
-def test_no_neural_network_at_all(pair: Session, tmp_path: Path) -> None:
-    outcome = run_in_cell(pair, "diabetes_linear", tmp_path)
+def test_no_neural_network_at_all(pair: Session, tmp_path: Path, data: Path) -> None:
+    outcome = run_in_cell(pair, "diabetes_linear", tmp_path, data)
     assert "Explained variance: 0.6" in outcome.output[0], outcome.output
     assert outcome.exchanges == 2
 
 
 def test_a_job_that_was_killed_goes_on_from_its_checkpoint(
-    pair: Session, tmp_path: Path, image_folders: Callable[[Path], None]
+    pair: Session, tmp_path: Path, data: Path, image_folders: Callable[[Path], None]
 ) -> None:
     image_folders(tmp_path)
     wanted = expected("model", history="val_accuracy top_k_categorical_accuracy", says="Test accuracy:")
-    check(run_in_cell(pair, "image_folders_resume", tmp_path), wanted, tmp_path)
+    check(run_in_cell(pair, "image_folders_resume", tmp_path, data), wanted, tmp_path)
     (tmp_path / "checkpoint-3.h5").unlink()
 
-    resumed = run_in_cell(pair, "image_folders_resume", tmp_path)
+    resumed = run_in_cell(pair, "image_folders_resume", tmp_path, data)
     assert resumed.one("checksums").keys() == {"model"}
     assert "Epoch 3/3" in resumed.output[0]
     assert "Epoch 2/3" not in resumed.output[0]
