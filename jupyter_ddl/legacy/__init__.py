@@ -1,0 +1,48 @@
+"""Old Keras and TensorFlow spellings on Keras 3, so that programs written for Horovod run as they are.
+
+Each old spelling is a row of `table.ROWS`; used, it says once what is written today. Calls that work today are left
+alone, saved models hold nothing of ours, and what cannot mean the same any more is an error.
+
+| module | owns |
+|---|---|
+| `table` | the rows: what was written, what is written today, which function installs it |
+| `notices` | says each row's sentence once |
+| `hooks` | waits for Keras and TensorFlow to be imported |
+| `names` | names that left Keras's modules, and modules that left Keras |
+| `wrapping` | how a method or function of Keras is wrapped |
+| `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
+| `checkpoints`, `files` | ModelCheckpoint and other callbacks; .h5 files and weights |
+| `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
+| `backend`, `modules` | keras.backend; where other names went |
+
+To switch it off: JUPYTER_DDL_LEGACY=0. To delete it one day: this folder, and the calls of `install`.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import os
+
+from jupyter_ddl.legacy import hooks
+from jupyter_ddl.legacy.notices import said
+
+__all__ = ["VARIABLE", "install", "is_wanted", "said"]
+
+VARIABLE = "JUPYTER_DDL_LEGACY"
+
+
+def is_wanted() -> bool:
+    """Return whether old spellings are to work here."""
+    return os.environ.get(VARIABLE, "1") != "0" and os.environ.get("TF_USE_LEGACY_KERAS") not in ("true", "True", "1")
+
+
+def install() -> None:
+    """Make old spellings work, now or as soon as Keras 3 and TensorFlow are imported.
+
+    Imports neither of them. With Keras 2, TF_USE_LEGACY_KERAS=1 or JUPYTER_DDL_LEGACY=0 it changes nothing. Safe to
+    call again; whoever wraps `keras.Model.fit` too calls it again afterwards, since the old arguments must be
+    translated first.
+    """
+    if is_wanted():
+        hooks.install()

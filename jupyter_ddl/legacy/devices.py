@@ -1,0 +1,59 @@
+"""How Horovod programs for TensorFlow 2 choose a GPU: `gpus[hvd.local_rank()]`, with memory that grows.
+
+On our ranks that is done before TensorFlow starts: each sees one GPU, its own.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.legacy.notices import say
+from jupyter_ddl.legacy.wrapping import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+class OwnDevices(list[Any]):
+    """The one GPU of this rank, which programs ask for by their rank on the host."""
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return the GPU at an index: the only one, for whichever rank."""
+        if isinstance(index, int) and index >= len(self):
+            say("gpus[hvd.local_rank()]")
+            index = 0
+        return super().__getitem__(index)
+
+
+def patch_devices(tf: ModuleType) -> None:
+    """Have a program that picks its GPU by local rank find its own, and that asks for growing memory be content."""
+    for owner in (tf.config, tf.config.experimental):
+        owner.list_physical_devices = wrapped(owner.list_physical_devices, _list)
+        owner.set_memory_growth = (
+            wrapped(tf.config.experimental.set_memory_growth, _grow) if hasattr(owner, "set_memory_growth") else None
+        )
+    if tf.config.set_memory_growth is None:
+        del tf.config.set_memory_growth
+
+
+def _list(stock: Callable[..., list[Any]], device_type: str | None = None) -> list[Any]:
+    devices = stock(device_type)
+    return own_devices(devices) if device_type == "GPU" else devices
+
+
+def own_devices(devices: list[Any]) -> list[Any]:
+    """Return a rank's GPUs: where it has been given one, the list that answers to any local rank."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return OwnDevices(devices) if len(devices) == 1 and given and "," not in given else devices
+
+
+def _grow(stock: Callable[..., None], device: Any, enable: bool) -> None:
+    try:
+        stock(device, enable)
+    except RuntimeError:
+        # "cannot be modified after being initialized"; it grows, since start-up says so.
+        if not enable or os.environ.get("TF_FORCE_GPU_ALLOW_GROWTH") != "true":
+            raise
+        say("set_memory_growth")

@@ -1,0 +1,164 @@
+"""Names that left Keras's modules, and modules that left Keras.
+
+Keras's public modules are there three times: `keras.x`, `keras._tf_keras.keras.x` (which is `tf.keras.x`) and, made
+anew from the same files when a program writes `import tensorflow.keras.x`, `tensorflow.keras.x`. What is told here of
+"x" holds for all three.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.legacy.notices import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TF_TREE = "keras._tf_keras.keras"
+# The longer ones first. Keras's own code is no part of any.
+_TREES = ("tensorflow.keras", TF_TREE, "keras")
+_V1_TREE = "tensorflow.compat.v1.keras"
+_OWN_CODE = ("keras.src", "keras._tf_keras")
+
+_moved: dict[str, dict[str, Callable[[ModuleType], Any]]] = {}
+_instead: set[tuple[str, str]] = set()
+_replaced: dict[int, tuple[Any, Any]] = {}
+_gone: dict[str, tuple[str, str]] = {}
+
+
+def part(name: str) -> str | None:
+    """Return what a module is within its tree: "layers" for `keras.layers`, "" for `keras`; None for others."""
+    for tree in _TREES:
+        if name == tree:
+            return ""
+        if name.startswith(f"{tree}."):
+            return None if tree == "keras" and name.startswith(_OWN_CODE) else name[len(tree) + 1 :]
+    return None
+
+
+def is_interface(name: str) -> bool:
+    """Return whether this is one of Keras's public modules."""
+    return part(name) is not None
+
+
+def move(module: str, name: str, row: str | None, read: Callable[[ModuleType], Any], *, instead: bool = False) -> None:
+    """Have a public module answer for a name that it no longer has.
+
+    Args:
+        module: its part, e.g. "backend".
+        name: of the attribute.
+        row: what to say when it is read; None where reading it leads to something that says it.
+        read: makes the value, given the module that was asked.
+        instead: answer too where the module still has the name.
+    """
+
+    def told(asked: ModuleType) -> Any:
+        value = read(asked)
+        if row is not None:
+            say(row)
+        return value
+
+    _moved.setdefault(module, {})[name] = told
+    if instead:
+        _instead.add((module, name))
+
+
+def replace(stock: Any, ours: Any) -> None:
+    """Have every public module that holds `stock` hold `ours`."""
+    _replaced[id(stock)] = (stock, ours)
+
+
+def retire(module: str, today: str, row: str) -> None:
+    """Serve a public module that is gone with the names of one that is there.
+
+    Args:
+        module: the part that is gone, e.g. "layers.core".
+        today: the part that has its names, e.g. "layers", or a module's whole name.
+        row: what to say when it is imported.
+    """
+    _gone[module] = (today, row)
+    parent, _, name = module.rpartition(".")
+    move(parent, name, None, lambda asked: importlib.import_module(f"{asked.__name__}.{name}"))
+
+
+def apply_to_loaded() -> None:
+    """Change the public modules that have been imported."""
+    for name, module in list(sys.modules.items()):
+        if isinstance(module, ModuleType) and is_interface(name):
+            apply(module)
+
+
+def apply(module: ModuleType) -> None:
+    """Change one public module."""
+    if isinstance(module.__loader__, _Served):
+        return
+    held = vars(module)
+    for name, value in list(held.items()):
+        stock, ours = _replaced.get(id(value), (None, None))
+        if stock is not None and stock is value:
+            held[name] = ours
+    here = part(module.__name__) or ""
+    moved = {name: read for name, read in _moved.get(here, {}).items() if name not in held or (here, name) in _instead}
+    for name in moved:
+        held.pop(name, None)
+
+    def answer(name: str) -> Any:
+        if name in moved:
+            return moved[name](module)
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+    if moved:
+        held["__getattr__"] = answer
+
+
+def served(name: str) -> tuple[str, str | None] | None:
+    """Return the module that stands in for one that is gone, and the row to say; None if none does."""
+    if name == _V1_TREE or name.startswith(f"{_V1_TREE}."):
+        return TF_TREE + name[len(_V1_TREE) :], None
+    here = part(name)
+    if not here or here not in _gone:
+        return None
+    today, row = _gone[here]
+    return today if today.startswith(TF_TREE) else (name[: -len(here)] + today).rstrip("."), row
+
+
+def spec_of(name: str, target: tuple[str, str | None]) -> ModuleSpec:
+    """Return the spec of a module that stands in for one that is gone.
+
+    Args:
+        name: of the module that is gone.
+        target: as `served` returns it.
+    """
+    return ModuleSpec(name, _Served(*target), is_package=True)
+
+
+class _Served(Loader):
+    """Makes a module that has the names of another."""
+
+    def __init__(self, target: str, row: str | None) -> None:
+        self._target = target
+        self._row = row
+
+    def create_module(self, _spec: ModuleSpec) -> None:
+        """Have Python make an ordinary module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give the module the names of the other."""
+        target = importlib.import_module(self._target)
+        if self._row is not None:
+            say(self._row)
+
+        def answer(name: str) -> Any:
+            if name == "__all__":
+                return [public for public in vars(target) if not public.startswith("_")]
+            if name.startswith("__"):
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            own = _moved.get(part(module.__name__) or "", {})
+            return own[name](module) if name in own else getattr(target, name)
+
+        module.__dict__["__getattr__"] = answer
