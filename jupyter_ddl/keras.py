@@ -1,60 +1,120 @@
 """Horovod's Keras API, on Keras 3: on the ranks, `import jupyter_ddl.keras as hvd`.
 
+All that `horovod.tensorflow.keras` and `horovod.keras` 0.28.1 export, with their names and defaults, and from
+`horovod.tensorflow` what loops of one's own take. `import horovod.tensorflow.keras as hvd` gives this module, too,
+where this one has been imported and on the ranks of a cluster.
+
 Runs on: every rank. What takes part in a collective must be called on every rank, in the same order.
 """
 
 from horovod.tensorflow import (
+    Adasum,
     Average,
     Compression,
+    Max,
+    Min,
+    Product,
     Sum,
     allgather_object,
     broadcast_object,
+    ccl_built,
     cross_rank,
     cross_size,
     cuda_built,
+    ddl_built,
+    gloo_built,
+    gloo_enabled,
     init,
+    is_homogeneous,
     is_initialized,
     local_rank,
     local_size,
     mpi_built,
     mpi_enabled,
+    mpi_threads_supported,
     nccl_built,
     rank,
+    rocm_built,
     shutdown,
     size,
 )
+from horovod.tensorflow.mpi_ops import ProcessSet, add_process_set, global_process_set, remove_process_set
 
-from jupyter_ddl.training import callbacks
-from jupyter_ddl.training.collectives import allgather, allreduce, broadcast, broadcast_variables
-from jupyter_ddl.training.optimizer import DistributedOptimizer
+from jupyter_ddl.training import callbacks, elastic
+from jupyter_ddl.training.collectives import (
+    allgather,
+    allreduce,
+    alltoall,
+    barrier,
+    broadcast,
+    broadcast_global_variables,
+    broadcast_variables,
+    join,
+    reducescatter,
+)
+from jupyter_ddl.training.install import install
+from jupyter_ddl.training.load_model import load_model
+from jupyter_ddl.training.optimizer import DistributedOptimizer, PartialDistributedOptimizer
 from jupyter_ddl.training.sync import RanksOutOfSync, check_in_sync, weights_checksum
+from jupyter_ddl.training.tape import DistributedGradientTape, PartialDistributedGradientTape
+from jupyter_ddl.training.timeline import start_timeline, stop_timeline
 
 __all__ = [
+    "Adasum",
     "Average",
     "Compression",
+    "DistributedGradientTape",
     "DistributedOptimizer",
+    "Max",
+    "Min",
+    "PartialDistributedGradientTape",
+    "PartialDistributedOptimizer",
+    "ProcessSet",
+    "Product",
     "RanksOutOfSync",
     "Sum",
+    "add_process_set",
     "allgather",
     "allgather_object",
     "allreduce",
+    "alltoall",
+    "barrier",
     "broadcast",
+    "broadcast_global_variables",
     "broadcast_object",
     "broadcast_variables",
     "callbacks",
+    "ccl_built",
     "check_in_sync",
     "cross_rank",
     "cross_size",
     "cuda_built",
+    "ddl_built",
+    "elastic",
+    "global_process_set",
+    "gloo_built",
+    "gloo_enabled",
     "init",
+    "is_homogeneous",
     "is_initialized",
+    "join",
+    "load_model",
     "local_rank",
     "local_size",
     "mpi_built",
     "mpi_enabled",
+    "mpi_threads_supported",
     "nccl_built",
     "rank",
+    "reducescatter",
+    "remove_process_set",
+    "rocm_built",
     "shutdown",
     "size",
+    "start_timeline",
+    "stop_timeline",
     "weights_checksum",
 ]
+
+# `fit` of any model then does what a rank's should, and Horovod's own module names give this one.
+install()

@@ -1,6 +1,6 @@
 """Collectives on values and on Keras variables, as `horovod.tensorflow.keras` spells them.
 
-Runs on: every rank. Collective, each of them: every rank must call it, in the same order.
+Runs on: every rank. Collective, each of them: every rank (of the process set) must call it, in the same order.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import keras
+import numpy as np
 import tensorflow as tf
+from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.spellings import tell_older_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,64 +47,278 @@ def require_rank(root_rank: int) -> None:
         )
 
 
-def allreduce(value: Any, name: str | None = None, *, op: Any = hvd.Average) -> Any:
-    """Return the average (or with `op=Sum` the sum) of every rank's value, as an eager tensor.
+def require_member(process_set: Any, what: str) -> None:
+    """Raise unless Horovod knows the process set, and this rank is in it.
 
     Args:
-        value: a number, array or tensor, of the same shape and dtype on all ranks.
+        process_set: a horovod ProcessSet.
+        what: who uses it, for the error.
+
+    Raises:
+        InvalidInput: it is not in use, or leaves this rank out.
+    """
+    if process_set.process_set_id is None:
+        raise InvalidInput(
+            f"{what} takes a process set that Horovod knows.",
+            f"ranks {process_set.ranks}, not in use",
+            "Pass it to hvd.init(process_sets=[...]) or to hvd.add_process_set.",
+        )
+    if process_set is not global_process_set and not process_set.included():
+        raise InvalidInput(
+            f"{what} over a process set is called by its ranks only.",
+            f"rank {hvd.rank()}, process set of ranks {process_set.ranks}",
+            "Call it where process_set.included() is true.",
+        )
+
+
+def allreduce(
+    value: Any,
+    name: str | None = None,
+    average: bool | None = None,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    op: Any = None,
+    compression: Any = hvd.Compression.none,
+    process_set: Any = global_process_set,
+) -> Any:
+    """Return the average (or what `op` says) of every rank's value, as an eager tensor.
+
+    Args:
+        value: a number, array, variable or tensor (also tf.IndexedSlices), of the same shape and dtype on all ranks.
+            A Python int is averaged as a float64, where an integer tensor would be cut off to an integer.
         name: of the operation, for Horovod's timeline.
-        op: Average or Sum.
+        average: older Horovod's form of `op`: True for Average, False for Sum.
+        prescale_factor: what the value is multiplied by before.
+        postscale_factor: what the result is multiplied by.
+        op: Average (the default), Sum, Adasum, Min, Max or Product.
+        compression: `Compression.none`, or `Compression.fp16` to send float16.
+        process_set: the ranks that take part.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; both `op` and `average` are given; this rank is not in the set.
     """
     require_horovod("hvd.allreduce")
-    return hvd.allreduce(tf.convert_to_tensor(value), name=name, op=op)
+    require_member(process_set, "hvd.allreduce")
+    op = _operation(op, average)
+    return hvd.allreduce(
+        _averageable(value) if op == hvd.Average else _tensor(value),
+        name=name,
+        op=op,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
+        compression=compression,
+        process_set=process_set,
+    )
 
 
-def allgather(value: Any, name: str | None = None) -> Any:
+def allgather(value: Any, name: str | None = None, process_set: Any = global_process_set) -> Any:
     """Return every rank's value, concatenated in the order of the ranks along the first dimension.
 
     Args:
-        value: an array or tensor; its first dimension may differ between ranks.
+        value: an array, variable or tensor; its first dimension may differ between ranks. Of a number there is one
+            a rank, so the result is a vector.
         name: of the operation, for Horovod's timeline.
+        process_set: the ranks that take part.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; this rank is not in the process set.
     """
     require_horovod("hvd.allgather")
-    return hvd.allgather(tf.convert_to_tensor(value), name=name)
+    require_member(process_set, "hvd.allgather")
+    tensor = _tensor(value)
+    if tensor.shape.rank == 0:
+        tensor = tensor[tf.newaxis]
+    return hvd.allgather(tensor, name=name, process_set=process_set)
 
 
-def broadcast(value: Any, root_rank: int, name: str | None = None) -> Any:
+def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: Any = global_process_set) -> Any:
     """Return the root rank's value.
 
     Args:
-        value: a number, array or tensor, of the same shape and dtype on all ranks.
-        root_rank: whose value it is.
+        value: a number, array, variable or tensor, of the same shape and dtype on all ranks.
+        root_rank: whose value it is; a rank of the world, also where a process set is given.
         name: of the operation, for Horovod's timeline.
+        process_set: the ranks that take part.
 
     Raises:
-        InvalidInput: there is no such rank.
+        InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
     """
     require_horovod("hvd.broadcast")
-    require_rank(root_rank)
-    return hvd.broadcast(tf.convert_to_tensor(value), root_rank, name=name)
+    _require_root(root_rank, process_set, "hvd.broadcast")
+    return hvd.broadcast(_tensor(value), root_rank, name=name, process_set=process_set)
 
 
-def broadcast_variables(variables: Iterable[Any], root_rank: int) -> None:
+def reducescatter(
+    value: Any,
+    name: str | None = None,
+    op: Any = hvd.Average,
+    process_set: Any = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> Any:
+    """Return this rank's part of the reduced value: its first dimension is dealt out in the order of the ranks.
+
+    Where it does not divide evenly, the first ranks get one row more.
+
+    Args:
+        value: an array, variable or tensor of at least one dimension, of the same shape and dtype on all ranks.
+        name: of the operation, for Horovod's timeline.
+        op: Average or Sum.
+        process_set: the ranks that take part.
+        prescale_factor: what the value is multiplied by before.
+        postscale_factor: what the result is multiplied by.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; the value is a scalar; this rank is not in the process set.
+    """
+    require_horovod("hvd.reducescatter")
+    require_member(process_set, "hvd.reducescatter")
+    tensor = _tensor(value)
+    if tensor.shape.rank == 0:
+        raise InvalidInput(
+            "hvd.reducescatter deals out the rows of its value.", "a scalar", "Pass an array, or use hvd.allreduce."
+        )
+    return hvd.reducescatter(
+        tensor,
+        name=name,
+        op=op,
+        process_set=process_set,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
+    )
+
+
+def alltoall(
+    value: Any,
+    splits: Any = None,
+    name: str | None = None,
+    ignore_name_scope: bool = False,
+    process_set: Any = global_process_set,
+) -> Any:
+    """Send each rank its slices of the value, and return those that the ranks have sent to this one.
+
+    Args:
+        value: an array, variable or tensor of at least one dimension.
+        splits: how many rows go to each rank; by default all get the same number.
+        name: of the operation, for Horovod's timeline.
+        ignore_name_scope: leave TensorFlow's name scopes out of that name.
+        process_set: the ranks that take part.
+
+    Returns:
+        The rows received, in the order of the ranks; where `splits` is given, a pair with how many each has sent.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; this rank is not in the process set.
+    """
+    require_horovod("hvd.alltoall")
+    require_member(process_set, "hvd.alltoall")
+    if splits is not None:
+        splits = tf.cast(_tensor(splits), tf.int32)  # NumPy's integers are int64, which Horovod's operation refuses
+    return hvd.alltoall(
+        _tensor(value), splits=splits, name=name, ignore_name_scope=ignore_name_scope, process_set=process_set
+    )
+
+
+def join() -> Any:
+    """Say that this rank has no more data, wait until all ranks have said so, and return the last that did.
+
+    Meanwhile this rank adds zeros to the allreduces of the others.
+
+    Raises:
+        InvalidInput: Horovod is not initialised.
+    """
+    require_horovod("hvd.join")
+    return hvd.join()
+
+
+def barrier(process_set: Any = global_process_set) -> None:
+    """Wait until every rank has come here.
+
+    Horovod 0.28.1 has no such operation for TensorFlow: this is an allreduce of one number.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; this rank is not in the process set.
+    """
+    require_horovod("hvd.barrier")
+    require_member(process_set, "hvd.barrier")
+    hvd.allreduce(tf.constant(0), op=hvd.Sum, name="barrier", process_set=process_set)
+
+
+def broadcast_variables(
+    variables: Iterable[Any],
+    root_rank: int,
+    process_set: Any = global_process_set,
+    inplace: bool = False,  # noqa: ARG001 (Horovod's)
+) -> None:
     """Overwrite variables with the root rank's values.
 
     Args:
         variables: Keras or TensorFlow variables, the same on all ranks in the same order.
-        root_rank: whose values win.
+        root_rank: whose values win; a rank of the world, also where a process set is given.
+        process_set: the ranks that take part.
+        inplace: Horovod's; unused.
 
     Raises:
-        InvalidInput: there is no such rank.
+        InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
     """
     require_horovod("hvd.broadcast_variables")
-    require_rank(root_rank)
+    _require_root(root_rank, process_set, "hvd.broadcast_variables")
     plain = [variable.value if isinstance(variable, keras.Variable) else variable for variable in variables]
 
     def broadcast_all() -> None:
         for i, variable in enumerate(plain):
             # Ranks find each other's tensors by name, and a variable's own name holds Keras's automatic layer names,
             # which differ where a rank has made one model more.
-            variable.assign(hvd.broadcast(variable, root_rank, name=f"broadcast_variables_{i}"))
+            name = f"broadcast_variables_{i}"
+            variable.assign(hvd.broadcast(variable, root_rank, name=name, process_set=process_set))
 
     # In one graph, so that Horovod gets all of them at once and can send them together.
     tf.function(broadcast_all, autograph=False).get_concrete_function()()
+
+
+def broadcast_global_variables(root_rank: int) -> None:
+    """Raise: what this broadcasts exists in TensorFlow 1's graphs only.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "hvd.broadcast_global_variables is for the graphs of TensorFlow 1, which have global variables.",
+        f"root_rank={root_rank}, TensorFlow {tf.__version__}",
+        f"Pass hvd.callbacks.BroadcastGlobalVariablesCallback({root_rank}) to fit, or call "
+        f"hvd.broadcast_variables(model.weights, {root_rank}).",
+    )
+
+
+def _require_root(root_rank: int, process_set: Any, what: str) -> None:
+    require_rank(root_rank)
+    require_member(process_set, what)
+    if process_set is not global_process_set and root_rank not in process_set.ranks:
+        raise InvalidInput(
+            "root_rank must be in the process set.",
+            f"root_rank={root_rank}, process set of ranks {process_set.ranks}",
+            "Pass one of its ranks, counted in the world.",
+        )
+
+
+def _operation(op: Any, average: bool | None) -> Any:
+    if op is not None and average is not None:
+        raise InvalidInput(
+            "op replaces average in hvd.allreduce.", f"op={op}, average={average}", "Pass op alone, e.g. op=hvd.Sum."
+        )
+    if average is not None:
+        tell_older_spelling(f"allreduce(average={average})", f"op=hvd.{'Average' if average else 'Sum'}")
+        return hvd.Average if average else hvd.Sum
+    return hvd.Average if op is None else op
+
+
+def _averageable(value: Any) -> Any:
+    """Return a tensor whose average over the ranks is what Python would give: ranks with 0 and 1 have 0.5."""
+    return tf.constant(value, tf.float64) if isinstance(value, int) else _tensor(value)
+
+
+def _tensor(value: Any) -> Any:
+    if isinstance(value, tf.IndexedSlices):
+        return value
+    # A NumPy scalar keeps its dtype, which TensorFlow would take for a Python number's.
+    return tf.convert_to_tensor(np.asarray(value) if isinstance(value, np.generic) else value)

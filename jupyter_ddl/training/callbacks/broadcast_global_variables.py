@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
+import tensorflow as tf
 
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.collectives import broadcast_variables, require_horovod, require_rank
-from jupyter_ddl.training.optimizer import is_distributed, require_scaling_after_exchange
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
@@ -18,46 +22,86 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
     A model without an input shape has no weights until its first step, so it gets the root rank's after that step,
     as with stock Horovod. Give it a `keras.Input` to have all ranks take the first step from the same weights.
 
-    The training step is not compiled by XLA, which has no kernel for Horovod's operations.
-
     Args:
         root_rank: whose weights win, e.g. the rank that loaded a checkpoint.
+        device: TensorFlow's device for the broadcast; "" leaves it to TensorFlow.
+        local_variables: a variable, or several, that stay each rank's own.
 
     Raises:
-        InvalidInput: Horovod is not initialised, or there is no such rank.
+        InvalidInput: Horovod is not initialised; there is no such rank; a local variable is no variable.
     """
 
-    def __init__(self, root_rank: int) -> None:
+    def __init__(self, root_rank: int, device: str = "", local_variables: Any | Iterable[Any] | None = None) -> None:
         super().__init__()
         require_horovod("BroadcastGlobalVariablesCallback")
         require_rank(root_rank)
         self.root_rank = root_rank
-        self._done = False
+        self.device = device
+        self._local: set[int] = set()
+        self._kept: list[Any] = []
+        self._is_due = False
+        for variable in _several(local_variables):
+            self.register_local_var(variable)
 
-    def set_model(self, model: Any) -> None:
-        """Take the model's step out of XLA; Keras calls this before it makes the step."""
-        super().set_model(model)
-        optimizer = model.optimizer
-        if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-            require_scaling_after_exchange(optimizer)
-        if is_distributed(optimizer) and model.jit_compile:
-            model.jit_compile = False
-            model.train_function = None
+    def register_local_var(self, var: Any) -> None:
+        """Leave a variable of the model out of the broadcast.
+
+        Raises:
+            InvalidInput: it is no Keras or TensorFlow variable.
+        """
+        if not isinstance(var, (keras.Variable, tf.Variable)):
+            raise InvalidInput(
+                "local_variables takes variables.",
+                f"{type(var).__module__}.{type(var).__name__}",
+                "Pass e.g. layer.trainable_weights.",
+            )
+        self._local.add(_identity(var))
+        self._kept.append(var)  # an identity is another's once its object is gone
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Broadcast, if the model has its weights already."""
-        self._done = self.model.built
-        if self._done:
+        self._is_due = True
+        if self.model.built:
             self._broadcast()
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Broadcast after the first step, if the model had no weights before."""
-        if not self._done:
-            self._done = True
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Broadcast before the second step, if the model had no weights before the first.
+
+        Not at the end of the first: a callback with an `on_train_batch_end` has Keras wait for each step's metrics.
+        Source: keras 3.15, src/callbacks/callback_list.py, _configure_async_dispatch
+        """
+        self._broadcast_if_due()
+
+    def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Broadcast before a validation, where the epoch had one step."""
+        self._broadcast_if_due()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Broadcast at the end of an epoch of one step."""
+        self._broadcast_if_due()
+
+    def _broadcast_if_due(self) -> None:
+        if self._is_due and self.model.built:
             self._broadcast()
 
     def _broadcast(self) -> None:
+        self._is_due = False
         optimizer = self.model.optimizer
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
-        broadcast_variables([*self.model.weights, *optimizer.variables], self.root_rank)
+        variables = [*self.model.weights, *optimizer.variables]
+        with tf.device(self.device):
+            broadcast_variables([v for v in variables if _identity(v) not in self._local], self.root_rank)
+
+
+def _several(variables: Any) -> list[Any]:
+    if variables is None:
+        return []
+    if isinstance(variables, (keras.Variable, tf.Variable)):
+        return [variables]
+    return list(variables)
+
+
+def _identity(variable: Any) -> int:
+    """Return the same number for a Keras variable and for the TensorFlow variable inside it."""
+    return id(variable.value if isinstance(variable, keras.Variable) else variable)

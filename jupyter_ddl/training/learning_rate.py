@@ -1,0 +1,90 @@
+"""The learning rate of an optimizer as a number that callbacks set, with momentum corrected for the change.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.errors import InvalidInput
+
+
+def settable_rate(optimizer: Any, what: str) -> Any:
+    """Return the variable that holds an optimizer's learning rate.
+
+    Args:
+        optimizer: a Keras optimizer; of a LossScaleOptimizer it is the inner one's.
+        what: who sets it, for the error.
+
+    Raises:
+        InvalidInput: the learning rate is a schedule or a function, or there is none.
+    """
+    rate = getattr(optimizer, "learning_rate", None)
+    if not isinstance(rate, keras.Variable):
+        raise InvalidInput(
+            f"{what} sets the optimizer's learning rate, so that must be a number.",
+            _description(optimizer),
+            f"Pass a number, e.g. learning_rate=1e-3, or leave {what} out.",
+        )
+    return rate
+
+
+def set_rate(optimizer: Any, rate: Any, new: float, *, corrects_momentum: bool) -> None:
+    """Set the learning rate.
+
+    Momentum: SGD and RMSprop keep the sum of past updates, each with the learning rate of its time. The correction
+    makes that sum what it would be with the new rate, as momentum of gradients has it. Horovod multiplies the momentum
+    factor by new/old for one step instead; that is the same, but Keras compiles the factor into the step.
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 3, remark 3
+
+    Args:
+        optimizer: whose rate it is.
+        rate: what `settable_rate` returned.
+        new: the new learning rate.
+        corrects_momentum: do so.
+    """
+    old = float(rate.numpy())
+    rate.assign(new)
+    if not corrects_momentum or old in (0.0, new):
+        return
+    sums = _sums_of_updates(optimizer)
+    if sums:
+        _scale()([variable.value for variable in sums], tf.constant(new / old, tf.float64))
+
+
+def _sums_of_updates(optimizer: Any) -> list[Any]:
+    """Return the variables in which an optimizer keeps sums of updates; other optimizers keep averages of gradients."""
+    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer = optimizer.inner_optimizer
+    name = {keras.optimizers.SGD: "momentums", keras.optimizers.RMSprop: "_momentums"}
+    for kind, attribute in name.items():
+        if isinstance(optimizer, kind):
+            return [variable for variable in getattr(optimizer, attribute, []) if variable is not None]
+    return []
+
+
+@cache
+def _scale() -> Any:
+    """Return a function that multiplies variables, all in one graph: a warm-up calls it at each step."""
+
+    def scale(variables: list[Any], factor: Any) -> None:
+        for variable in variables:
+            variable.assign(variable * tf.cast(factor, variable.dtype))
+
+    return tf.function(scale, autograph=False, reduce_retracing=True)
+
+
+def _description(optimizer: Any) -> str:
+    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer = optimizer.inner_optimizer
+    rate = getattr(optimizer, "_learning_rate", None)
+    if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
+        return f"{optimizer.name} with the schedule {type(rate).__name__}"
+    if callable(rate):
+        return f"{optimizer.name} with a function as its learning rate"
+    return f"a {type(optimizer).__name__}, which has no learning rate of its own"

@@ -1,0 +1,122 @@
+"""What one rank measured in an epoch, and what that is over all ranks together.
+
+The average of averages is the average over all samples only where each counts with its own samples. Keras's metrics
+keep what it takes: a mean its count, and any other metric of Keras sums (of true positives, of squares, ...) that add
+up over the ranks before its value is computed.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+
+# float32, summed in another order.
+_ROUNDING = 1e-4
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One logged value of one rank.
+
+    Attributes:
+        value: the number, or the array, that is in the logs.
+        weight: what it counts in a mean: of samples, or of their weights; None if unknown.
+        sums: the state of a metric that is no mean, where it adds up over the ranks.
+    """
+
+    value: Any
+    weight: float | None = None
+    sums: tuple[Any, ...] | None = None
+
+
+@dataclass(frozen=True)
+class State:
+    """A metric as it was when a phase ended: Keras resets it for the next one."""
+
+    metric: Any
+    variables: tuple[Any, ...]
+
+    def value(self) -> Any:
+        """Return what the metric told then."""
+        return compute(self.metric, self.variables)
+
+
+def snapshot(model: Any) -> dict[str, State]:
+    """Return the state of each of the model's metrics, by its name in the logs."""
+    states: dict[str, State] = {}
+    for metric in model.metrics:
+        for name, part in _named_parts(metric):
+            states[name] = State(part, tuple(variable.numpy() for variable in part.variables))
+    return states
+
+
+def read(value: Any, state: State | None, samples: float | None) -> Reading:
+    """Return a logged value with what it takes to combine it.
+
+    Args:
+        value: as it is in the logs.
+        state: of the metric of that name, if there is one.
+        samples: of this phase on this rank, for a value that is no metric's.
+    """
+    value = np.asarray(value)
+    # A callback may have run an evaluation of its own since, or put another value under this name.
+    if state is None or not _tells(state, value):
+        return Reading(value, samples)
+    if _is_mean(state.metric):
+        count = state.variables[state.metric.variables.index(state.metric.count)]
+        return Reading(value, float(count))
+    return Reading(value, samples, state.variables if _adds_up(state.metric) else None)
+
+
+def combine(readings: list[Reading], state: State | None) -> Any:
+    """Return the value over all ranks, given theirs in the order of the ranks."""
+    if state is not None and all(reading.sums is not None for reading in readings):
+        every_rank = [reading.sums or () for reading in readings]
+        totals = [np.sum(parts, axis=0) for parts in zip(*every_rank, strict=True)]
+        return compute(state.metric, totals)
+    values = np.asarray([reading.value for reading in readings], np.float64)
+    weights = [reading.weight for reading in readings]
+    known = [weight for weight in weights if weight is not None]
+    if len(known) < len(weights) or sum(known) == 0:
+        return np.mean(values, axis=0)
+    # A rank that saw nothing may tell NaN, which times 0 is NaN.
+    seen = np.asarray(known) > 0
+    return np.average(values[seen], axis=0, weights=np.asarray(known)[seen])
+
+
+def compute(metric: Any, variables: Any) -> Any:
+    """Return what the metric tells of these values of its variables, and leave it as it is."""
+    tensors = [keras.ops.cast(value, own.dtype) for value, own in zip(variables, metric.variables, strict=True)]
+    return np.asarray(metric.stateless_result(tensors))
+
+
+def _named_parts(metric: Any) -> list[tuple[str, Any]]:
+    """Return the metric, or those of a container, by their names in the logs.
+
+    The container of `compile(metrics=...)` names them as it computes them, in the order of its `metrics`.
+    Source: keras 3.15, src/trainers/compile_utils.py, CompileMetrics.result
+    """
+    parts = getattr(metric, "metrics", None)
+    if parts is None:
+        return [(metric.name, metric)]
+    names = list(metric.result()) if parts else []
+    return list(zip(names, parts, strict=True)) if len(names) == len(parts) else []
+
+
+def _is_mean(metric: Any) -> bool:
+    return isinstance(metric, keras.metrics.Mean) and type(metric).result is keras.metrics.Mean.result
+
+
+def _adds_up(metric: Any) -> bool:
+    """Return whether the state is sums. Keras's own metrics keep sums; of a user's own formula nobody knows."""
+    return str(type(metric).result.__module__).startswith("keras.")
+
+
+def _tells(state: State, value: Any) -> bool:
+    told = state.value()
+    return told.shape == value.shape and bool(np.allclose(told, value, rtol=_ROUNDING, atol=1e-12, equal_nan=True))

@@ -1,0 +1,44 @@
+"""Horovod's timeline: a file for chrome://tracing or Perfetto with each collective's phases.
+
+Runs on: every rank; rank 0 writes the file.
+"""
+
+from __future__ import annotations
+
+import os
+
+import horovod.tensorflow as hvd
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.collectives import require_horovod
+
+
+def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:
+    """Begin to record.
+
+    Args:
+        file_path: of the JSON file that rank 0 writes.
+        mark_cycles: also mark the cycles of Horovod's background thread.
+
+    Raises:
+        InvalidInput: Horovod is not initialised, or was without HOROVOD_TIMELINE.
+    """
+    require_horovod("hvd.start_timeline")
+    try:
+        hvd.start_timeline(os.fspath(file_path), mark_cycles=mark_cycles)
+    except ValueError as error:
+        raise InvalidInput(
+            "hvd.start_timeline needs HOROVOD_TIMELINE=DYNAMIC in the environment when Horovod is initialised.",
+            f"HOROVOD_TIMELINE={os.environ.get('HOROVOD_TIMELINE', '')}",
+            "Set os.environ['HOROVOD_TIMELINE'] = 'DYNAMIC', then call hvd.shutdown() and hvd.init().",
+        ) from error
+
+
+def stop_timeline() -> None:
+    """End the recording and close the file.
+
+    Raises:
+        InvalidInput: Horovod is not initialised.
+    """
+    require_horovod("hvd.stop_timeline")
+    hvd.stop_timeline()
