@@ -1,0 +1,41 @@
+"""The findings of a numerics program, for tests: one MPI job a program and world size, shared by all test files."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranks.mpirun import run_program
+
+if TYPE_CHECKING:
+    import pytest
+
+HERE = Path(__file__).parent
+TIMEOUT_S = 285.0
+
+
+class World:
+    """What every rank of one MPI job found."""
+
+    def __init__(self, program: str, n: int, folder: Path, timeout_s: float = TIMEOUT_S) -> None:
+        self.size = n
+        self.folder = folder
+        self.ranks = run_program(HERE / program, n, folder, timeout_s)
+
+    def every(self, finding: str) -> list[Any]:
+        """Return the finding, a rank at a time."""
+        raised = {i: rank[finding]["raised"] for i, rank in enumerate(self.ranks) if "raised" in rank[finding]}
+        assert not raised, "\n".join(f"rank {i} of {self.size}, {finding}:\n{text}" for i, text in raised.items())
+        return [rank[finding]["found"] for rank in self.ranks]
+
+    def one(self, finding: str) -> Any:
+        """Return what every rank found, where all must have found the same."""
+        first, *others = self.every(finding)
+        assert all(other == first for other in others), self.every(finding)
+        return first
+
+
+@cache
+def world_of(program: str, n: int, factory: pytest.TempPathFactory) -> World:
+    return World(program, n, factory.mktemp(f"{Path(program).stem}-{n}"))

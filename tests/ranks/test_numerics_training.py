@@ -1,0 +1,120 @@
+"""Training with what Keras does besides, on ranks against one process: clipping, averages, precision, XLA, tapes."""
+
+from __future__ import annotations
+
+import pytest
+from ranks.numerics_world import World, world_of
+
+pytestmark = pytest.mark.mpi
+
+# The norm of a tensor's difference after 20 steps in float32, as for plain training (test_numerics_equality).
+TOLERANCE = 1e-5
+
+
+@pytest.fixture(scope="module", params=[1, 2, 4])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return world_of("numerics_program.py", request.param, tmp_path_factory)
+
+
+def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:
+    for rank in world.every("features"):
+        assert len(rank) == {1: 6, 2: 16, 4: 5}[world.size]
+        for case, found in rank.items():
+            assert found["difference"] < TOLERANCE, case
+            assert found["identical"], case
+            assert found["iterations"] == (5 if case == "gradient accumulation" else 20), case
+            moved = found["moved"][2:] if case == "frozen layer" else found["moved"]
+            assert min(moved) > 0.03, f"{case}: every tensor must have been trained"
+            assert case != "frozen layer" or found["moved"][:2] == [0.0, 0.0]
+
+
+def test_each_setting_has_an_effect_that_would_be_noticed(world: World) -> None:
+    for name, effect in world.every("effects")[0].items():
+        # A loss scale must have none.
+        assert (effect > 1000 * TOLERANCE) == (name != "fixed loss scale"), name
+
+
+def test_several_optimizers_in_one_step(world: World) -> None:
+    for found in world.every("several_optimizers"):
+        assert found["difference"] < TOLERANCE
+        assert found["identical"]
+
+
+def test_every_way_of_compiling(world: World) -> None:
+    for rank in world.every("ways_of_compiling"):
+        assert len(rank) == (6 if world.size == 2 else 2)
+        for case, found in rank.items():
+            assert found["difference"] < TOLERANCE, case
+            assert found["identical"], case
+            assert found["iterations"] == 20, case
+
+
+def test_horovods_own_tape_with_keras_variables(world: World) -> None:
+    for rank in world.every("distributed_tape"):
+        for case, found in rank.items():
+            assert found["difference"] < TOLERANCE, case
+            assert found["identical"], case
+
+
+def test_horovods_own_broadcast_with_keras_variables(world: World) -> None:
+    assert world.one("broadcast_variables") == {"identical before": world.size == 1, "root's": True}
+
+
+# --- reduced precision ------------------------------------------------------------------------------------------
+
+
+def test_float16_on_the_wire(world: World) -> None:
+    # float16 has 11 bits: a gradient is off by up to 2^-11 = 5e-4 of the largest that were added, several times over.
+    # As a share of how far each tensor moved.
+    for found in world.every("compressed"):
+        assert found["relative"] < 5e-3
+        assert found["identical"]
+
+
+@pytest.mark.parametrize(("policy", "tolerance"), [("mixed_float16", 1e-2), ("mixed_bfloat16", 8e-2)])
+def test_mixed_policies(world: World, policy: str, tolerance: float) -> None:
+    # As a share of how far each tensor moved. Activations and gradients of a shard are rounded to 11 bits (float16) or
+    # 8 (bfloat16: 4e-3) in other places than those of the whole batch, in each of 20 steps.
+    for rank in world.every("mixed_policies"):
+        found = rank[policy]
+        assert found["variables"] == ["float32"]
+        assert found["computed"] == policy.removeprefix("mixed_")
+        assert found["iterations"] == 20
+        assert found["identical"]
+        assert found["relative"] < tolerance
+        first, last = found["falls"]
+        assert last < first
+
+
+def test_a_step_that_overflows_on_one_rank_is_skipped_on_all(world: World) -> None:
+    for rank in world.every("overflow_on_one_rank"):
+        assert rank["alone"] == [512.0, 19], "one process skips one step and halves its scale of 1024"
+        for case in ("fit", "loop", "fit, scaled outside", "loop, scaled outside"):
+            assert rank[case]["state"] == rank["alone"], case
+            assert rank[case]["identical"], case
+            assert rank[case]["relative"] < 1e-2, case  # as mixed_float16 above
+
+
+def test_a_mixed_policy_scales_a_plain_distributed_optimizer(world: World) -> None:
+    for found in world.every("policy_and_plain_optimizer"):
+        assert found["scales"]
+        alone, together = found["states"]
+        assert alone == together
+        assert alone[1] < 20, "some step must have overflown"
+        assert found["identical"]
+        assert found["relative"] < 1e-2
+
+
+# --- metrics ----------------------------------------------------------------------------------------------------
+
+
+def test_averaged_metrics_are_those_of_all_data(world: World) -> None:
+    for rank in world.every("metrics"):
+        names = {"loss", "accuracy", "top2", "val_loss", "val_accuracy", "val_top2"}
+        assert rank["found"].keys() == rank["wanted"].keys() == names
+        for name in names:
+            # Means of float32 numbers, added up in another order.
+            assert rank["found"][name] == pytest.approx(rank["wanted"][name], rel=1e-5), name
+        if world.size > 1:
+            assert rank["unaveraged"]["loss"] != pytest.approx(rank["wanted"]["loss"], rel=1e-3)
+            assert rank["unaveraged"]["val_loss"] != pytest.approx(rank["wanted"]["val_loss"], rel=1e-3)
