@@ -13,6 +13,9 @@ import jupyter_ddl.keras as _ddl
 def _report(names):
     models = {name: value for name, value in sorted(names.items()) if isinstance(value, keras.Model) and value.weights}
     unique = {id(model): (name, model) for name, model in models.items()}.values()
+    # A model that rank 0 alone has read from its file is no matter of all.
+    everywhere = set.intersection(*map(set, _ddl.allgather_object(list(models), name="report_models")))
+    unique = [(name, model) for name, model in unique if name in everywhere]
     history = names.get("history")
     losses = history.history["loss"] if history is not None else names.get("losses", [])
     return {
