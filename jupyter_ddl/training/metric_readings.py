@@ -68,8 +68,7 @@ def read(value: Any, state: State | None, samples: float | None) -> Reading:
     if state is None or not _tells(state, value):
         return Reading(value, samples)
     if _is_mean(state.metric):
-        count = state.variables[state.metric.variables.index(state.metric.count)]
-        return Reading(value, float(count))
+        return Reading(value, float(_value_of(state.metric.count, state.metric, state.variables)))
     return Reading(value, samples, state.variables if _adds_up(state.metric) else None)
 
 
@@ -92,7 +91,16 @@ def combine(readings: list[Reading], state: State | None) -> Any:
 def compute(metric: Any, variables: Any) -> Any:
     """Return what the metric tells of these values of its variables, and leave it as it is."""
     tensors = [keras.ops.cast(value, own.dtype) for value, own in zip(variables, metric.variables, strict=True)]
-    return np.asarray(metric.stateless_result(tensors))
+    result = metric.stateless_result(tensors)
+    if isinstance(result, keras.Variable):
+        # Not its value in the stateless scope, which is over.
+        result = _value_of(result, metric, variables)
+    return np.asarray(result)
+
+
+def _value_of(variable: Any, metric: Any, values: Any) -> Any:
+    """Return the value that belongs to one of the metric's variables."""
+    return next(value for own, value in zip(metric.variables, values, strict=True) if own is variable)
 
 
 def _named_parts(metric: Any) -> list[tuple[str, Any]]:

@@ -22,8 +22,8 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
         save_weights_only: save the weights alone.
         mode: "min", "max", or "auto" to go by the metric's name.
         save_freq: "epoch", or a number of steps.
-        filepath: ends in ".keras" or ".h5", or with `save_weights_only` in ".weights.h5". None to set the attribute
-            `filepath` before training.
+        filepath: ends in ".keras", ".h5" or ".hdf5", or with `save_weights_only` in ".weights.h5". None to set the
+            attribute `filepath` before training.
 
     Raises:
         InvalidInput: when training begins: `filepath` is not set, or ends otherwise.
@@ -67,4 +67,4 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
 
 
 def _endings(weights_only: bool) -> tuple[str, ...]:
-    return (".weights.h5",) if weights_only else (".keras", ".h5")
+    return (".weights.h5",) if weights_only else (".keras", ".h5", ".hdf5")

@@ -64,24 +64,9 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         if self.model.built:
             self._broadcast()
 
-    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Broadcast before the second step, if the model had no weights before the first.
-
-        Not at the end of the first: a callback with an `on_train_batch_end` has Keras wait for each step's metrics.
-        Source: keras 3.15, src/callbacks/callback_list.py, _configure_async_dispatch
-        """
-        self._broadcast_if_due()
-
-    def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Broadcast before a validation, where the epoch had one step."""
-        self._broadcast_if_due()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Broadcast at the end of an epoch of one step."""
-        self._broadcast_if_due()
-
-    def _broadcast_if_due(self) -> None:
-        if self._is_due and self.model.built:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Broadcast after the first step, if the model had no weights before."""
+        if self._is_due:
             self._broadcast()
 
     def _broadcast(self) -> None:

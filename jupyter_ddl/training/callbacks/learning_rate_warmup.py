@@ -77,8 +77,8 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     def _growth(self, epoch: float) -> float:
         """Return the factor on the learning rate in the step that begins at `epoch`."""
         assert self.steps_per_epoch is not None
-        # The step that ends an epoch has a round number, which looks better in a chart. Source: horovod 0.28.1,
-        # horovod/_keras/callbacks.py, LearningRateWarmupCallbackImpl
-        epoch = min(epoch + 1 / self.steps_per_epoch, self.warmup_epochs)
+        # The end of the step, so that an epoch's last step has a round number, and the warm-up's last the whole rate.
+        # Source: horovod 0.28.1, horovod/_keras/callbacks.py, LearningRateWarmupCallbackImpl
+        epoch = min(epoch + self.model.steps_per_execution / self.steps_per_epoch, self.warmup_epochs)
         size: int = hvd.size()
         return (epoch * (size - 1) / self.warmup_epochs + 1) / size

@@ -11,7 +11,7 @@ from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.collectives import require_horovod, require_member
-from jupyter_ddl.training.fit.samples import samples_seen
+from jupyter_ddl.training.fit.samples import Seen, samples_seen
 from jupyter_ddl.training.metric_readings import Reading, State, combine, read, snapshot
 
 
@@ -63,7 +63,7 @@ class MetricAverageCallback(keras.callbacks.Callback):
         if logs is None:
             return
         states = self._states()
-        samples = samples_seen(self.model)
+        samples = Seen() if self.model is None else samples_seen(self.model)
         own: dict[str, Reading] = {}
         for name, value in _numbers(logs).items():
             of_phase = samples.validation if name.startswith("val_") else samples.training
