@@ -1,6 +1,6 @@
 """Ties a process's life to its parent's, so that a killed parent leaves no orphan (Linux).
 
-Runs on: controller, mpiexec and every rank.
+Runs on: controller, mpiexec, every rank, and the process that holds them.
 """
 
 from __future__ import annotations
@@ -9,10 +9,17 @@ import ctypes
 import os
 import signal
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
 
 # Source: linux/prctl.h
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+
+# How long a process may take over SIGTERM before it gets SIGKILL.
+_GRACE_S = 4.0
 
 
 def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
@@ -23,6 +30,40 @@ def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that none is lost from sight."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def end_descendants() -> None:
+    """End every process that this one started, or that those started: SIGTERM first, SIGKILL for what stays.
+
+    After `adopt_orphans`, which makes those show whose own parent has ended.
+    """
+    import psutil
+
+    me = psutil.Process()
+    # mpiexec and the controller end what is below them; what is left then was nobody's.
+    _end(me.children())
+    _end(me.children(recursive=True))
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    import psutil
+
+    for process in processes:
+        _signal(process, signal.SIGTERM)
+    _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
+    for process in alive:
+        _signal(process, signal.SIGKILL)
+    psutil.wait_procs(alive, timeout=_GRACE_S)
+
+
+def _signal(process: psutil.Process, signum: signal.Signals) -> None:
+    import psutil
+
+    try:
+        process.send_signal(signum)
+    except psutil.NoSuchProcess:
+        # It ended between the listing and now. psutil has checked that the number is not somebody else's by now.
+        return
 
 
 def _prctl(option: int, value: int) -> None:
@@ -38,4 +79,4 @@ if __name__ == "__main__":
     # `python -m jupyter_ddl.tether PROGRAM ARGS...`: the program, ended with its parent. SIGTERM lets mpiexec end its
     # ranks before itself.
     end_with_parent(signal.SIGTERM)
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  the lease's own mpiexec command, as a list
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  our own mpiexec command, as a list

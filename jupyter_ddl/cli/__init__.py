@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from jupyter_ddl import __version__
-from jupyter_ddl.cli import build_horovod, doctor
-from jupyter_ddl.errors import DdlError
+from jupyter_ddl.cli import build_horovod, doctor, run
+from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,12 +31,21 @@ class Subcommand(Protocol):
         """Run it; return the exit status."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor)
+SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse that says what is wrong as we do."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2, as argparse does."""
+        remedy = " ".join(self.format_usage().split())
+        self.exit(2, f"jupyter ddl: {InvalidInput(f'{self.prog} takes what its usage says.', message, remedy)}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run `jupyter ddl` with `argv` (default: the process's own) and return its exit status."""
-    parser = argparse.ArgumentParser(prog="jupyter ddl", description="Distributed deep learning from a notebook cell.")
+    parser = _Parser(prog="jupyter ddl", description="Distributed deep learning from a notebook cell.")
     parser.add_argument("--version", action="version", version=__version__)
     subparsers = parser.add_subparsers(title="subcommands", required=True, metavar="SUBCOMMAND")
     for subcommand in SUBCOMMANDS:

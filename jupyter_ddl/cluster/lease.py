@@ -22,13 +22,9 @@ import sys
 import time
 from typing import Any
 
-import psutil
-
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
-from jupyter_ddl.tether import adopt_orphans
+from jupyter_ddl.tether import adopt_orphans, end_descendants
 
-# How long a process may take over SIGTERM before it gets SIGKILL.
-_GRACE_S = 4.0
 _TAIL_LINES = 20
 _PARENT_CHECK_S = 1.0
 
@@ -55,7 +51,7 @@ class Lease:
             await self._start()
             ending = await self._ended
         finally:
-            await asyncio.to_thread(_end_descendants)
+            await asyncio.to_thread(end_descendants)
         return ending
 
     async def _start(self) -> None:
@@ -125,31 +121,6 @@ def explain_mpiexec(exit_code: int | None, output: str) -> str:
 
 def _tail(output: str) -> str:
     return "\n".join(output.splitlines()[-_TAIL_LINES:])
-
-
-def _end_descendants() -> None:
-    """End every process that this one started, or that those started: SIGTERM first, SIGKILL for what stays."""
-    me = psutil.Process()
-    # mpiexec and the controller end what is below them; adopting orphans makes the rest show here.
-    _end(me.children())
-    _end(me.children(recursive=True))
-
-
-def _end(processes: list[psutil.Process]) -> None:
-    for process in processes:
-        _signal(process, signal.SIGTERM)
-    _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
-    for process in alive:
-        _signal(process, signal.SIGKILL)
-    psutil.wait_procs(alive, timeout=_GRACE_S)
-
-
-def _signal(process: psutil.Process, signum: signal.Signals) -> None:
-    try:
-        process.send_signal(signum)
-    except psutil.NoSuchProcess:
-        # It ended between the listing and now. psutil has checked that the number is not somebody else's by now.
-        return
 
 
 def main() -> None:

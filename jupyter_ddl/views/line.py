@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 LINE_LIMIT = 2_000
-"""Characters of one line that are kept for display."""
+"""Characters of one line that are kept for display, where the whole of it is in a log."""
 
 _ROW_LIMIT = 32
 """Rows that can still change; a program that moves further up than this is not followed."""
@@ -35,18 +35,19 @@ _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[ -/]*)\Z
 _KERAS_REST = re.compile("\x1b\\[37m(━+)")
 
 
-def bounded(line: str, length: int | None = None) -> str:
+def bounded(line: str, length: int | None = None, limit: int = LINE_LIMIT) -> str:
     """Return a line without trailing spaces, cut to what is kept for display.
 
     Args:
-        line: the line, or its first `LINE_LIMIT` characters.
+        line: the line, or its first `limit` characters.
         length: how long the whole line is, where `line` is only its beginning.
+        limit: characters that are kept.
     """
     line = line.rstrip(" ")
     length = len(line) if length is None else length
-    if length <= LINE_LIMIT:
+    if length <= limit:
         return line
-    return f"{line[:LINE_LIMIT]}… (+{length - LINE_LIMIT:,} characters)"
+    return f"{line[:limit]}… (+{length - limit:,} characters)"
 
 
 def plain_lines(text: str) -> list[str]:
@@ -60,13 +61,17 @@ class LineBuffer:
 
     A row is finished when a chunk ends with the cursor below it. A program that has moved up before (`_reach` rows) may
     do so again, so that many rows above the cursor stay live until new lines push them out.
+
+    Args:
+        limit: characters of one line that are kept.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = LINE_LIMIT) -> None:
+        self._limit = limit
         self._begin()
 
     def _begin(self) -> None:
-        self._rows = [_Row()]
+        self._rows = [_Row(self._limit)]
         self._row = 0
         self._column = 0
         self._reach = 0
@@ -117,12 +122,12 @@ class LineBuffer:
             self._column += len(text)
             return []
         lines[0] = row.shown()
-        self._rows[0] = _Row()
+        self._rows[0] = _Row(self._limit)
         self._rows[0].put(0, last := lines.pop())
         self._column = len(last)
         lines[1:] = [line.rstrip(" ") for line in lines[1:]]
-        if max(map(len, lines)) > LINE_LIMIT:
-            lines[1:] = [bounded(line) for line in lines[1:]]
+        if max(map(len, lines)) > self._limit:
+            lines[1:] = [bounded(line, limit=self._limit) for line in lines[1:]]
         return lines
 
     def _apply(self, match: re.Match[str]) -> None:
@@ -153,11 +158,11 @@ class LineBuffer:
         elif command in "BE":
             self._down(count, new=False)
         elif command == "C":
-            self._column = min(self._column + count, max(self._column, LINE_LIMIT))
+            self._column = min(self._column + count, max(self._column, self._limit))
         elif command == "D":
             self._column = max(0, self._column - count)
         elif command == "G":
-            self._column = min(count - 1, LINE_LIMIT)
+            self._column = min(count - 1, self._limit)
         elif command == "K":
             self._rows[self._row].erase(self._column, number or 0)
         elif command == "J":
@@ -170,7 +175,7 @@ class LineBuffer:
         self._reach = max(self._reach, count)
         # The row that it means was finished by an earlier chunk: give it a new one, and keep the rows below apart.
         missing = max(0, min(count - self._row, _ROW_LIMIT - len(self._rows)))
-        self._rows[:0] = [_Row(made_by_moving_up=True) for _ in range(missing)]
+        self._rows[:0] = [_Row(self._limit, made_by_moving_up=True) for _ in range(missing)]
         self._row = max(0, self._row + missing - count)
 
     def _down(self, count: int, *, new: bool) -> None:
@@ -178,7 +183,7 @@ class LineBuffer:
         if not new:
             self._row = min(self._row, len(self._rows) - 1)
         elif self._row >= len(self._rows):
-            self._rows.extend(_Row() for _ in range(self._row + 1 - len(self._rows)))
+            self._rows.extend(_Row(self._limit) for _ in range(self._row + 1 - len(self._rows)))
 
     def _erase_from_here(self, which: int) -> None:
         # Rows above are left alone even where all is to be cleared: what a program said is not lost to the view.
@@ -199,9 +204,10 @@ class LineBuffer:
 class _Row:
     """One line of the terminal; `length` counts what is past the limit too."""
 
-    __slots__ = ("length", "made_by_moving_up", "text")
+    __slots__ = ("length", "limit", "made_by_moving_up", "text")
 
-    def __init__(self, *, made_by_moving_up: bool = False) -> None:
+    def __init__(self, limit: int, *, made_by_moving_up: bool = False) -> None:
+        self.limit = limit
         self.text = ""
         self.length = 0
         self.made_by_moving_up = made_by_moving_up
@@ -215,9 +221,9 @@ class _Row:
         if not text:
             return
         end = column + len(text)
-        if column < LINE_LIMIT:
+        if column < self.limit:
             before = self.text[:column].ljust(column)
-            self.text = before + text[: LINE_LIMIT - column] + self.text[end:]
+            self.text = before + text[: self.limit - column] + self.text[end:]
         self.length = max(self.length, column + len(text.rstrip(" ")))
 
     def erase(self, column: int, which: int) -> None:
@@ -231,9 +237,9 @@ class _Row:
 
     def shown(self) -> str:
         """The row as a line for display."""
-        if self.length <= LINE_LIMIT:
+        if self.length <= self.limit:
             return self.text.rstrip(" ")
-        return bounded(self.text, self.length)
+        return bounded(self.text, self.length, self.limit)
 
 
 def _shown(rows: list[_Row]) -> list[str]:

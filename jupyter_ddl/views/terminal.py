@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from jupyter_ddl.events import RankFailed, RankFinished, RankLost
 from jupyter_ddl.views.fold import Entry, Headings
+from jupyter_ddl.views.line import LINE_LIMIT
 from jupyter_ddl.views.transcript import Transcript, text_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class TerminalView:
         out: takes what ranks write to their standard output; default `sys.stdout`.
         err: the same for standard error; default `sys.stderr`.
         grace_s: how long a line waits for other ranks.
+        line_limit: characters of one line that are printed.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class TerminalView:
         out: TextIO | None = None,
         err: TextIO | None = None,
         grace_s: float = GRACE_S,
+        line_limit: int = LINE_LIMIT,
     ) -> None:
         self._out = out or sys.stdout
         self._err = err or sys.stderr
@@ -47,7 +50,7 @@ class TerminalView:
         self._is_terminal = self._out.isatty()
         self._headings = Headings(ranks)
         self._speaking = sum(1 << rank for rank in ranks)
-        self._transcript = Transcript(self)
+        self._transcript = Transcript(self, line_limit)
         self._fresh: list[Entry] = []
         self._waiting: deque[tuple[float, Entry]] = deque()
         self._live = ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
 from jupyter_ddl.views.fold import Fold, ranks_in
-from jupyter_ddl.views.line import LineBuffer, plain_lines
+from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
 
 if TYPE_CHECKING:
@@ -53,8 +53,9 @@ class Reader(Protocol):
 class Transcript:
     """Reads events; `handle` is to be called by one thread at a time."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, line_limit: int = LINE_LIMIT) -> None:
         self._reader = reader
+        self._line_limit = line_limit
         self._fold = Fold()
         self._buffers: dict[tuple[int, Kind], LineBuffer] = {}
         self._clear_at_next: set[int] = set()
@@ -135,7 +136,7 @@ class Transcript:
         key: tuple[int, Kind] = (event.rank, event.stream)
         buffer = self._buffers.get(key)
         if buffer is None:
-            buffer = self._buffers[key] = LineBuffer()
+            buffer = self._buffers[key] = LineBuffer(self._line_limit)
         if event.skipped_bytes:
             # What stands before the gap and what stands after it are not one line.
             gap = f"… {event.skipped_bytes:,} bytes are only in the log of rank {event.rank}"

@@ -1,0 +1,84 @@
+"""`jupyter ddl run script.py ...`: runs a script on MPI ranks, as `horovodrun` would, with our start-up."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.paths import LEGACY_VARIABLE
+
+NAME = "run"
+HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's options."""
+    parser.usage = (
+        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] [--independent] "
+        "[--no-legacy] [--] SCRIPT.py [ARGS ...]"
+    )
+    parser.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
+    parser.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
+    parser.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
+    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable for the ranks")
+    parser.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
+    parser.add_argument(
+        "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
+    )
+    parser.add_argument(
+        "--no-legacy",
+        dest="legacy",
+        action="store_false",
+        help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
+    )
+    parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT.py", help="the script and its arguments")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Run the script; return its exit status."""
+    from jupyter_ddl.cluster.spec import plan, variables_from
+    from jupyter_ddl.script.job import Job
+
+    script = _checked_script(arguments.script)
+    variables = variables_from(arguments.env)
+    if not arguments.legacy:
+        variables[LEGACY_VARIABLE] = "0"
+    spec = plan(
+        arguments.n,
+        gpus=arguments.gpus,
+        threads=arguments.threads,
+        environment=variables,
+        oversubscribe=arguments.oversubscribe,
+    )
+    job = Job(spec, script, independent=arguments.independent)
+    print(spec.note, file=sys.stderr, flush=True)
+    try:
+        outcome = job.run()
+    except BrokenPipeError:
+        # Whoever read our output has enough (`| head`). What is still buffered can go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return 128 + signal.SIGPIPE
+    if outcome.report:
+        print(outcome.report, file=sys.stderr)
+    return outcome.status
+
+
+def _checked_script(given: list[str]) -> list[str]:
+    """Return the script and its arguments, as they were given, after a check that it can run."""
+    script, *arguments = given[1:] if given[:1] == ["--"] else given
+    rule = "What runs on the ranks must be a Python script."
+    if Path(script).name.startswith("python") and arguments and not Path(script).is_file():
+        remedy = f"Leave {script} out: the ranks run this environment's Python."
+        raise InvalidInput(rule, f"{script} {arguments[0]}", remedy)
+    if not Path(script).is_file():
+        raise InvalidInput("The script must exist.", script, f"Correct its name; this folder is {Path.cwd()}.")
+    if Path(script).suffix == ".ipynb":
+        remedy = "Begin its cells with %%distributed, or convert it: jupyter nbconvert --to script"
+        raise InvalidInput(rule, script, f"{remedy} {script}")
+    if Path(script).suffix != ".py":
+        raise InvalidInput(rule, script, "Pass a file whose name ends in .py.")
+    return [script, *arguments]

@@ -1,0 +1,83 @@
+"""`python -m jupyter_ddl.run SCRIPT ARGS...`: one rank of a script, started by `jupyter ddl run`.
+
+The order is the point: MPI is joined through mpi4py first, so that it outlives Horovod's shutdown; the rank's device is
+pinned, and the old imports and spellings are provided for, before the script imports anything. The script then runs as
+`python SCRIPT ARGS...` would run it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"
+
+
+def main() -> None:
+    """Become a rank, and run the script that the command line names.
+
+    Collective: every rank must call this.
+    """
+    from jupyter_ddl.tether import end_with_parent
+
+    end_with_parent()
+    settings = _settings()
+    script, *arguments = sys.argv[1:]
+    _stand_as_python_would(script, arguments)
+
+    from jupyter_ddl.engine.world import World
+
+    world = World.join()
+
+    from jupyter_ddl.engine import cell, devices
+    from jupyter_ddl.engine.script import ScriptRank
+    from jupyter_ddl.script.pipes import Pipes
+
+    pipes = Pipes(Path(settings["folder"]), world.rank)
+    pipes.take_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
+        sys.stdout.reconfigure(line_buffering=True)
+    devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
+    cell.begin(cell.Cell(world.world_size, settings["independent"]))
+    _provide_for_old_programs()
+    ScriptRank(world, pipes).run(script)
+
+
+def _settings() -> dict[str, Any]:
+    # Taken away: the script's own child processes are no ranks.
+    text = os.environ.pop(SETTINGS_VARIABLE, None)
+    if text is None:
+        sys.exit(
+            "jupyter_ddl.run is one rank of a script. Received: no settings. Start it with: jupyter ddl run SCRIPT"
+        )
+    settings: dict[str, Any] = json.loads(text)
+    return settings
+
+
+def _stand_as_python_would(script: str, arguments: list[str]) -> None:
+    """Set `sys.argv` and `sys.path` as `python SCRIPT ARGS...` does; a Horovod built with --target comes next."""
+    sys.argv[:] = [script, *arguments]
+    if not getattr(sys.flags, "safe_path", False):  # -P, PYTHONSAFEPATH: Python 3.11
+        sys.path[0] = str(Path(script).resolve().parent)
+    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    if horovod_dir:
+        sys.path.insert(1, horovod_dir)
+
+
+def _provide_for_old_programs() -> None:
+    import jupyter_ddl.legacy
+    from jupyter_ddl.training.install import install
+
+    install()
+    jupyter_ddl.legacy.install()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,402 @@
+"""`jupyter ddl run`: a script on real ranks, from its start to its end, whatever that is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from processes import MARK, marked_processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.mpi
+
+COMMAND = [sys.executable, "-m", "jupyter_ddl.cli", "run"]
+# Deadlines mean "did not hang": two ranks that import TensorFlow on a busy machine take a while.
+TIMEOUT_S = 240.0
+GONE_S = 20.0
+
+RANK = "from mpi4py import MPI\nrank = MPI.COMM_WORLD.rank\n"
+HOROVOD = """
+import sys, time
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+rank = hvd.rank()
+print("sum", hvd.allreduce(tf.constant(rank + 1.0), op=hvd.Sum).numpy())
+"""
+
+
+class Job:
+    """A running `jupyter ddl run`. All that it starts carries the mark."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        (folder / "script.py").write_text(script)
+        self.mark = f"{os.environ[MARK]}-{secrets.token_hex(3)}"
+        self.printed = folder / "printed.txt"
+        self.errors = folder / "errors.txt"
+        with self.printed.open("w") as out, self.errors.open("w") as err:
+            self.process = subprocess.Popen(
+                [*COMMAND, "-n", "2", "--no-legacy", "script.py"],
+                cwd=folder,
+                stdout=out,
+                stderr=err,
+                env={**os.environ, MARK: self.mark},
+            )
+
+    def wait_for(self, text: str) -> None:
+        """Wait until both ranks have printed a text."""
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while not self.has_printed(text):
+            assert self.process.poll() is None, self.errors.read_text()
+            assert time.monotonic() < deadline_s, self.errors.read_text()
+            time.sleep(0.05)
+
+    def has_printed(self, text: str) -> bool:
+        """Return whether both ranks have printed a text, at once or one after the other."""
+        printed = self.printed.read_text()
+        return f"[0-1] {text}" in printed or (f"[0]   {text}" in printed and f"[1]   {text}" in printed)
+
+    def left(self, within_s: float = GONE_S) -> list[psutil.Process]:
+        """Return what is left of its processes after a time, itself not counted."""
+        others = [process for process in marked_processes(self.mark) if process.pid != self.process.pid]
+        _, alive = psutil.wait_procs(others, timeout=within_s)
+        return alive
+
+
+@contextmanager
+def started(folder: Path, script: str) -> Iterator[Job]:
+    job = Job(folder, script)
+    try:
+        yield job
+    finally:
+        job.process.kill()
+        job.process.wait()
+        left = job.left()
+        for process in left:
+            process.kill()
+        assert not left
+
+
+def run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a script on two ranks; arguments that begin with a hyphen are ours, the others the script's."""
+    (folder / "script.py").write_text(script)
+    options = [argument for argument in arguments if argument.startswith("-")] or ["-n2"]
+    others = [argument for argument in arguments if not argument.startswith("-")]
+    return subprocess.run(
+        [*COMMAND, *options, "script.py", *others],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+
+
+# --- as Python would ------------------------------------------------------------------------------------------
+
+
+def test_a_script_sees_what_it_sees_under_python(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "sibling.py").write_text("name = 'a sibling'")
+    (tmp_path / "sub" / "program.py").write_text(
+        "import sys, sibling\n"
+        "main = sys.modules['__main__']\n"
+        "print(sys.argv, sys.path[0], __name__, __file__, __package__, __spec__, main.__dict__ is globals())\n"
+        "print(sibling.name, repr(sys.stdin.read()), sys.stdout.encoding)\n"
+        "def f(): return 1\n"
+        "print(__import__('pickle').loads(__import__('pickle').dumps(f))())\n"
+    )
+    (tmp_path / "link.py").symlink_to("sub/program.py")
+    tail = ["link.py", "-n", "7", "--", "--help", "two words"]
+    options = {"cwd": tmp_path, "text": True, "stdin": subprocess.DEVNULL, "capture_output": True, "check": True}
+    alone = subprocess.run([sys.executable, *tail], **options)
+    on_ranks = subprocess.run([*COMMAND, "-n", "2", "--", *tail], **options, timeout=TIMEOUT_S)
+    assert on_ranks.stdout.splitlines() == [f"[0-1] {line}" for line in alone.stdout.splitlines()]
+
+
+def test_output_comes_in_whole_lines_headed_by_their_ranks(tmp_path: Path) -> None:
+    script = RANK + (
+        "import os, sys\n"
+        "print('all')\n"
+        "print('only', rank)\n"
+        "sys.stderr.write('to '); sys.stderr.write('stderr\\n')\n"
+        "os.system('echo from a child')\n"
+        "for step in range(20_000): print(f'\\rstep {step}', end='')\n"
+        "print()\n"
+        "print('x' * 5_000)\n"
+        "print('no newline', end='')\n"
+    )
+    finished = run(tmp_path, script)
+    assert finished.returncode == 0
+    lines = finished.stdout.splitlines()
+    assert sorted(line for line in lines if "only" in line) == ["[0]   only 0", "[1]   only 1"]
+    for rank in "01":
+        said = [line.partition("] ")[2].strip() for line in lines if line.startswith((f"[{rank}]", "[0-1]"))]
+        assert said == ["all", f"only {rank}", "from a child", "step 19999", "x" * 5_000, "no newline"]
+    told = finished.stderr.splitlines()
+    assert told[0].endswith("2 ranks on 2 cores, 1 thread each.") or "2 ranks" in told[0]
+    assert "to stderr" in " ".join(told[1:])
+
+
+def test_its_options_reach_the_ranks(tmp_path: Path) -> None:
+    script = RANK + (
+        "import os\n"
+        "print(MPI.COMM_WORLD.size, *[os.environ[name] for name in\n"
+        " ('TF_NUM_INTRAOP_THREADS', 'CUDA_VISIBLE_DEVICES', 'MY', 'JUPYTER_DDL_LEGACY')], sep=',')\n"
+        "print('JUPYTER_DDL_SCRIPT' in os.environ)\n"
+    )
+    finished = run(tmp_path, script, "-n1", "--threads=3", "--gpus=none", "--env=MY=a=b", "--no-legacy")
+    assert finished.stdout == "[0] 1,3,,a=b,0\n[0] False\n"
+    assert finished.stderr.startswith("No GPU asked for: 1 rank on ")
+
+
+def test_a_horovod_of_the_users_own_comes_after_the_scripts_folder(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import sys; print(sys.path[0], sys.path[1])")
+    finished = subprocess.run(
+        [*COMMAND, "-n", "1", "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JUPYTER_DDL_HOROVOD": "elsewhere"},
+        timeout=TIMEOUT_S,
+        check=True,
+    )
+    assert finished.stdout == f"[0] {tmp_path} {tmp_path / 'elsewhere'}\n"
+
+
+# --- how it ends ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "status"), [("0", 0), ("None", 0), ("7", 7), ("256", 0), ("'too few images'", 1)])
+def test_the_status_that_the_script_exits_with_is_kept(tmp_path: Path, code: str, status: int) -> None:
+    finished = run(tmp_path, f"import sys\nsys.exit({code})\n")
+    assert finished.returncode == status
+    assert finished.stderr.splitlines()[1:] == (["[0-1] too few images"] if "few" in code else [])
+
+
+def test_a_rank_that_exits_alone_ends_the_others(tmp_path: Path) -> None:
+    finished = run(tmp_path, RANK + "import sys, time\nif rank == 1: sys.exit(3)\ntime.sleep(600)\n")
+    assert finished.returncode == 3
+    told = finished.stderr.splitlines()
+    assert told[1].startswith("Rank 1 of 2 on ")
+    assert told[2:] == ["SystemExit: 3", "", "Rank 0 aborted because rank 1 raised"]
+
+
+def test_an_error_on_all_ranks_is_told_once(tmp_path: Path) -> None:
+    finished = run(tmp_path, "def f():\n  return 1 / 0\nf()\n")
+    assert finished.returncode == 1
+    told = finished.stderr.splitlines()
+    assert told[1].startswith("Ranks 0-1 of 2 on ")
+    assert told[2:4] == [
+        "Traceback (most recent call last):",
+        f'  File "{tmp_path / "script.py"}", line 3, in <module>',
+    ]
+    assert told[-1] == "ZeroDivisionError: division by zero"
+    assert finished.stderr.count("ZeroDivisionError") == 1
+
+
+def test_a_syntax_error_is_told_as_python_tells_it(tmp_path: Path) -> None:
+    finished = run(tmp_path, "x = (\n")
+    assert finished.returncode == 1
+    assert finished.stderr.splitlines()[2] == f'  File "{tmp_path / "script.py"}", line 1'
+    assert "SyntaxError: '(' was never closed" in finished.stderr
+
+
+def test_a_rank_that_raises_releases_those_in_a_collective(tmp_path: Path) -> None:
+    script = HOROVOD + "if rank == 1: raise ValueError('no such thing')\nhvd.allreduce(tf.constant(1.0))\n"
+    with started(tmp_path, script) as job:
+        assert job.process.wait(TIMEOUT_S) == 1
+        told = job.errors.read_text()
+        assert "Rank 1 of 2 on " in told
+        assert told.endswith("ValueError: no such thing\n\nRank 0 aborted because rank 1 raised\n")
+        assert told.count("Traceback") == 1
+        assert job.has_printed("sum 3.0")
+        assert not job.left()
+
+
+def test_a_collective_that_another_ranks_end_breaks_is_told(tmp_path: Path) -> None:
+    with started(tmp_path, HOROVOD + "if rank == 0: hvd.allreduce(tf.constant(1.0))\n") as job:
+        assert job.process.wait(TIMEOUT_S) == 1
+        told = job.errors.read_text()
+        assert "Rank 0 of 2 on " in told
+        assert "Horovod has been shut down" in told
+        assert told.endswith("Rank 1 had ended before, and Horovod with it\n")
+
+
+def test_a_rank_that_is_busy_is_interrupted(tmp_path: Path) -> None:
+    script = RANK + (
+        "import time\n"
+        "if rank == 1: raise ValueError('no such thing')\n"
+        "try: time.sleep(600)\n"
+        "finally: print('cleaned up')\n"
+    )
+    finished = run(tmp_path, script)
+    assert finished.returncode == 1
+    assert finished.stdout == "[0]   cleaned up\n"
+    assert finished.stderr.endswith("ValueError: no such thing\n\nRank 0 aborted because rank 1 raised\n")
+
+
+def test_a_rank_that_does_not_answer_is_killed(tmp_path: Path) -> None:
+    script = RANK + (
+        "import signal, time\n"
+        "if rank == 1: raise ValueError('no such thing')\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT, signal.SIGTERM])\n"
+        "time.sleep(600)\n"
+    )
+    with started(tmp_path, script) as job:
+        assert job.process.wait(TIMEOUT_S) == 1
+        assert job.errors.read_text().endswith(
+            "ValueError: no such thing\n\nRank 0 had not ended by then, and had to be killed\n"
+        )
+        assert not job.left()
+
+
+@pytest.mark.parametrize(
+    ("death", "status", "told"),
+    [
+        ("os.kill(os.getpid(), 9)", 137, "rank 1 was ended by signal 9 (Killed)"),
+        ("os._exit(7)", 7, "mpiexec ended with status 7"),
+    ],
+)
+def test_a_rank_that_dies_is_named(tmp_path: Path, death: str, status: int, told: str) -> None:
+    finished = run(tmp_path, RANK + f"import os, time\nif rank == 1: {death}\ntime.sleep(600)\n")
+    assert finished.returncode == status
+    assert f"Ranks must live to the end of the script. Received: {told}" in finished.stderr
+
+
+# --- signals --------------------------------------------------------------------------------------------------
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_told_once(tmp_path: Path) -> None:
+    script = RANK + "import time\nprint('ready')\ntry: time.sleep(600)\nfinally: print('cleaned up')\n"
+    with started(tmp_path, script) as job:
+        job.wait_for("ready")
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.wait(TIMEOUT_S) == 130
+        assert job.errors.read_text().count("KeyboardInterrupt") == 1
+        assert job.errors.read_text().splitlines()[1].startswith("Ranks 0-1 of 2 on ")
+        assert job.has_printed("cleaned up")
+        assert not job.left()
+
+
+def test_ctrl_c_inside_a_collective(tmp_path: Path) -> None:
+    script = HOROVOD + "if rank == 1: time.sleep(600)\nhvd.allreduce(tf.constant(1.0))\n"
+    with started(tmp_path, script) as job:
+        job.wait_for("sum 3.0")
+        time.sleep(1)  # rank 0 goes into the collective
+        began_s = time.monotonic()
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.wait(TIMEOUT_S) == 130
+        assert time.monotonic() - began_s < 20
+        told = job.errors.read_text()
+        assert told.endswith("KeyboardInterrupt\n")
+        assert "Rank 1 of 2 on" in told
+        assert not job.left()
+
+
+def test_a_script_may_take_ctrl_c_for_its_end(tmp_path: Path) -> None:
+    script = RANK + "import time\nprint('ready')\ntry: time.sleep(600)\nexcept KeyboardInterrupt: print('saved')\n"
+    with started(tmp_path, script) as job:
+        job.wait_for("ready")
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.wait(TIMEOUT_S) == 0
+        assert job.has_printed("saved")
+
+
+def test_a_second_ctrl_c_ends_ranks_that_do_not_end(tmp_path: Path) -> None:
+    script = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('ready')\ntime.sleep(600)\n"
+    with started(tmp_path, script) as job:
+        job.wait_for("ready")
+        job.process.send_signal(signal.SIGINT)
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while "another Ctrl-C ends them now" not in job.errors.read_text():
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
+        job.process.send_signal(signal.SIGINT)
+        assert job.process.wait(GONE_S) == 130
+        assert job.errors.read_text().endswith("Ranks 0-1 had not ended by then, and had to be killed\n")
+        assert not job.left()
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_asks_to_end_ends_all(tmp_path: Path, signum: signal.Signals) -> None:
+    with started(tmp_path, "import time\nprint('ready')\ntime.sleep(600)\n") as job:
+        job.wait_for("ready")
+        job.process.send_signal(signum)
+        assert job.process.wait(GONE_S) == 128 + signum
+        assert job.errors.read_text().endswith(f"Ended by {signum.name}.\n")
+        assert not job.left()
+
+
+def test_under_nohup_a_closed_terminal_ends_nothing(tmp_path: Path) -> None:
+    script = "import time\nprint('ready')\ntime.sleep(2)\nprint('done')\n"
+    (tmp_path / "script.py").write_text(script)
+    shell = '"$@" & child=$!; sleep 1; kill -HUP $child; wait $child'
+    finished = subprocess.run(
+        ["nohup", "bash", "-c", shell, "-", *COMMAND, "-n", "1", "script.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert finished.returncode == 0
+    assert finished.stdout == "[0] ready\n[0] done\n"
+
+
+def test_nothing_outlives_a_killed_command(tmp_path: Path) -> None:
+    script = (
+        "import subprocess, time\n"
+        "child = subprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+        "print('ready')\n"
+        "time.sleep(600)\n"
+    )
+    with started(tmp_path, script) as job:
+        job.wait_for("ready")
+        assert sum(process.name() == "sleep" for process in marked_processes(job.mark)) == 2
+        job.process.kill()
+        job.process.wait()
+        assert not job.left()
+
+
+def test_nothing_outlives_a_command_killed_inside_a_collective(tmp_path: Path) -> None:
+    with started(tmp_path, HOROVOD + "if rank == 1: time.sleep(600)\nhvd.allreduce(tf.constant(1.0))\n") as job:
+        job.wait_for("sum 3.0")
+        job.process.kill()
+        job.process.wait()
+        assert not job.left()
+
+
+def test_what_the_script_leaves_behind_ends_with_it(tmp_path: Path) -> None:
+    script = "import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)\n"
+    with started(tmp_path, script) as job:
+        assert job.process.wait(TIMEOUT_S) == 0
+        assert not job.left(0)
+
+
+def test_a_reader_that_has_enough_ends_it(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text("import time\nwhile True:\n  print('on and on')\n  time.sleep(0.01)\n")
+    command = " ".join([*COMMAND, "-n", "2", "script.py"])
+    finished = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert finished.stdout == "[0-1] on and on\n"
+    assert finished.returncode == 128 + signal.SIGPIPE
+    assert "Traceback" not in finished.stderr
