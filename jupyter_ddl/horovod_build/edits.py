@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-PATCH_VERSION = 1
+PATCH_VERSION = 2
 
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 """The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
@@ -87,6 +87,34 @@ inline GpuStreamHandle AsGpuStreamValue(Stream* stream) {
 } // namespace stream_executor
 """,
         why="TensorFlow no longer has AsGpuStreamValue, and stream.h moved; the stream itself says its CUDA handle.",
+    ),
+    Edit(
+        path="horovod/tensorflow/mpi_ops.cc",
+        old="""\
+REGISTER_OP("HorovodJoin")
+    .Output("output: int32")
+""",
+        new="""\
+REGISTER_OP("HorovodJoin")
+    .SetIsStateful()
+    .Output("output: int32")
+""",
+        why="TensorFlow keeps the answer of an operation without inputs: the second hvd.join() would not wait (2.21).",
+    ),
+    Edit(
+        path="horovod/common/parameter_manager.cc",
+        old="""\
+    ResetBayes();
+  } else {
+    Eigen::VectorXd v = TunableParameter::BestValue();
+""",
+        new="""\
+    ResetBayes();
+  } else if (fixed_values_.find(variable) == fixed_values_.end()) {
+    Eigen::VectorXd v = TunableParameter::BestValue();
+""",
+        why="With HOROVOD_CYCLE_TIME and HOROVOD_FUSION_THRESHOLD set, the second hvd.init() of a process writes past "
+        "a vector's end, and with the first alone it sets the other to 1 MB; ranks initialise Horovod for each cell.",
     ),
 )
 

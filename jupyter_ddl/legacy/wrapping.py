@@ -33,24 +33,32 @@ def wrapped(stock: Callable[..., Any], ours: Callable[..., Any], also: tuple[str
 
 def _with(signature: inspect.Signature, also: tuple[str, ...]) -> inspect.Signature:
     parameters = list(signature.parameters.values())
-    new = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in also]
+    new = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in also
+        if name not in signature.parameters
+    ]
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         return signature.replace(parameters=[*parameters[:-1], *new, parameters[-1]])
     return signature.replace(parameters=[*parameters, *new])
 
 
-def wrap_method(owner: type, name: str, ours: Callable[..., Any], also: tuple[str, ...] = ()) -> None:
-    """Have `owner.name` call `ours(stock, self, ...)`, unless it does so already.
+def wrap_method(cls: type, name: str, ours: Callable[..., Any], also: tuple[str, ...] = ()) -> None:
+    """Have a class's method call `ours(stock, self, ...)`, unless it does so already.
+
+    It is wrapped where it is defined, in the class or above it: Keras compares `model.compile` with its own to see
+    whether a user's model has another.
 
     Called again after another has wrapped the method, it wraps that.
 
     Args:
-        owner: the class.
+        cls: the class.
         name: of the method.
         ours: called with Keras's own method in front.
         also: as `wrapped` takes it.
     """
-    stock = inspect.getattr_static(owner, name)
+    owner = next(one for one in cls.__mro__ if name in vars(one))
+    stock = vars(owner)[name]
     if stock is not _methods.get((owner, name)):
         _methods[owner, name] = wrapped(stock, ours, also)
         setattr(owner, name, _methods[owner, name])

@@ -37,7 +37,7 @@ class Comparison:
     def __init__(self, weights: Sequence[Any], process_set: Any) -> None:
         self._weights = list(weights)
         self._process_set = process_set
-        self._checksums = tf.function(self._checksums_of, autograph=False)
+        self._checksums = tf.function(self._checksums_of, autograph=False).get_concrete_function()
 
     def run(self, *, wants_to_stop: bool) -> list[int]:
         """Raise if the weights differ; return the ranks that want to stop.

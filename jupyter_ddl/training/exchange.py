@@ -15,7 +15,7 @@ from tensorflow.python.ops import control_flow_util
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training import step
-from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.collectives import require_horovod, require_member
 from jupyter_ddl.training.groups import Groups, split
 
 if TYPE_CHECKING:
@@ -64,17 +64,23 @@ class Exchange:
         """
         require_horovod("A distributed optimizer or tape")
         _refuse_xla()
-        self._require_membership()
-        step.note_exchange()
-        with tf.name_scope(self.name):
-            return self._reduce([self._made_dense(gradient) for gradient in gradients], variables)
+        require_member(self.process_set, "A distributed optimizer or tape")
+        own = step.weighed_gradients(list(gradients), self)
+        with tf.name_scope(self.name) as scope:
+            return self._reduce([self._made_dense(gradient) for gradient in own], variables, scope)
 
-    def _reduce(self, gradients: list[Any], variables: Sequence[Any]) -> list[Any]:
+    def _reduce(self, gradients: list[Any], variables: Sequence[Any], scope: str) -> list[Any]:
+        """Reduce group by group, under names that are the same wherever the step is called from.
+
+        By default Horovod's names hold the path of the call, which differs between a step of `fit` and the same step
+        of a rank that has no batch left. TensorFlow makes the scope unique among the optimizers of a step.
+        """
+        prefix = scope.rstrip("/").replace("/", ".")
         reduced: list[Any] = [None] * len(gradients)
         for name, positions in split(gradients, variables, self.groups).items():
             group = [gradients[i] for i in positions]
             reduce = self._reduce_slices if isinstance(group[0], tf.IndexedSlices) else self._reduce_dense
-            for i, answer in zip(positions, reduce(group, name), strict=True):
+            for i, answer in zip(positions, reduce(group, f"{prefix}.{name}"), strict=True):
                 reduced[i] = answer
         return reduced
 
@@ -84,6 +90,7 @@ class Exchange:
             "compression": self.compression,
             "process_set": self.process_set,
             "device_dense": self.device_dense,
+            "ignore_name_scope": True,
         }
         if self.op == hvd.Average:
             # Horovod's core divides by the size after the sum.
@@ -100,7 +107,7 @@ class Exchange:
         the shape of another one.
         Source: horovod 0.28.1, horovod/tensorflow/__init__.py, grouped_allreduce (`zip(new_values, ..., tensors)`).
         """
-        where = {"process_set": self.process_set}
+        where = {"process_set": self.process_set, "ignore_name_scope": True}
         with tf.device(self.device_sparse):
             sent = [self.compression.compress(slices.values) for slices in group]
             gathered = grouped_allgather([rows for rows, _ in sent], name=f"{name}_values", **where)
@@ -114,23 +121,9 @@ class Exchange:
         ]
 
     def _made_dense(self, gradient: Any) -> Any:
-        """Return slices as a dense tensor, where they cannot travel as slices.
-
-        Adasum is defined on whole tensors; and a rank without a batch left, which takes part with zeros, has no rows
-        to send.
-        Source: horovod 0.28.1, horovod/common/controller.cc, ConstructResponse ("Allgather is not supported with
-        Join").
-        """
-        is_dense = self.sparse_as_dense or self.op == hvd.Adasum or step.may_end_early()
+        """Return slices as a dense tensor, where they are to travel as one: Adasum is defined on whole tensors."""
+        is_dense = self.sparse_as_dense or self.op == hvd.Adasum
         return tf.convert_to_tensor(gradient) if is_dense and isinstance(gradient, tf.IndexedSlices) else gradient
-
-    def _require_membership(self) -> None:
-        if self.process_set is not global_process_set and not self.process_set.included():
-            raise InvalidInput(
-                "A rank exchanges gradients in a process set that it is in.",
-                f"rank {hvd.rank()}, process set of ranks {self.process_set.ranks}",
-                "Train with this optimizer on the ranks of its process set only.",
-            )
 
 
 def _refuse_xla() -> None:

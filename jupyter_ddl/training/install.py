@@ -10,7 +10,7 @@ import os
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import import_hooks
+from jupyter_ddl import import_hooks, legacy
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -36,6 +36,8 @@ def install() -> None:
         import_hooks.replace(name, target)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("keras", _hook_keras)
+    # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
+    legacy.install()
 
 
 def uses_keras_3() -> bool:
@@ -69,10 +71,17 @@ def _serve_keras_variables(horovod: ModuleType) -> None:
 
         return tape.PartialDistributedGradientTape(*args, **kwargs)
 
-    def broadcast_variables(*args: object, **kwargs: object) -> None:
+    stock_broadcast = horovod.broadcast_variables
+
+    def broadcast_variables(*args: object, **kwargs: object) -> object:
+        import tensorflow as tf
+
+        if not tf.executing_eagerly() and not tf.compat.v1.get_default_graph().building_function:
+            # A graph of TensorFlow 1: the operation is returned, for a session to run.
+            return stock_broadcast(*args, **kwargs)
         from jupyter_ddl.training import collectives
 
-        collectives.broadcast_variables(*args, **kwargs)  # type: ignore[arg-type]
+        return collectives.broadcast_variables(*args, **kwargs)  # type: ignore[arg-type,func-returns-value]
 
     for name, ours in {
         "DistributedGradientTape": distributed_tape,

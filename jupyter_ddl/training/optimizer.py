@@ -19,6 +19,7 @@ from jupyter_ddl.training.accumulation import Accumulation
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.exchange import Exchange
 from jupyter_ddl.training.local_variables import LocalVariables
+from jupyter_ddl.training.unconverted import unconverted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,7 @@ class DistributedMixin:
         """
         return _plain_class(type(self))
 
+    @unconverted
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Exchange the gradients, then update the variables as the plain optimizer does.
 
@@ -57,16 +59,17 @@ class DistributedMixin:
         """
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
         if self._accumulation is None:
-            super().apply(self._reduced(list(grads), variables), trainable_variables)  # type: ignore[misc]
+            self._update(self._reduced(list(grads), variables), variables)
         else:
             self._apply_when_due(self._accumulation, list(grads), variables)
 
+    @unconverted
     def scale_loss(self, loss: Any) -> Any:
         """Scale the loss as the plain optimizer does, and by this rank's share of the step's samples.
 
         Collective, inside `fit` and `train_on_batch`: every rank must call this.
         """
-        return step.weighed(super().scale_loss(loss), self._exchange)  # type: ignore[misc]
+        return step.weighed_loss(super().scale_loss(loss), self._exchange)  # type: ignore[misc]
 
     def register_local_var(self, var: Any) -> None:
         """Leave a variable out of the exchange: its gradient stays this rank's own."""
@@ -77,15 +80,24 @@ class DistributedMixin:
     def _reduced(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
         return self._local.reduce_others(self._exchange, gradients, variables)
 
-    def _apply_when_due(self, accumulation: Accumulation, gradients: list[Any], variables: list[Any]) -> None:
+    def _update(self, reduced: list[Any], variables: list[Any]) -> None:
+        self._make_variables(variables)
+        plain_apply = super().apply  # type: ignore[misc]
+        step.if_anybody_trains(self._exchange.process_set, lambda: plain_apply(reduced, variables))
+
+    def _make_variables(self, variables: list[Any]) -> None:
+        """Build the optimizer now: Keras would in `apply`, which may be in a branch, where no variable can be made."""
         if not self.built:  # type: ignore[has-type]
-            with tf.init_scope():  # not in a branch, where no variable can be made
+            with tf.init_scope():
                 self.build(variables)  # type: ignore[attr-defined]
             self.built = True
 
+    def _apply_when_due(self, accumulation: Accumulation, gradients: list[Any], variables: list[Any]) -> None:
+        self._make_variables(variables)
+
         def due() -> Any:
             taken = accumulation.take(gradients, variables)
-            super(DistributedMixin, self).apply(self._reduced(taken, variables), variables)  # type: ignore[misc]
+            self._update(self._reduced(taken, variables), variables)
             return tf.constant(True)
 
         def not_due() -> Any:
@@ -210,7 +222,7 @@ def take_exchange_outwards(scaling: Any) -> None:
         return
     if not is_distributed(scaling):
         _distribute(scaling, inner._exchange, inner._accumulation, inner._local)
-    object.__setattr__(inner, "__class__", _plain_class(type(inner)))
+    _become(inner, _plain_class(type(inner)))
 
 
 @cache
@@ -223,7 +235,12 @@ def _distribute(optimizer: Any, exchange: Exchange, accumulation: Accumulation |
     for part, value in zip(_PARTS, (exchange, accumulation, local), strict=True):
         object.__setattr__(optimizer, part, value)
     plain: Any = type(optimizer)
-    object.__setattr__(optimizer, "__class__", distributed_class(plain))
+    _become(optimizer, distributed_class(plain))
+
+
+def _become(optimizer: Any, kind: type) -> None:
+    """Change the optimizer's class; past `DistributedMixin.__class__`, which only reads."""
+    vars(object)["__class__"].__set__(optimizer, kind)
 
 
 def _plain_class(distributed: type) -> type:

@@ -1,7 +1,9 @@
-"""What the training step that is being made knows of itself: how many samples it has, and whether it exchanges.
+"""What the training step that is being made knows of itself: whose turn it is, with how many samples.
 
 The fit hook opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a loop of
 the user's own) every rank's gradient weighs the same, as with stock Horovod.
+
+A rank that has no batch left takes the step all the same, with its last batch and no weight, so that none waits for it.
 
 Runs on: every rank.
 """
@@ -20,33 +22,91 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+class Turn:
+    """The state of a model's steps that outlives the making of one.
+
+    Attributes:
+        active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float32 variable.
+        present: ranks that were active in the last step: a float32 variable.
+        steps: steps that have been taken: an int64 variable.
+        exchanges: whether gradients have been exchanged in a step.
+    """
+
+    def __init__(self) -> None:
+        with tf.init_scope():
+            self.active = tf.Variable(1.0, trainable=False, name="active")
+            self.present = tf.Variable(0.0, trainable=False, name="present")
+            self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
+        self.exchanges = False
+        self._batch: Any = None
+
+    def keep(self, data: Any) -> None:
+        """Keep a batch: the last one is taken again once this rank has none left. A reference, not a copy."""
+        parts = tf.nest.flatten(data, expand_composites=True)
+        if self._batch is None:
+            with tf.init_scope():
+                self._batch = (data, [_holder(part) for part in parts])
+        for holder, part in zip(self._batch[1], parts, strict=True):
+            if holder is not None:
+                holder.assign(part)
+
+    @property
+    def last_batch(self) -> Any:
+        """The last batch that was kept; None where there was none."""
+        if self._batch is None:
+            return None
+        structure, holders = self._batch
+        parts = [None if holder is None else holder.read_value() for holder in holders]
+        return tf.nest.pack_sequence_as(structure, parts, expand_composites=True)
+
+
 @dataclass
 class Step:
     """One training step while TensorFlow traces it, or runs it eagerly.
 
     Attributes:
+        turn: of the model that is trained.
         samples: of this rank's batch: a scalar int tensor; None where every rank's batch is known to be as large.
-        may_end_early: a rank may have no batch left in this step, and take part with zeros.
-        exchanges: whether gradients were exchanged in it.
+        may_end_early: a rank may have no batch left in this step.
     """
 
+    turn: Turn
     samples: Any = None
     may_end_early: bool = False
-    exchanges: bool = False
-    _shares: dict[Any, Any] = field(default_factory=dict)
+    _totals: dict[Any, Any] = field(default_factory=dict)
+    _weighed: set[int] = field(default_factory=set)
 
-    def share(self, process_set: Any) -> Any:
-        """Return this rank's samples over the mean of all ranks' samples, a float32 scalar; 1 where all have as many.
+    def totals(self, process_set: Any) -> Any:
+        """Return the sums over ranks of samples and of active ranks: a float32 vector of 2.
 
         Collective: every rank of the process set must call this.
         """
         key = process_set.process_set_id
-        if key not in self._shares:
-            mine = tf.cast(self.samples, tf.float32)
-            everyone = hvd.allreduce(mine, op=hvd.Sum, name="samples_of_the_step", process_set=process_set)
-            share = mine * tf.cast(process_set.size(), tf.float32) / tf.maximum(everyone, 1.0)
-            self._shares[key] = tf.stop_gradient(share)
-        return self._shares[key]
+        if key not in self._totals:
+            active = self.turn.active.read_value()
+            mine = tf.stack([self._own_samples(active), active])
+            name = f"totals_of_the_step_{key}"
+            everyone = hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
+            self._totals[key] = everyone = tf.stop_gradient(everyone)
+            self.turn.present.assign(everyone[1])
+            self.turn.steps.assign_add(1)
+        return self._totals[key]
+
+    def share(self, process_set: Any) -> Any:
+        """Return this rank's samples over the mean of all ranks' samples, a float32 scalar.
+
+        Where all have as many: 1 for a rank that is active, else 0.
+
+        Collective: every rank of the process set must call this.
+        """
+        active = self.turn.active.read_value()
+        totals = self.totals(process_set)
+        if self.samples is None:
+            return active
+        return self._own_samples(active) * tf.cast(process_set.size(), tf.float32) / tf.maximum(totals[0], 1.0)
+
+    def _own_samples(self, active: Any) -> Any:
+        return active if self.samples is None else active * tf.cast(self.samples, tf.float32)
 
 
 _current: ContextVar[Step | None] = ContextVar("current training step", default=None)
@@ -62,7 +122,7 @@ def making(step: Step) -> Iterator[Step]:
         _current.reset(token)
 
 
-def weighed(loss: Any, exchange: Any) -> Any:
+def weighed_loss(loss: Any, exchange: Any) -> Any:
     """Return the loss times this rank's share of the samples, so that the average over ranks is that over samples.
 
     A loss is a mean over the batch, so ranks with batches of different sizes would otherwise weigh the same, whatever
@@ -71,19 +131,65 @@ def weighed(loss: Any, exchange: Any) -> Any:
     Collective: every rank must call this where `exchange` averages.
     """
     step = _current.get()
-    if step is None or step.samples is None or exchange.op != hvd.Average:
+    if step is None or exchange.op != hvd.Average:
         return loss
+    step._weighed.add(id(exchange))
     return loss * tf.cast(step.share(exchange.process_set), loss.dtype)
 
 
-def may_end_early() -> bool:
-    """Return whether a rank may have no batch left in the step that is being made."""
+def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
+    """Return the gradients as this rank puts them into the exchange.
+
+    Times its share of the samples, where the loss has not been (a train_step of the user's own); and nothing but zeros
+    where this rank has no batch left, whatever its last one gave.
+
+    Collective: every rank must call this.
+    """
     step = _current.get()
-    return step is not None and step.may_end_early
+    if step is None:
+        return gradients
+    step.turn.exchanges = True
+    step.totals(exchange.process_set)
+    averages = exchange.op == hvd.Average
+    if averages and id(exchange) not in step._weighed:
+        return [_times(gradient, step.share(exchange.process_set)) for gradient in gradients]
+    if step.may_end_early:
+        return [_times(gradient, step.turn.active.read_value()) for gradient in gradients]
+    return gradients
 
 
-def note_exchange() -> None:
-    """Note that gradients are exchanged in the step that is being made."""
+def if_anybody_trains(process_set: Any, update: Any) -> None:
+    """Call `update`, unless this is a step that no rank has a batch for: by that they learn that all are done.
+
+    Collective: every rank must call this.
+    """
     step = _current.get()
-    if step is not None:
-        step.exchanges = True
+    if step is None or not step.may_end_early:
+        update()
+        return
+
+    def updated() -> Any:
+        update()
+        return tf.constant(True)
+
+    tf.cond(step.totals(process_set)[1] > 0, updated, lambda: tf.constant(False))
+
+
+def _times(gradient: Any, factor: Any) -> Any:
+    """Return the gradient times a factor; zeros where that is 0, also for what is not a number."""
+    if gradient is None:
+        return None
+    scalar = tf.cast(factor, gradient.dtype)
+    if isinstance(gradient, tf.IndexedSlices):
+        values = tf.math.multiply_no_nan(gradient.values, scalar)
+        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
+    return tf.math.multiply_no_nan(gradient, scalar)
+
+
+def _holder(part: Any) -> Any:
+    """Return a variable that holds tensors like `part`; None for what is no tensor."""
+    if part is None:
+        return None
+    dtype = tf.convert_to_tensor(part).dtype if not hasattr(part, "dtype") else part.dtype
+    shape = tf.TensorShape([None] * len(part.shape)) if part.shape.rank is not None else tf.TensorShape(None)
+    return tf.Variable(tf.zeros([0] * len(part.shape), dtype), shape=shape, trainable=False, name="last_batch")

@@ -20,6 +20,7 @@ from jupyter_ddl.training import options
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.exchange import Exchange
 from jupyter_ddl.training.local_variables import LocalVariables
+from jupyter_ddl.training.unconverted import unconverted
 
 
 class DistributedTapeMixin:
@@ -28,6 +29,7 @@ class DistributedTapeMixin:
     _exchange: Exchange
     _local: LocalVariables
 
+    @unconverted
     def gradient(
         self,
         target: Any,
@@ -50,6 +52,7 @@ class DistributedTapeMixin:
         """Leave a variable out of the exchange: its gradient stays this rank's own."""
         self._local.add(source)
 
+    @unconverted
     def get_local_and_global_gradients(
         self, target: Any, sources: Any, output_gradients: Any = None, use_generic_names: bool = False
     ) -> tuple[list[Any], list[Any]]:
@@ -65,6 +68,7 @@ class DistributedTapeMixin:
         ]
 
 
+@unconverted
 def DistributedGradientTape(  # noqa: N802 (Horovod's name)
     gradtape: Any,
     device_dense: str = "",
@@ -110,6 +114,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
     return gradtape
 
 
+@unconverted
 def PartialDistributedGradientTape(  # noqa: N802 (Horovod's name)
     gradtape: Any, *args: Any, local_layers: Any = None, **kwargs: Any
 ) -> Any:

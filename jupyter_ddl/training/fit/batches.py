@@ -33,6 +33,11 @@ class Batches:
     may_end_early: bool
     fewest: int = field(default=1, compare=False)
 
+    @property
+    def all_have(self) -> int | None:
+        """The batches of every rank, where all are known to have as many."""
+        return None if self.may_end_early else self.fewest
+
     @classmethod
     def unknown(cls) -> Batches:
         """Return what is known of a step outside of `fit`: all ranks take it, with any number of samples."""

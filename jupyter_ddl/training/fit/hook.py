@@ -32,17 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Made:
-    """How a model's train function was made.
-
-    Attributes:
-        batches: what was known of the batches then.
-        exchanges: whether gradients have been exchanged in its step.
-    """
+    """How a model's train function was made: what was known of the batches then, and the turn that its step takes."""
 
     batches: Batches
-    exchanges: bool = False
+    turn: step.Turn
 
 
 # What is known of the batches of the fit that a model is in; absent outside of `fit`.
@@ -94,16 +89,17 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
 
     Evaluation and prediction stay with XLA, where the user asked for it.
     """
-    made = _made[model] = _Made(batches)
+    turn = step.Turn()
+    _made[model] = _Made(batches, turn)
     users_step = model.train_step
 
     @functools.wraps(users_step)
     def train_step(data: Any) -> Any:
+        if is_distributed(model.optimizer):
+            turn.keep(data)
         samples = None if batches.are_alike else _samples_in(data)
-        with step.making(step.Step(samples, batches.may_end_early)) as current:
-            outcome = users_step(data)
-        made.exchanges |= current.exchanges
-        return outcome
+        with step.making(step.Step(turn, samples, batches.may_end_early)):
+            return users_step(data)
 
     # Past Keras's own __setattr__, which would track them as parts of the model.
     ours: dict[str, Any] = {"train_step": train_step}
@@ -152,8 +148,17 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
     if not process_set.included() or process_set.size() == 1:
         return [], []
     batches = _batches[model] = agree(arguments, process_set)
-    return [Meeting(process_set), SamplesSeen()], [InStep(process_set, batches)]
+    in_step = InStep(process_set, batches)
+    meeting = Meeting(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
+    # A single step is how programs give an optimizer its variables before they load or broadcast a state.
+    is_single = batches.all_have == 1 and arguments.get("epochs", 1) - arguments.get("initial_epoch", 0) == 1
+    return [meeting, SamplesSeen()], [] if is_single else [in_step]
 
 
 def _warning(model: Any) -> Unexchanged:
-    return Unexchanged(lambda: model in _made and _made[model].exchanges)
+    return Unexchanged(lambda: turn_of(model).exchanges)
+
+
+def turn_of(model: Any) -> step.Turn:
+    """Return the turn that the step of a model's train function takes."""
+    return _made[model].turn

@@ -31,15 +31,32 @@ class InStep(keras.callbacks.Callback):
         super().__init__()
         self._process_set = process_set
         self._first_steps = min(FIRST_STEPS, batches.fewest)
+        self._steps = 0
         self._comparison: Comparison | None = None
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Find after which step all ranks compare first: Keras calls us after so many at once."""
+        at_once = self.model.steps_per_execution
+        self._first_steps = -(-self._first_steps // at_once) * at_once
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Compare once, after the first steps.
 
         Raises:
             RanksOutOfSync: the weights differ; on every rank.
         """
-        if self._comparison is None and batch + 1 >= self._first_steps:
+        if self._comparison is None:
+            self._steps = batch
+            self.after_step()
+
+    def after_step(self) -> None:
+        """Count a step, also one in which this rank only takes part, and compare if it is the one for that.
+
+        Raises:
+            RanksOutOfSync: the weights differ; on every rank.
+        """
+        self._steps += 1
+        if self._comparison is None and self._steps == self._first_steps:
             self._compare()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002

@@ -1,44 +1,59 @@
-"""Ranks with fewer batches, or that stop early, wait for the others at the end of the epoch, and take their weights.
+"""Ranks that have no batch left, or stop early, wait for the others at the end of the epoch, and stay in step.
 
-A rank that waits takes part in the others' exchanges with zeros (Horovod's join), so none waits for it for ever; it
-makes no updates meanwhile, so afterwards it gets the weights of a rank that did.
+Such a rank goes on taking steps with its last batch and no weight: the others' exchanges never wait for it, and it
+makes the same updates as they do. In the first step for which no rank has a batch all of them know that they are done.
+
+Horovod's own join would do the first half, without the updates; and TensorFlow 2.21 runs its operation only once: it is
+not marked as stateful, so the second call gives the first one's answer.
+Source: horovod 0.28.1, horovod/tensorflow/mpi_ops.cc, REGISTER_OP("HorovodJoin")
 
 Runs on: every rank.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
-import numpy as np
-import tensorflow as tf
-from horovod.tensorflow.mpi_ops import global_process_set
 
-from jupyter_ddl.training.collectives import broadcast_variables
-from jupyter_ddl.training.optimizer import trained_together
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.training.fit.batches import Batches
+    from jupyter_ddl.training.step import Turn
 
 
 class Meeting(keras.callbacks.Callback):
-    """Where all ranks meet before validation and before the user's callbacks of the epoch's end.
+    """Where all ranks meet: before validation, and before the user's callbacks of the epoch's end.
 
     Args:
-        process_set: the ranks that train together. Horovod's join is one of all ranks, so ranks of a smaller process
-            set do not meet: they must have equally many batches.
+        turn: gives the turn of the model's steps.
+        after_step: called after each step in which this rank only takes part.
+        batches: what is known of the ranks' batches.
+        process_set: the ranks that train together.
     """
 
-    def __init__(self, process_set: Any) -> None:
+    def __init__(
+        self, turn: Callable[[], Turn], after_step: Callable[[], None], batches: Batches, process_set: Any
+    ) -> None:
         super().__init__()
-        self._joins = process_set is global_process_set
+        self._turn = turn
+        self._after_step = after_step
+        self._wanted = batches.all_have
+        self._size = process_set.size()
         self._met = True
+        self._steps_before = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Begin an epoch in which the ranks have not met."""
-        self._met = not self._joins
+        self._met = False
+        self._steps_before = int(self._turn().steps.numpy())
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Meet before the epoch's validation, which must see the weights that all ranks have."""
+        """Meet before the epoch's validation, which must see the weights that all ranks end with."""
         self._meet()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -49,10 +64,39 @@ class Meeting(keras.callbacks.Callback):
         if self._met:
             return
         self._met = True
-        hvd.join()
-        optimizer = self.model.optimizer
-        mine = np.array([int(optimizer.iterations.numpy())])
-        steps = hvd.allgather(tf.constant(mine), name="steps_at_the_meeting").numpy()
-        if (steps != steps[0]).any():
-            shared = trained_together(optimizer, self.model.trainable_variables)
-            broadcast_variables([*shared, *optimizer.variables], int(steps.argmax()))
+        turn = self._turn()
+        took_all = turn.steps.numpy() - self._steps_before == self._wanted
+        # Where a rank stopped early, the others took the last step without it.
+        all_ended_together = took_all and turn.present.numpy() == self._size
+        if not all_ended_together:
+            with _state_kept(self.model):
+                self._take_part(turn)
+
+    def _take_part(self, turn: Turn) -> None:
+        """Take steps without weight until no rank has a batch left."""
+        batch = turn.last_batch
+        if batch is None:
+            raise InvalidInput(
+                "Every rank must have at least one batch.", "none on this rank", "Give each rank a part of the data."
+            )
+        turn.active.assign(0.0)
+        try:
+            self._step([batch])
+            while turn.present.numpy() > 0:
+                self._step([batch])
+        finally:
+            turn.active.assign(1.0)
+
+    def _step(self, batches: list[Any]) -> None:
+        self.model.train_function(batches)
+        self._after_step()
+
+
+@contextmanager
+def _state_kept(model: Any) -> Iterator[None]:
+    """Put back the metrics, moving averages and random states that steps without weight change."""
+    kept = [*model.non_trainable_variables, *model.metrics_variables]
+    before = [variable.numpy() for variable in kept]
+    yield
+    for variable, value in zip(kept, before, strict=True):
+        variable.assign(value)

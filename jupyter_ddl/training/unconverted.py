@@ -1,0 +1,24 @@
+"""Keeps TensorFlow's autograph out of our functions, where a tf.function of the user's calls them.
+
+Autograph rewrites what it reaches, so that Python's `if` and `for` work on tensors; ours are meant as Python's, and
+some of its rewritten forms fail (methods of dataclasses lose their `self`; seen with TensorFlow 2.21).
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import tensorflow as tf
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Function = TypeVar("Function", bound="Callable[..., Any]")
+
+
+def unconverted(function: Function) -> Function:
+    """Return the function, as autograph is to leave it: as it is, with all that it calls."""
+    left_alone: Function = tf.autograph.experimental.do_not_convert(function)
+    return left_alone
