@@ -111,6 +111,8 @@ def _readable_by_keras(path: Path, training: dict[str, Any] | None) -> Iterator[
             shutil.copyfile(path, readable)
             with h5py.File(readable, "r+") as file:
                 file.attrs["training_config"] = json.dumps(training)
+                if "optimizer_weights" in file:
+                    del file["optimizer_weights"]  # Keras would take them in another order
         yield readable
 
 
