@@ -48,6 +48,19 @@ class Exchange:
     device_dense: str = ""
     device_sparse: str = ""
 
+    def weighed(self, gradients: Sequence[Any]) -> list[Any]:
+        """Return this rank's gradients as it puts them into the exchange; see `step.weighed_gradients`.
+
+        With several backward passes a step, at each of them: ranks may run out of batches between two.
+
+        Collective: every rank of the process set must call this.
+
+        Raises:
+            InvalidInput: as `reduce`.
+        """
+        self._require_ranks()
+        return step.weighed_gradients(list(gradients), self)
+
     def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Return the gradients reduced over all ranks; None stays None.
 
@@ -55,19 +68,22 @@ class Exchange:
         order.
 
         Args:
-            gradients: tensors, tf.IndexedSlices (of an embedding), or None (a variable that the loss does not reach).
+            gradients: as `weighed` gives them: tensors, tf.IndexedSlices (of an embedding), or None (a variable that
+                the loss does not reach).
             variables: what they are gradients of; only `groups` looks at them.
 
         Raises:
             InvalidInput: Horovod is not initialised, the step is compiled by XLA, or this rank is not in the process
                 set.
         """
+        self._require_ranks()
+        with tf.name_scope(self.name) as scope:
+            return self._reduce([self._made_dense(gradient) for gradient in gradients], variables, scope)
+
+    def _require_ranks(self) -> None:
         require_horovod("A distributed optimizer or tape")
         _refuse_xla()
         require_member(self.process_set, "A distributed optimizer or tape")
-        own = step.weighed_gradients(list(gradients), self)
-        with tf.name_scope(self.name) as scope:
-            return self._reduce([self._made_dense(gradient) for gradient in own], variables, scope)
 
     def _reduce(self, gradients: list[Any], variables: Sequence[Any], scope: str) -> list[Any]:
         """Reduce group by group, under names that are the same wherever the step is called from.

@@ -5,7 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
@@ -58,10 +58,13 @@ class DistributedMixin:
         Collective: every rank must call this, in the same order.
         """
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
+        own = self._exchange.weighed(grads)
         if self._accumulation is None:
-            self._update(self._reduced(list(grads), variables), variables)
+            self._update(self._reduced(own, variables), variables)
         else:
-            self._apply_when_due(self._accumulation, list(grads), variables)
+            add = partial(self._apply_when_due, self._accumulation, own, variables)
+            # A step without any rank's batch is no backward pass.
+            step.if_anybody_trains(self._exchange.process_set, add)
 
     @unconverted
     def scale_loss(self, loss: Any) -> Any:

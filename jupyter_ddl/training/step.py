@@ -26,16 +26,16 @@ class Turn:
     """The state of a model's steps that outlives the making of one.
 
     Attributes:
-        active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float32 variable.
-        present: ranks that were active in the last step: a float32 variable.
+        active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float64 variable.
+        present: ranks that were active in the last step: a float64 variable.
         steps: steps that have been taken: an int64 variable.
         exchanges: whether gradients have been exchanged in a step.
     """
 
     def __init__(self) -> None:
         with tf.init_scope():
-            self.active = tf.Variable(1.0, trainable=False, name="active")
-            self.present = tf.Variable(0.0, trainable=False, name="present")
+            self.active = tf.Variable(1.0, dtype=tf.float64, trainable=False, name="active")
+            self.present = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="present")
             self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
         self.exchanges = False
         self._batch: Any = None
@@ -77,7 +77,7 @@ class Step:
     _weighed: set[int] = field(default_factory=set)
 
     def totals(self, process_set: Any) -> Any:
-        """Return the sums over ranks of samples and of active ranks: a float32 vector of 2.
+        """Return the sums over ranks of samples and of active ranks: a float64 vector of 2.
 
         Collective: every rank of the process set must call this.
         """
@@ -93,7 +93,7 @@ class Step:
         return self._totals[key]
 
     def share(self, process_set: Any) -> Any:
-        """Return this rank's samples over the mean of all ranks' samples, a float32 scalar.
+        """Return this rank's samples over the mean of all ranks' samples, a float64 scalar: gradients may be.
 
         Where all have as many: 1 for a rank that is active, else 0.
 
@@ -103,10 +103,10 @@ class Step:
         totals = self.totals(process_set)
         if self.samples is None:
             return active
-        return self._own_samples(active) * tf.cast(process_set.size(), tf.float32) / tf.maximum(totals[0], 1.0)
+        return self._own_samples(active) * tf.cast(process_set.size(), tf.float64) / tf.maximum(totals[0], 1.0)
 
     def _own_samples(self, active: Any) -> Any:
-        return active if self.samples is None else active * tf.cast(self.samples, tf.float32)
+        return active if self.samples is None else active * tf.cast(self.samples, tf.float64)
 
 
 _current: ContextVar[Step | None] = ContextVar("current training step", default=None)

@@ -44,7 +44,7 @@ class DistributedTapeMixin:
         """
         own = super().gradient(target, sources, output_gradients, **kwargs)  # type: ignore[misc]
         variables = tf.nest.flatten(sources)
-        gradients = tf.nest.flatten(own)
+        gradients = self._exchange.weighed(tf.nest.flatten(own))
         reduced = self._local.reduce_others(self._exchange, gradients, variables)
         return tf.nest.pack_sequence_as(sources, reduced)
 
