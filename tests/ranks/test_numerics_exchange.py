@@ -13,7 +13,7 @@ TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 
 @pytest.fixture(scope="module", params=[1, 2, 4])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_program.py", request.param, tmp_path_factory)
+    return world_of("numerics_exchange_program.py", request.param, tmp_path_factory)
 
 
 def test_average_sum_and_adasum(world: World) -> None:

@@ -13,7 +13,7 @@ TOLERANCE = 1e-5
 
 @pytest.fixture(scope="module", params=[1, 2, 4])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_program.py", request.param, tmp_path_factory)
+    return world_of("numerics_training_program.py", request.param, tmp_path_factory)
 
 
 def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:

@@ -14,7 +14,7 @@ TOLERANCE_FLOAT64 = 1e-10
 
 @pytest.fixture(scope="module", params=[1, 2, 4])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_program.py", request.param, tmp_path_factory)
+    return world_of("numerics_training_program.py", request.param, tmp_path_factory)
 
 
 def test_uneven_batches_weigh_as_their_samples(world: World) -> None:
