@@ -7,13 +7,14 @@ alone, saved models hold nothing of ours, and what cannot mean the same any more
 |---|---|
 | `table` | the rows: what was written, what is written today, which function installs it |
 | `notices` | says each row's sentence once |
+| `page` | docs/legacy.md |
 | `hooks` | waits for Keras and TensorFlow to be imported |
 | `names` | names that left Keras's modules, and modules that left Keras |
 | `wrapping` | how a method or function of Keras is wrapped |
 | `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
 | `checkpoints`, `files` | ModelCheckpoint and other callbacks; .h5 files and weights |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
-| `backend`, `modules` | keras.backend; where other names went |
+| `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
 
 To switch it off: JUPYTER_DDL_LEGACY=0. To delete it one day: this folder, and the calls of `install`.
 

@@ -123,8 +123,10 @@ def function(inputs: Any, outputs: Any, updates: Any = None, name: Any = None, *
 
     def computed(values: Any) -> Any:
         given = list(values) if isinstance(values, (list, tuple)) else [values]
-        found = compute(given[: len(tensors)] if len(tensors) > 1 else given[0], training=False)
-        return [one.numpy() for one in found] if isinstance(found, (list, tuple)) else found.numpy()
+        found = compute(given[: len(tensors)], training=False)
+        several = found if isinstance(found, (list, tuple)) else [found]
+        arrays = [one.numpy() for one in several]
+        return arrays if isinstance(outputs, (list, tuple)) else arrays[0]
 
     say("K.function")
     return computed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,11 +114,15 @@ def _fit(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any
     for steps in ("steps_per_epoch", "validation_steps"):
         if given.get(steps) is not None:
             given[steps] = whole(given[steps])
+    if isinstance(given.get("x"), GeneratorType):
+        given.setdefault("shuffle", False)  # nobody can shuffle it; Keras 3 would warn
     shuffle = bool(given.get("shuffle", True))
     for data, steps, shuffled in (("x", "steps_per_epoch", shuffle), ("validation_data", "validation_steps", False)):
         if data in given:
             configure(given[data], loading)
-            given[data] = lasting(given[data], given.get(steps), shuffle=shuffled)
+            asked, given[data] = given[data], lasting(given[data], given.get(steps), shuffle=shuffled)
+            if data == "x" and given[data] is not asked:
+                given["shuffle"] = False  # it shuffles itself
     return stock(*call.args, **call.kwargs)
 
 
@@ -203,7 +208,7 @@ def fit_generator(
         validation_steps=validation_steps,
         validation_freq=validation_freq,
         class_weight=class_weight,
-        shuffle=shuffle,
+        **({} if shuffle else {"shuffle": False}),
         initial_epoch=initial_epoch,
         **keras_1,
     )

@@ -58,8 +58,7 @@ def _save_model(
     if path.endswith(_HDF5):
         # Not through Keras's function, which would warn at each file.
         say(".h5 files")
-        write = import_module("keras.src.legacy.saving.legacy_h5_format").save_model_to_hdf5
-        return write(model, path, overwrite, **kwargs)
+        return _write_model(model, path, overwrite, kwargs)
     if zipped is None and not path.endswith(".keras") and not path.startswith("hf://"):
         say("model file name")
         path = f"{path.rstrip('/')}.keras"
@@ -67,6 +66,23 @@ def _save_model(
     else:
         return stock(model, filepath, overwrite, zipped, **kwargs)
     return stock(model, path, overwrite, zipped, **kwargs)
+
+
+def _write_model(model: Any, path: str, overwrite: bool, options: dict[str, Any]) -> None:
+    """Write a model as .h5, and leave it as it was.
+
+    Keras takes the optimizer out of what the model tells of how it was compiled, so that a .keras file saved later
+    would be of a model with RMSprop.
+    Source: keras 3.15, keras/src/legacy/saving/saving_utils.py, model_metadata (`training_config.pop`).
+    """
+    compiled = getattr(model, "_compile_config", None)
+    config = dict(compiled.config) if compiled is not None else {}
+    write = import_module("keras.src.legacy.saving.legacy_h5_format").save_model_to_hdf5
+    try:
+        write(model, path, overwrite, **options)
+    finally:
+        if compiled is not None:
+            compiled.config = config
 
 
 def _load_model(stock: Callable[..., Any], filepath: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,9 +120,13 @@ def _compile_as_saved(model: Any, file: Any, custom_objects: Any) -> None:
     text = file.attrs.get("training_config")
     if text is None:
         return  # it was not compiled when it was saved
-    decode = import_module("keras.src.legacy.saving.json_utils").decode
-    compile_arguments = import_module("keras.src.legacy.saving.saving_utils").compile_args_from_training_config
-    model.compile(**compile_arguments(decode(text), custom_objects))
+    config = import_module("keras.src.legacy.saving.json_utils").decode(text)
+    # Keras 3.15 finds no function "mse" in a file, and knows it in `compile`.
+    named = {key: config.pop(key) for key in ("loss", "metrics", "weighted_metrics") if _is_named(config.get(key))}
+    arguments = import_module("keras.src.legacy.saving.saving_utils").compile_args_from_training_config(
+        config, custom_objects
+    )
+    model.compile(**{**arguments, **{key: _own(value, custom_objects) for key, value in named.items()}})
     optimizer = model.optimizer
     if "optimizer_weights" not in file or not model.built:
         return
@@ -118,6 +138,24 @@ def _compile_as_saved(model: Any, file: Any, custom_objects: Any) -> None:
             variable.assign(value[()])
     elif len(values) > 1:
         say("optimizer state of Keras 2")
+
+
+def _is_named(config: Any) -> bool:
+    """Return whether all that a file tells of losses or metrics is their names."""
+    if isinstance(config, dict):
+        return "class_name" not in config and all(map(_is_named, config.values()))
+    return (
+        all(map(_is_named, config)) if isinstance(config, (list, tuple)) else config is None or isinstance(config, str)
+    )
+
+
+def _own(config: Any, custom_objects: Any) -> Any:
+    """Return names with the user's own functions in place of theirs."""
+    if isinstance(config, dict):
+        return {key: _own(value, custom_objects) for key, value in config.items()}
+    if isinstance(config, (list, tuple)):
+        return [_own(value, custom_objects) for value in config]
+    return import_module("keras").saving.get_registered_object(config, custom_objects) or config
 
 
 # --- weights -------------------------------------------------------------------------------------------------------
@@ -183,7 +221,9 @@ def _write_checkpoint(model: Any, path: str) -> None:
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     tf.train.Checkpoint(**_numbered(model)).write(path)
     # What tf.train.latest_checkpoint reads.
-    tf.compat.v1.train.update_checkpoint_state(str(Path(path).parent), Path(path).name)
+    name = Path(path).name
+    state = f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "{name}"\n'
+    Path(path).with_name("checkpoint").write_text(state)
 
 
 def _numbered(model: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.legacy import compile_and_fit, names
+from jupyter_ddl.legacy import compile_and_fit, names, sessions
 from jupyter_ddl.legacy.table import ROWS
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _ROOTS = ("keras", "tensorflow")
+_V1 = "tensorflow.compat.v1"
 _changed: set[str] = set()
 _lock = threading.RLock()
 
@@ -53,6 +54,8 @@ def _imported(module: ModuleType) -> None:
                 installer(module)
         if name == "keras":
             names.apply_to_loaded()
+        elif name == _V1:
+            sessions.patch_v1(module)
         elif name not in _ROOTS:
             names.apply(module)
 
@@ -84,7 +87,7 @@ class _Watcher(MetaPathFinder):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec that the other finders have, with a loader that tells us when the module has run."""
-        if fullname not in _ROOTS and not names.is_interface(fullname):
+        if fullname not in (*_ROOTS, _V1) and not names.is_interface(fullname):
             return None
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
@@ -114,7 +117,8 @@ class _ThenChange(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._stock
         self._stock.exec_module(module)
-        _imported(module)
+        # TensorFlow puts another object in the module's place while it runs.
+        _imported(sys.modules.get(module.__name__, module))
 
 
 class _Server(MetaPathFinder):

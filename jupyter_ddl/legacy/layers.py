@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # What these said, where Keras 3 does just that: how to compute, not what. Argument: the values that may be dropped.
 _DROPPED: dict[str, tuple[Any, ...]] = {
     "fused": (None, True, False),
-    "renorm": (False,),
     "virtual_batch_size": (None,),
     "adjustment": (None,),
     "time_major": (False,),
@@ -40,6 +39,13 @@ def patch_arguments(keras: ModuleType) -> None:
     wrap_method(keras.Sequential, "add", _add)
 
 
+def patch_sequential(keras: ModuleType) -> None:
+    """Give Sequential models `input` and `output` before they are called."""
+    for name in ("input", "output"):
+        stock = getattr(keras.Sequential, name)
+        setattr(keras.Sequential, name, property(_end_of_sequential(stock.fget, name)))
+
+
 def patch_sequences(keras: ModuleType) -> None:
     """Have a user's Sequence do without `super().__init__()`."""
     wrap_method(keras.utils.PyDataset, "_warn_if_super_not_called", _set_defaults)
@@ -49,6 +55,19 @@ def serve_recurrent(keras: ModuleType) -> None:
     """Serve `CuDNNLSTM` and `CuDNNGRU`, which LSTM and GRU are on a GPU."""
     names.move("layers", "CuDNNLSTM", "CuDNNLSTM", lambda _: keras.layers.LSTM)
     names.move("layers", "CuDNNGRU", "CuDNNLSTM", lambda _: keras.layers.GRU)
+
+
+def _end_of_sequential(stock: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    def read(self: Any) -> Any:
+        try:
+            return stock(self)
+        except AttributeError:
+            if not self._functional:
+                raise
+        say("Sequential.input")
+        return getattr(self._functional, name)
+
+    return read
 
 
 def _initialise(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:

@@ -117,6 +117,8 @@ def patch_to_categorical(keras: ModuleType) -> None:
 
 def _to_categorical(stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     dtype = kwargs.pop("dtype", None)
+    if len(args) > 2:
+        *args, dtype = args  # type: ignore[assignment]
     if "nb_classes" in kwargs:
         say("to_categorical(dtype=...)")
         kwargs["num_classes"] = kwargs.pop("nb_classes")

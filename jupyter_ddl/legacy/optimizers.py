@@ -185,17 +185,11 @@ def _callable_list(stock: Callable[[Any], Iterable[Any]]) -> Callable[[Any], Cal
 
 
 def _read_lr(self: Any) -> Any:
-    if "lr" in vars(self):
-        return vars(self)["lr"]
     say("optimizer.lr")
     return self.learning_rate
 
 
 def _set_lr(self: Any, rate: Any) -> None:
-    if "_learning_rate" not in vars(self):
-        vars(self)["lr"] = rate  # a user's own optimizer, which keeps an attribute of this name
-        return
-    vars(self).pop("lr", None)
     say("optimizer.lr")
     self.learning_rate = rate
 

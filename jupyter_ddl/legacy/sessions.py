@@ -38,17 +38,22 @@ _SAME = (
     "global_variables",
 )
 _current: list[Any] = []
+_in_v1: dict[str, Any] = {}
 
 
 def patch_sessions(tf: ModuleType) -> None:
     """Have `tf.Session` and `tf.compat.v1.Session` begin only when a program computes with them."""
-    v1 = tf.compat.v1
-    stock = v1.Session
-    late = _late_class(tf, stock)
+    late = _late_class(tf, tf.compat.v1.Session)
     outer = type("Session", (late,), {"__enter__": lambda self: self, "__exit__": lambda *_: None})
-    v1.Session = late
-    v1.InteractiveSession = late
+    _in_v1.update(Session=late, InteractiveSession=late)
+    patch_v1(tf.compat.v1)
     _serve(tf, {"Session": ("Session", outer), "InteractiveSession": ("Session", outer)})
+
+
+def patch_v1(v1: ModuleType) -> None:
+    """Change the module `tf.compat.v1`, which Python makes anew when a program writes `import tensorflow.compat.v1`."""
+    for name, value in _in_v1.items():
+        setattr(v1, name, value)
 
 
 def patch_configuration(tf: ModuleType) -> None:
@@ -68,7 +73,8 @@ def patch_eager_execution(tf: ModuleType) -> None:
         if not tf.executing_eagerly():
             stock(config, device_policy, execution_mode)
 
-    tf.compat.v1.enable_eager_execution = enable_eager_execution
+    _in_v1["enable_eager_execution"] = enable_eager_execution
+    patch_v1(tf.compat.v1)
     _serve(tf, {"enable_eager_execution": (None, enable_eager_execution)})
 
 

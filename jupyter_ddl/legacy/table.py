@@ -431,6 +431,12 @@ ROWS = (
         "layers.patch_arguments",
     ),
     Row(
+        "Sequential.input",
+        "keras.Model(sequential.input, sequential.layers[-2].output)",
+        "A Sequential model's input is written model.inputs[0], its output model.outputs[0].",
+        "layers.patch_sequential",
+    ),
+    Row(
         "batch_input_shape",
         "keras.layers.LSTM(10, batch_input_shape=(32, 5, 1))",
         "batch_input_shape=s in a first layer is written as a layer of its own: keras.Input(batch_shape=s).",
@@ -439,7 +445,7 @@ ROWS = (
     Row(
         "how layers compute",
         "BatchNormalization(fused=True), LSTM(10, implementation=2)",
-        "Layers have no fused, renorm, virtual_batch_size, time_major or implementation any more: leave them out.",
+        "Layers have no fused, virtual_batch_size, time_major or implementation any more: leave them out.",
         "layers.patch_arguments",
     ),
     Row(

@@ -1,0 +1,55 @@
+"""Runs every check in one process: `python -m legacy_checks ANSWERS.json`.
+
+With JUPYTER_DDL_LEGACY=0 the answers tell what Keras itself does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+import warnings
+from pathlib import Path
+
+import jupyter_ddl.legacy
+
+jupyter_ddl.legacy.install()
+loaded_early = [name for name in ("tensorflow", "keras") if name in sys.modules]
+
+from legacy_checks import CHECKS, REFUSALS, files, model_side, name_side, optimizer_side, session_side  # noqa: E402
+
+assert files
+assert model_side
+assert name_side
+assert optimizer_side
+assert session_side
+
+
+def run(function: object) -> str | None:
+    """Return the error that a check raised, as text."""
+    try:
+        function()  # type: ignore[operator]
+    except Exception as error:  # noqa: BLE001  a check may fail in any way; the test shows it
+        if "--traceback" in sys.argv:
+            traceback.print_exc()
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def main() -> None:
+    warnings.simplefilter("error")
+    # Of how Keras itself writes an .h5 file, and turns a picture.
+    warnings.filterwarnings("ignore", message="Please import `affine_transform`")
+    warnings.filterwarnings("ignore", message="__array__ implementation doesn't accept a copy keyword")
+    found = {"loaded early": loaded_early, "rows": {}, "refusals": {}}
+    for row, function in CHECKS.items():
+        error = run(function)
+        found["rows"][row] = {"error": error, "said": row in jupyter_ddl.legacy.said()}
+    for name, function in REFUSALS.items():
+        found["refusals"][name] = run(function)
+    jupyter_ddl.legacy.install()
+    found["said"] = jupyter_ddl.legacy.said()
+    Path(sys.argv[1]).write_text(json.dumps(found))
+
+
+main()
