@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +14,7 @@ import numpy as np
 
 from jupyter_ddl import datasets
 from jupyter_ddl.errors import RankError
+from jupyter_ddl.paths import DATA_VARIABLE
 
 if TYPE_CHECKING:
     from jupyter_ddl.session import Session
@@ -100,6 +104,22 @@ def run_in_cell(session: Session, name: str, folder: Path, data: Path) -> Outcom
         session.run(END)
     ranks = sorted(reports)
     return Outcome([reports[rank] for rank in ranks], exchanges, [result.ranks[rank].stdout for rank in ranks])
+
+
+def run_as_script(n: int, name: str, folder: Path, data: Path, *arguments: str) -> str:
+    """Run a program on n ranks from the command line, in a folder, and return what it printed."""
+    timeline = folder / TIMELINE
+    done = subprocess.run(
+        [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", str(n), str(PROGRAMS / f"{name}.py"), *arguments],
+        cwd=folder,
+        env={**os.environ, "HOROVOD_TIMELINE": str(timeline), DATA_VARIABLE: str(data)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def exchanges_in(timeline: Path) -> int:

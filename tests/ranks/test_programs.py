@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.programs import PROGRAMS, Outcome, run_in_cell, text_of, write_mnist
+from ranks.programs import (
+    PROGRAMS,
+    TIMELINE,
+    Outcome,
+    exchanges_in,
+    run_as_script,
+    run_in_cell,
+    text_of,
+    write_mnist,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,3 +157,23 @@ def test_a_job_that_was_killed_goes_on_from_its_checkpoint(
     assert "Epoch 2/3" not in resumed.output[0]
     assert len(resumed.ranks[0]["losses"]) == 1
     assert (tmp_path / "checkpoint-3.h5").is_file()
+
+
+# --- jupyter ddl run -----------------------------------------------------------------------------------------
+
+
+def test_a_script_with_arguments_trains_in_sync_from_the_command_line(tmp_path: Path, data: Path) -> None:
+    printed = run_as_script(2, "arguments", tmp_path, data, "--epochs", "3", "--fp16-allreduce")
+    sums = dict(re.findall(r"rank (\d) of 2: sum of weights (\S+)", printed))
+    assert sums.keys() == {"0", "1"}, printed
+    assert sums["0"] == sums["1"]
+    first, *_, last = map(float, printed.partition("loss by epoch: ")[2].split()[:3])
+    assert last < first
+    assert exchanges_in(tmp_path / TIMELINE) > 50
+
+
+def test_a_session_of_tensorflow_1_from_the_command_line(tmp_path: Path, data: Path) -> None:
+    printed = run_as_script(2, "mnist_session", tmp_path, data)
+    # Both ranks test on all images with the same weights, so they print the same line.
+    assert "[0-1] Test accuracy: 0." in printed, printed
+    assert (tmp_path / "checkpoint-2.h5").is_file()
