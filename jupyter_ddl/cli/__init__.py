@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from jupyter_ddl import __version__
-from jupyter_ddl.cli import build_horovod, doctor, run
+from jupyter_ddl.cli import build_horovod, doctor, modernise, run
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Subcommand(Protocol):
         """Run it; return the exit status."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run)
+SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run, modernise)
 
 
 class _Parser(argparse.ArgumentParser):

@@ -1,0 +1,33 @@
+"""Codemods: each rewrites one subject's old spellings, where today's mean the same, and leaves the others alone.
+
+A codemod that has run changes nothing when it runs again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.modernise.codemods.backend import Backend
+from jupyter_ddl.modernise.codemods.callbacks import Callbacks
+from jupyter_ddl.modernise.codemods.collectives import Collectives
+from jupyter_ddl.modernise.codemods.compile_and_fit import CompileAndFit
+from jupyter_ddl.modernise.codemods.horovod_imports import HorovodImports
+from jupyter_ddl.modernise.codemods.logs import Logs
+from jupyter_ddl.modernise.codemods.moved import Moved
+from jupyter_ddl.modernise.codemods.optimizers import Optimizers
+from jupyter_ddl.modernise.codemods.sessions import Sessions
+
+if TYPE_CHECKING:
+    from jupyter_ddl.modernise.names import Codemod
+
+CODEMODS: tuple[type[Codemod], ...] = (
+    Sessions,
+    Moved,
+    Callbacks,
+    Optimizers,
+    Backend,
+    CompileAndFit,
+    Logs,
+    Collectives,
+    HorovodImports,
+)

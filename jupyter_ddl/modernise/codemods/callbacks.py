@@ -1,0 +1,67 @@
+"""Callbacks: Horovod's warm-up without `initial_lr`, `period=1`, ReduceLROnPlateau's `epsilon`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import libcst as cst
+from libcst.metadata import ScopeProvider
+
+from jupyter_ddl.modernise.names import Codemod, added, argument, keyword, optimizer_class, renamed, replaced, without
+
+if TYPE_CHECKING:
+    from libcst.metadata import Scope
+
+RATE_CALLBACKS = ("hvd.callbacks.LearningRateWarmupCallback", "hvd.callbacks.LearningRateScheduleCallback")
+
+
+class Callbacks(Codemod):
+    """Calls of callbacks' classes."""
+
+    def visit_Module(self, node: cst.Module) -> None:
+        rates = _Rates(self)
+        node.visit(rates)
+        self._rates = rates.found
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
+        meaning = self.meaning(original_node.func)
+        if meaning in RATE_CALLBACKS:
+            return self._with_initial_lr(original_node, updated_node)
+        if meaning == "keras.callbacks.ReduceLROnPlateau" and (old := keyword(updated_node, "epsilon")):
+            return updated_node.with_changes(args=replaced(updated_node.args, old, renamed(old, "min_delta")))
+        if meaning == "keras.callbacks.ModelCheckpoint" and (old := keyword(updated_node, "period")):
+            is_one = isinstance(old.value, cst.Integer) and old.value.evaluated_value == 1
+            return updated_node.with_changes(args=without(updated_node.args, "period")) if is_one else updated_node
+        return updated_node
+
+    def _with_initial_lr(self, original: cst.Call, call: cst.Call) -> cst.Call:
+        if not lacks_initial_lr(call) or len(self._rates) != 1:
+            return call
+        scope, rate = self._rates[0]
+        if self.get_metadata(ScopeProvider, original, None) is not scope:
+            return call
+        return call.with_changes(args=added(call.args, argument("initial_lr", rate.deep_clone())))
+
+
+def lacks_initial_lr(call: cst.Call) -> bool:
+    """Return whether a call of a callback that sets the rate does not say from which one.
+
+    Horovod's older signature began with the epochs, and today's begins with initial_lr: positions say nothing.
+    """
+    return keyword(call, "initial_lr") is None and all(arg.keyword is not None and not arg.star for arg in call.args)
+
+
+class _Rates(cst.CSTVisitor):
+    """Finds the learning rates that optimizers are made with."""
+
+    def __init__(self, codemod: Codemod) -> None:
+        self._codemod = codemod
+        self.found: list[tuple[Scope | None, cst.BaseExpression]] = []
+
+    def visit_Call(self, node: cst.Call) -> None:
+        if optimizer_class(self._codemod.meaning(node.func)) is None:
+            return
+        first = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
+        rate = keyword(node, "lr", "learning_rate") or first
+        if rate is not None:
+            self.found.append((self._codemod.get_metadata(ScopeProvider, node, None), rate.value))

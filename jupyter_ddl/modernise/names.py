@@ -1,0 +1,157 @@
+"""What a name in a program means, whichever way it was imported."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import libcst as cst
+from libcst.metadata import ParentNodeProvider, QualifiedNameProvider, ScopeProvider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from libcst.metadata import BaseMetadataProvider
+
+KERAS_LAYER = ("horovod.tensorflow.keras", "horovod.keras", "jupyter_ddl.keras")
+_COMPAT = re.compile(r"^tensorflow\.compat\.v[12]\.")
+_OPTIMIZER_NAME = re.compile(r"(?:^|_)(?:opt|optimi[sz]er)(?:_|$)", re.IGNORECASE)
+
+
+def canonical(name: str) -> str:
+    """Return a full name without what only says where it is imported from.
+
+    >>> canonical("tensorflow.compat.v1.keras.backend.set_session")
+    'keras.backend.set_session'
+    >>> canonical("horovod.tensorflow.keras.callbacks.MetricAverageCallback")
+    'hvd.callbacks.MetricAverageCallback'
+    """
+    name = _COMPAT.sub("tensorflow.", name)
+    name = re.sub(r"^tensorflow\.(?:python\.)?keras\b", "keras", name)
+    for prefix in (*KERAS_LAYER, "horovod.tensorflow"):
+        if name.startswith(f"{prefix}."):
+            return f"hvd{name.removeprefix(prefix)}"
+    return name
+
+
+class Codemod(cst.CSTTransformer):
+    """A transformer that knows what names mean."""
+
+    METADATA_DEPENDENCIES: ClassVar[tuple[type[BaseMetadataProvider[Any]], ...]] = (
+        QualifiedNameProvider,
+        ScopeProvider,
+        ParentNodeProvider,
+    )
+
+    def meaning(self, node: cst.CSTNode) -> str:
+        """Return the canonical full name of a name or attribute of the original tree; empty where it is not known."""
+        found = self.get_metadata(QualifiedNameProvider, node, set())
+        names = {canonical(qualified.name) for qualified in found}
+        return names.pop() if len(names) == 1 else ""
+
+    def is_optimizer(self, node: cst.BaseExpression) -> bool:
+        """Return whether an expression is an optimizer: by where it comes from, or else by its name."""
+        if isinstance(node, cst.Attribute):
+            return bool(_OPTIMIZER_NAME.search(node.attr.value))
+        if isinstance(node, cst.Call):
+            return self.makes_optimizer(node)
+        return isinstance(node, cst.Name) and (bool(_OPTIMIZER_NAME.search(node.value)) or self._is_assigned_one(node))
+
+    def makes_optimizer(self, call: cst.Call) -> bool:
+        """Return whether a call makes an optimizer."""
+        meaning = self.meaning(call.func)
+        return meaning == "hvd.DistributedOptimizer" or optimizer_class(meaning) is not None
+
+    def _is_assigned_one(self, node: cst.Name) -> bool:
+        scope = self.get_metadata(ScopeProvider, node, None)
+        if scope is None:
+            return False
+        for assignment in scope[node.value]:
+            target = getattr(assignment, "node", None)
+            statement = self._assignment_of(target)
+            if statement is None or not isinstance(statement.value, cst.Call):
+                return False
+            if not self.makes_optimizer(statement.value):
+                return False
+        return bool(scope[node.value])
+
+    def _assignment_of(self, target: cst.CSTNode | None) -> cst.Assign | None:
+        if target is None:
+            return None
+        parent = self.get_metadata(ParentNodeProvider, target, None)
+        grandparent = self.get_metadata(ParentNodeProvider, parent, None) if parent is not None else None
+        return grandparent if isinstance(grandparent, cst.Assign) else None
+
+
+def optimizer_class(meaning: str) -> str | None:
+    """Return the class that a canonical name of an optimizer stands for, also an old name; None for other names."""
+    match = re.fullmatch(r"keras\.optimizers\.(?:(?:legacy|experimental)\.)?(\w+)", meaning)
+    if match is None:
+        return None
+    return {name.lower(): name for name in OPTIMIZERS}.get(match[1].lower())
+
+
+# With the learning rate that Keras 3 gives each where none is passed.
+OPTIMIZERS = {
+    "SGD": "0.01",
+    "RMSprop": "0.001",
+    "Adam": "0.001",
+    "AdamW": "0.001",
+    "Adadelta": "0.001",
+    "Adagrad": "0.001",
+    "Adamax": "0.001",
+    "Nadam": "0.001",
+    "Ftrl": "0.001",
+    "Adafactor": "0.001",
+    "Lion": "0.001",
+    "Lamb": "0.001",
+}
+
+
+def keyword(call: cst.Call, *names: str) -> cst.Arg | None:
+    """Return the first argument of a call that is passed by one of these names."""
+    return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value in names), None)
+
+
+def without(args: Iterable[cst.Arg], *names: str) -> list[cst.Arg]:
+    """Return arguments without those passed by these names; a last one keeps how the last one was written."""
+    args = list(args)
+    kept = [arg for arg in args if arg.keyword is None or arg.keyword.value not in names]
+    if kept and args and kept[-1] is not args[-1]:
+        last = args[-1]
+        kept[-1] = kept[-1].with_changes(comma=last.comma, whitespace_after_arg=last.whitespace_after_arg)
+    return kept
+
+
+def renamed(arg: cst.Arg, name: str) -> cst.Arg:
+    """Return an argument under another name."""
+    return arg.with_changes(keyword=cst.Name(name))
+
+
+def replaced(args: Iterable[cst.Arg], old: cst.Arg, new: cst.Arg) -> list[cst.Arg]:
+    """Return arguments with one in the place of another."""
+    return [new if arg is old else arg for arg in args]
+
+
+def added(args: Iterable[cst.Arg], new: cst.Arg) -> list[cst.Arg]:
+    """Return arguments with one more at the end, laid out as the others are."""
+    args = list(args)
+    if not args:
+        return [new]
+    last = args[-1]
+    comma = args[-2].comma if len(args) > 1 else cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+    has_comma = isinstance(last.comma, cst.Comma)
+    end = {"comma": last.comma, "whitespace_after_arg": last.whitespace_after_arg} if has_comma else {}
+    args[-1] = last.with_changes(comma=comma)
+    return [*args, new.with_changes(**end)]
+
+
+def code_of(node: cst.CSTNode) -> str:
+    """Return a node as text."""
+    return cst.Module([]).code_for_node(node)
+
+
+def argument(name: str, value: cst.BaseExpression) -> cst.Arg:
+    """Return `name=value`."""
+    bare = cst.SimpleWhitespace("")
+    return cst.Arg(value, keyword=cst.Name(name), equal=cst.AssignEqual(whitespace_before=bare, whitespace_after=bare))

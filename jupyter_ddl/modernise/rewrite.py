@@ -1,0 +1,44 @@
+"""One text of Python: the codemods in turn, then what is left over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.modernise.codemods import CODEMODS
+from jupyter_ddl.modernise.leftovers import Leftover, leftovers
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """A program in today's spelling, and what of it stays old."""
+
+    code: str
+    leftovers: list[Leftover]
+
+
+def rewrite(code: str, name: str) -> Rewritten:
+    """Return a program in today's spelling.
+
+    Args:
+        code: its text.
+        name: what to call it in an error.
+
+    Raises:
+        InvalidInput: it is no Python of today.
+    """
+    try:
+        module = cst.parse_module(code)
+    except cst.ParserSyntaxError as error:
+        place = f"{name}, line {error.raw_line}"
+        raise InvalidInput(
+            "A program must be valid Python 3 to be rewritten.",
+            f"{place}: {error.message}",
+            "Correct that line first; python -m lib2to3 or 2to3 rewrites Python 2.",
+        ) from error
+    for codemod in CODEMODS:
+        module = MetadataWrapper(module).visit(codemod())
+    return Rewritten(module.code, leftovers(module))
