@@ -7,6 +7,7 @@ What is installed acts when the program imports Keras or Horovod. Runs on: every
 from __future__ import annotations
 
 import os
+import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ _REPLACEMENTS = {
     "horovod.keras.callbacks": "jupyter_ddl.training.callbacks",
     "horovod.keras.elastic": "jupyter_ddl.training.elastic",
 }
+FUSION_BYTES = 8 * 2**20
 _installed = False
 
 
@@ -35,6 +37,7 @@ def install() -> None:
     for name, target in _REPLACEMENTS.items():
         import_hooks.replace(name, target)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
+    import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("keras", _hook_keras)
     # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
     legacy.install()
@@ -51,11 +54,30 @@ def uses_keras_3() -> bool:
     return int(version.partition(".")[0]) >= 3
 
 
-def _hook_keras(_keras: ModuleType) -> None:
+def _hook_keras(keras: ModuleType) -> None:
+    if "horovod.tensorflow" in sys.modules:
+        # It may be what imports Keras; what we install needs it whole. Called now where it is.
+        import_hooks.when_imported("horovod.tensorflow", _hook_training)
+    else:
+        _hook_training(keras)
+
+
+def _hook_training(_module: ModuleType) -> None:
     from jupyter_ddl.training import fit, local_datasets
 
     fit.install()
     local_datasets.install()
+
+
+def _tune_for_cores(horovod: ModuleType) -> None:
+    """Where gradients go through MPI, have Horovod fuse them into buffers that fit the processor's caches.
+
+    Its default, 128 MB, is for NCCL; through MPI 100 MB of gradients take twice as long with it (docs/performance.md).
+    Only for a Horovod that we have built: setting this and HOROVOD_CYCLE_TIME crashes others at their second
+    initialisation (horovod_build/edits.py).
+    """
+    if not horovod.nccl_built() and "+ddl2" in metadata.version("horovod"):
+        os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(FUSION_BYTES))
 
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
