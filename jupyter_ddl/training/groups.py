@@ -5,9 +5,11 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
@@ -15,7 +17,10 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# As in Horovod's signature: None for each by itself, a number of groups, or lists of variables.
+MUCH_BYTES = 16 * 2**20
+GROUP_BYTES = 25 * 2**20
+
+# As in Horovod's signature: None for ours to choose, a number of groups, or lists of variables.
 Groups: TypeAlias = "int | Sequence[Sequence[Any]] | None"
 
 
@@ -30,8 +35,7 @@ def split(gradients: Sequence[Any], variables: Sequence[Any], groups: Groups) ->
     Args:
         gradients: tensors, tf.IndexedSlices or None.
         variables: what they are gradients of.
-        groups: None: each by itself, so that each travels as soon as the backward pass has made it (measured faster
-            than together: docs/performance.md). A number: so many groups of about the same count. Lists of
+        groups: None: as `chosen_by_size` finds best. A number: so many groups of about the same count. Lists of
             variables: each list together, and each variable that is in none by itself.
     """
     return {
@@ -60,7 +64,7 @@ def check(groups: Any) -> None:
 def _chosen(variables: Sequence[Any], groups: Groups) -> list[list[int]]:
     count = len(variables)
     if groups is None:
-        return [[i] for i in range(count)]
+        return chosen_by_size([_bytes(variable) for variable in variables])
     if isinstance(groups, int):
         wanted = max(1, min(groups, count))
         size, more = divmod(count, wanted)
@@ -71,6 +75,31 @@ def _chosen(variables: Sequence[Any], groups: Groups) -> list[list[int]]:
     for i, variable in enumerate(variables):
         chosen.setdefault(group_of.get(id(variable), ("alone", i)), []).append(i)
     return list(chosen.values())
+
+
+def chosen_by_size(sizes_bytes: Sequence[int]) -> list[list[int]]:
+    """Return the positions that travel together where the user has not said.
+
+    Each by itself, so that it travels as soon as the backward pass has made it. Where the ranks compute on cores and
+    there is much to send, in groups: no core is free to send meanwhile, and fewer operations cost less. Measured on two
+    cores: docs/performance.md.
+    """
+    if hvd.nccl_built() or sum(sizes_bytes) <= MUCH_BYTES:
+        return [[i] for i in range(len(sizes_bytes))]
+    chosen: list[list[int]] = [[]]
+    filled_bytes = 0
+    for i, size in enumerate(sizes_bytes):
+        if chosen[-1] and filled_bytes + size > GROUP_BYTES:
+            chosen.append([])
+            filled_bytes = 0
+        chosen[-1].append(i)
+        filled_bytes += size
+    return chosen
+
+
+def _bytes(variable: Any) -> int:
+    size: int = tf.as_dtype(variable.dtype).size
+    return math.prod(variable.shape) * size
 
 
 def _by_kind(gradients: Sequence[Any], members: list[int]) -> dict[str, list[int]]:

@@ -7,6 +7,7 @@ What is installed acts when the program imports Keras or Horovod. Runs on: every
 from __future__ import annotations
 
 import os
+import re
 import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
@@ -73,11 +74,21 @@ def _tune_for_cores(horovod: ModuleType) -> None:
     """Where gradients go through MPI, have Horovod fuse them into buffers that fit the processor's caches.
 
     Its default, 128 MB, is for NCCL; through MPI 100 MB of gradients take twice as long with it (docs/performance.md).
-    Only for a Horovod that we have built: setting this and HOROVOD_CYCLE_TIME crashes others at their second
+    Only for a Horovod with our edits: setting this and HOROVOD_CYCLE_TIME crashes others at their second
     initialisation (horovod_build/edits.py).
     """
-    if not horovod.nccl_built() and "+ddl2" in metadata.version("horovod"):
+    if not horovod.nccl_built() and _edits_of_horovod() >= 2:
         os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(FUSION_BYTES))
+
+
+def _edits_of_horovod() -> int:
+    """Return which of our builds the installed Horovod is, by its version's local part; 0 for another's."""
+    try:
+        version = metadata.version("horovod")
+    except metadata.PackageNotFoundError:
+        return 0
+    mark = re.search(r"\+ddl(\d+)", version)
+    return int(mark[1]) if mark else 0
 
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
