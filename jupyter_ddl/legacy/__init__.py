@@ -12,7 +12,7 @@ alone, saved models hold nothing of ours, and what cannot mean the same any more
 | `names` | names that left Keras's modules, and modules that left Keras |
 | `wrapping` | how a method or function of Keras is wrapped |
 | `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
-| `checkpoints`, `files` | ModelCheckpoint and other callbacks; .h5 files and weights |
+| `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
 

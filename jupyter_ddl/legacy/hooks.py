@@ -83,12 +83,23 @@ def _is_keras_3() -> bool:
 class _Watcher(MetaPathFinder):
     """Finds, through the other finders, what is to be changed after its import."""
 
+    def __init__(self) -> None:
+        # Another finder may ask all finders in turn, as `jupyter_ddl.import_hooks` does.
+        self._asking: set[str] = set()
+
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec that the other finders have, with a loader that tells us when the module has run."""
-        if fullname not in (*_ROOTS, _V1) and not names.is_interface(fullname):
+        if fullname in self._asking or (fullname not in (*_ROOTS, _V1) and not names.is_interface(fullname)):
             return None
+        self._asking.add(fullname)
+        try:
+            return self._find(fullname, path, target)
+        finally:
+            self._asking.discard(fullname)
+
+    def _find(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
             if finder is self or find is None:

@@ -57,6 +57,19 @@ def h5_of_an_old_program() -> None:
     loaded.fit(*samples(), verbose=0)
 
 
+def h5_that_keras_2_wrote() -> None:
+    """Files that Keras 2.10 and 2.15 wrote, with what they were compiled with."""
+    models = Path(__file__).parents[1] / "keras2_models"
+    x, y = samples(8)
+    wanted = {"2.10-adam": (0.01, "Adam"), "2.15-adam": (0.01, "Adam"), "2.15-sgd": (0.05, "SGD")}
+    for name, (rate, optimizer) in wanted.items():
+        loaded = keras.models.load_model(models / f"{name}.h5")
+        assert type(loaded.optimizer).__name__ == optimizer
+        assert loaded.optimizer.get_config()["learning_rate"] == np.float32(rate), name
+        assert list(loaded.fit(x, y, verbose=0).history) == ["accuracy", "loss"]
+    assert loaded.optimizer.momentum == 0.9
+
+
 def nothing_of_ours_in_a_file() -> None:
     """What is saved opens, and trains on, where jupyter_ddl is not."""
     here = folder()
@@ -86,6 +99,7 @@ def nothing_of_ours_in_a_file() -> None:
 
 
 check(".h5 files: of an old program")(h5_of_an_old_program)
+check(".h5 files: that Keras 2 wrote")(h5_that_keras_2_wrote)
 check(".h5 files: nothing of ours in them")(nothing_of_ours_in_a_file)
 
 
