@@ -69,7 +69,11 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _checked_script(given: list[str]) -> list[str]:
     """Return the script and its arguments, as they were given, after a check that it can run."""
-    script, *arguments = given[1:] if given[:1] == ["--"] else given
+    if given[:1] == ["--"]:
+        given = given[1:]
+    if not given:
+        raise InvalidInput("The script must be named.", "nothing", "Write: jupyter ddl run -n 2 SCRIPT.py")
+    script, *arguments = given
     rule = "What runs on the ranks must be a Python script."
     if Path(script).name.startswith("python") and arguments and not Path(script).is_file():
         remedy = f"Leave {script} out: the ranks run this environment's Python."

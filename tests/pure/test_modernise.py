@@ -98,8 +98,10 @@ PAIRS = {
     ),
     # --- compile and fit
     "experimental_run_tf_function": (
-        "model.compile(loss='mse',\n              optimizer=opt,\n              metrics=['mae'],\n"
-        + "              experimental_run_tf_function=False)\n",
+        (
+            "model.compile(loss='mse',\n              optimizer=opt,\n              metrics=['mae'],\n"
+            "              experimental_run_tf_function=False)\n"
+        ),
         "model.compile(loss='mse',\n              optimizer=opt,\n              metrics=['mae'])\n",
     ),
     "one metric": ("model.compile('sgd', 'mse', metrics='mae')\n", "model.compile('sgd', 'mse', metrics=['mae'])\n"),
@@ -272,8 +274,10 @@ LEFT = {
     "backend functions": ("from keras import backend as K\nK.mean(x)\n", TODAY["backend functions"]),
     "the rate of a warm-up that is not found": (
         NEW_HVD + "hvd.callbacks.LearningRateWarmupCallback(warmup_epochs=5)\n",
-        "LearningRateWarmupCallback and LearningRateScheduleCallback take initial_lr: pass the learning rate that the "
-        + "optimizer was made with.",
+        (
+            "LearningRateWarmupCallback and LearningRateScheduleCallback take initial_lr: pass the learning rate that "
+            "the optimizer was made with."
+        ),
     ),
     "average= of a bare function": (
         "from horovod.tensorflow import allreduce\nallreduce(x, average=True)\n",
@@ -288,6 +292,7 @@ UNTOUCHED = {
     "a metric of its own called acc": (
         "def acc(a, b): ...\nmodel.compile('sgd', 'mse', metrics=[acc])\nhistory.history['acc']\n"
     ),
+    "what the program logs itself": "logs['lr'] = rate\nlogs['acc'] = x\nprint(history.history['lr'], logs['acc'])\n",
     "horovod.tensorflow": "import horovod.tensorflow as hvd\nhvd.DistributedGradientTape(tape)\n",
     "a hidden GPU": TF + "tf.config.set_visible_devices([], 'GPU')\n",
     "a list of GPUs that is used": TF + "gpus = tf.config.list_physical_devices('GPU')\nprint(len(gpus))\n",

@@ -21,8 +21,9 @@ class Logs(Codemod):
         node.visit(finder)
         self._metrics = finder.metrics
         self._file_names = finder.file_names
-        # A metric of the program's own that is called acc is logged as acc today too.
-        self._has_own = finder.defines_acc
+        # A metric of the program's own that is called acc is logged as acc today too, and what it logs itself as well.
+        self._has_own = finder.defines_acc or not finder.written.isdisjoint(_OLD)
+        self._writes_lr = "lr" in finder.written
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         if self._has_own:
@@ -46,7 +47,7 @@ class Logs(Codemod):
         index = updated_node.slice[0].slice
         if not isinstance(index, cst.Index) or not isinstance(index.value, cst.SimpleString):
             return updated_node
-        names = {"lr": "learning_rate"} | ({} if self._has_own else _OLD)
+        names = ({} if self._writes_lr else {"lr": "learning_rate"}) | ({} if self._has_own else _OLD)
         new = index.with_changes(value=_replaced(index.value, names))
         return updated_node.with_changes(slice=[updated_node.slice[0].with_changes(slice=new)])
 
@@ -67,9 +68,10 @@ class _Finder(cst.CSTVisitor):
 
     def __init__(self, codemod: Codemod) -> None:
         self._codemod = codemod
-        self.metrics: set[cst.CSTNode] = set()
-        self.file_names: set[cst.CSTNode] = set()
+        self.metrics: set[cst.SimpleString] = set()
+        self.file_names: set[cst.SimpleString] = set()
         self.defines_acc = False
+        self.written: set[str] = set()
         self._assigned: dict[str, list[cst.BaseExpression]] = {}
         self._named: set[str] = set()
 
@@ -83,6 +85,8 @@ class _Finder(cst.CSTVisitor):
 
     def visit_Assign(self, node: cst.Assign) -> None:
         for target in node.targets:
+            if isinstance(target.target, cst.Subscript) and _is_logs(target.target.value):
+                self.written |= {str(string.evaluated_value) for string in _strings(target.target)}
             if isinstance(target.target, cst.Name):
                 self._assigned.setdefault(target.target.value, []).append(node.value)
 
@@ -110,7 +114,7 @@ class _Finder(cst.CSTVisitor):
 
 class _Collector(cst.CSTVisitor):
     def __init__(self) -> None:
-        self.strings: set[cst.CSTNode] = set()
+        self.strings: set[cst.SimpleString] = set()
         self.names: set[cst.Name] = set()
 
     def visit_SimpleString(self, node: cst.SimpleString) -> None:
@@ -120,7 +124,7 @@ class _Collector(cst.CSTVisitor):
         self.names.add(node)
 
 
-def _strings(node: cst.CSTNode) -> set[cst.CSTNode]:
+def _strings(node: cst.CSTNode) -> set[cst.SimpleString]:
     collector = _Collector()
     node.visit(collector)
     return collector.strings

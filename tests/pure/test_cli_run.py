@@ -1,0 +1,110 @@
+"""`jupyter ddl run`: what it refuses before it starts anything, and what it makes of how ranks ended."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.cli import main
+from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.script.outcome import Outcome, Record
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+    return tmp_path
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["run", *arguments]) == 1
+    return capsys.readouterr().err
+
+
+def test_a_script_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = "jupyter ddl: The script must exist. Received: trian.py. Correct its name; this folder is"
+    assert told(capsys, "-n", "2", "trian.py", "-x").startswith(rule)
+
+
+def test_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "The script must be named. Received: nothing. Write: jupyter ddl run -n 2 SCRIPT.py" in told(capsys)
+    assert "Received: nothing." in told(capsys, "-n", "2", "--")
+
+
+def test_what_is_no_python_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "train.sh").touch()
+    (folder / "train.ipynb").touch()
+    rule = "What runs on the ranks must be a Python script. Received:"
+    assert f"{rule} train.sh. Pass a file whose name ends in .py." in told(capsys, "train.sh")
+    notebook = told(capsys, "train.ipynb")
+    assert f"{rule} train.ipynb. Begin its cells with %%distributed, or convert it: jupyter nbconvert" in notebook
+    python = told(capsys, "-n", "2", "python3", "train.py")
+    assert f"{rule} python3 train.py. Leave python3 out: the ranks run this environment's Python." in python
+
+
+def test_numbers_and_variables_are_checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "n must be a whole number of at least 1. Received: n=0." in told(capsys, "-n", "0", "train.py")
+    threads = told(capsys, "--threads", "-1", "train.py")
+    assert "threads must be a whole number of at least 1. Received: threads=-1." in threads
+    assert "Received: PATH. Write --env NAME=VALUE." in told(capsys, "--env", "PATH", "train.py")
+
+
+def test_an_option_that_does_not_exist(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["run", "--np", "2", "train.py"])
+    assert raised.value.code == 2
+    text = capsys.readouterr().err
+    assert "takes what its usage says. Received: unrecognized arguments: --np" in text
+    assert "usage: jupyter ddl" in text
+
+
+def failed(rank: int, name: str, message: str = "", *, released: bool = False, at_s: float = 0.0) -> RankFailed:
+    return RankFailed("script", rank, "host", name, message, (f"{name}: {message}",), released, at_s)
+
+
+def outcome(*events: RankFailed | RankFinished, status: int = 1, n: int = 2, interrupted: bool = False) -> Outcome:
+    record = Record(n)
+    record.interrupted = interrupted
+    for event in events:
+        record.handle(event)
+    return record.outcome(status, "")
+
+
+def test_the_first_cause_is_told_first() -> None:
+    result = outcome(
+        failed(0, "HorovodInternalError", released=True, at_s=3.0),
+        failed(2, "KeyError", "'x'", at_s=2.0),
+        failed(1, "ValueError", "bad", at_s=1.0),
+        n=3,
+    )
+    assert result.status == 1
+    assert result.report.splitlines() == [
+        *("Rank 1 of 3 on host", "ValueError: bad", ""),
+        *("Rank 2 of 3 on host", "KeyError: 'x'", ""),
+        "Rank 0 aborted because rank 1 raised",
+    ]
+
+
+def test_all_ranks_that_exit_alike_have_nothing_to_tell() -> None:
+    assert outcome(failed(0, "SystemExit", "3"), failed(1, "SystemExit", "3"), status=3) == Outcome(3)
+
+
+def test_an_interrupt_is_told_once_also_where_ranks_died_of_it() -> None:
+    interrupts = [failed(rank, "KeyboardInterrupt", released=True) for rank in range(2)]
+    assert outcome(*interrupts, interrupted=True).report.count("KeyboardInterrupt") == 1
+    assert outcome(status=137, interrupted=True) == Outcome(130, "KeyboardInterrupt")
+    finished = [RankFinished("script", rank, 0.0) for rank in range(2)]
+    assert outcome(*finished, status=0, interrupted=True) == Outcome(0)
+
+
+def test_a_signal_is_the_status() -> None:
+    record = Record(2)
+    record.ended_by = signal.SIGTERM
+    assert record.outcome(0, "") == Outcome(143, "Ended by SIGTERM.")
