@@ -86,7 +86,7 @@ def allreduce(
     Args:
         value: a number, array, variable or tensor (also tf.IndexedSlices), of the same shape and dtype on all ranks.
             A Python int is averaged as a float64, where an integer tensor would be cut off to an integer.
-        name: of the operation, for Horovod's timeline.
+        name: of the operation in a graph, for Horovod's timeline; an eager one has none.
         average: older Horovod's form of `op`: True for Average, False for Sum.
         prescale_factor: what the value is multiplied by before.
         postscale_factor: what the result is multiplied by.
@@ -117,7 +117,7 @@ def allgather(value: Any, name: str | None = None, process_set: Any = global_pro
     Args:
         value: an array, variable or tensor; its first dimension may differ between ranks. Of a number there is one
             a rank, so the result is a vector.
-        name: of the operation, for Horovod's timeline.
+        name: of the operation in a graph, for Horovod's timeline; an eager one has none.
         process_set: the ranks that take part.
 
     Raises:
@@ -137,7 +137,7 @@ def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: 
     Args:
         value: a number, array, variable or tensor, of the same shape and dtype on all ranks.
         root_rank: whose value it is; a rank of the world, also where a process set is given.
-        name: of the operation, for Horovod's timeline.
+        name: of the operation in a graph, for Horovod's timeline; an eager one has none.
         process_set: the ranks that take part.
 
     Raises:
@@ -162,7 +162,7 @@ def reducescatter(
 
     Args:
         value: an array, variable or tensor of at least one dimension, of the same shape and dtype on all ranks.
-        name: of the operation, for Horovod's timeline.
+        name: of the operation in a graph, for Horovod's timeline; an eager one has none.
         op: Average or Sum.
         process_set: the ranks that take part.
         prescale_factor: what the value is multiplied by before.
@@ -200,7 +200,7 @@ def alltoall(
     Args:
         value: an array, variable or tensor of at least one dimension.
         splits: how many rows go to each rank; by default all get the same number.
-        name: of the operation, for Horovod's timeline.
+        name: of the operation in a graph, for Horovod's timeline; an eager one has none.
         ignore_name_scope: leave TensorFlow's name scopes out of that name.
         process_set: the ranks that take part.
 
