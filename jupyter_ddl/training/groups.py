@@ -98,8 +98,8 @@ def chosen_by_size(sizes_bytes: Sequence[int]) -> list[list[int]]:
 
 
 def _bytes(variable: Any) -> int:
-    size: int = tf.as_dtype(variable.dtype).size
-    return math.prod(variable.shape) * size
+    size_bytes: int = math.prod(variable.shape) * tf.as_dtype(variable.dtype).size
+    return size_bytes
 
 
 def _by_kind(gradients: Sequence[Any], members: list[int]) -> dict[str, list[int]]:
