@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent
 TIMEOUT_S = 285.0
+_worlds: dict[tuple[str, int], World] = {}
 
 
 class World:
@@ -36,6 +36,8 @@ class World:
         return first
 
 
-@cache
 def world_of(program: str, n: int, factory: pytest.TempPathFactory) -> World:
-    return World(program, n, factory.mktemp(f"{Path(program).stem}-{n}"))
+    """Return what `program` found on n ranks; it runs once in a session."""
+    if (program, n) not in _worlds:
+        _worlds[program, n] = World(program, n, factory.mktemp(f"{Path(program).stem}-{n}"))
+    return _worlds[program, n]
