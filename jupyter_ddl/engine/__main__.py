@@ -33,14 +33,14 @@ def main() -> None:
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.warmup import Warmup
 
-    pinned = devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
-    warmup = Warmup(world, pinned.threads, began_s)
-    warmup.start()
-
-    # The one line by which the rank's process, whose composition root this is, knows the training layer.
+    # The one line by which the rank's process, whose composition root this is, knows the training layer. Before the
+    # warm-up: a module that is being imported already can no longer be waited for.
     from jupyter_ddl.training.install import install
 
     install()
+    pinned = devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
+    warmup = Warmup(world, pinned.threads, began_s)
+    warmup.start()
 
     from jupyter_ddl.engine.app import RankEngine
 

@@ -14,7 +14,7 @@ from importlib import metadata
 from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.legacy import compile_and_fit, names, sessions
+from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.table import ROWS
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ def install() -> None:
         sys.meta_path.append(_Server())
     for name in _ROOTS:
         module = sys.modules.get(name)
-        # One that another thread is importing just now changes when it has run.
+        # Not one that is being imported: it has what is to be changed only when it has run. A rank installs before
+        # its warm-up begins to import.
         if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
             _imported(module)
 
@@ -47,7 +48,7 @@ def _imported(module: ModuleType) -> None:
         return
     with _lock:
         if name == "keras" and name in _changed:
-            compile_and_fit.stand_in_front(module)
+            _module("compile_and_fit").stand_in_front(module)
         elif name in _ROOTS and name not in _changed:
             _changed.add(name)
             for installer in _installers(name):
@@ -55,7 +56,7 @@ def _imported(module: ModuleType) -> None:
         if name == "keras":
             names.apply_to_loaded()
         elif name == _V1:
-            sessions.patch_v1(module)
+            _module("sessions").patch_v1(module)
         elif name not in _ROOTS:
             names.apply(module)
 
@@ -65,8 +66,13 @@ def _installers(root: str) -> list[Callable[[ModuleType], None]]:
     functions = []
     for path in dict.fromkeys(row.installed_by for row in ROWS if row.root == root):
         module, _, function = path.partition(".")
-        functions.append(getattr(importlib.import_module(f"jupyter_ddl.legacy.{module}"), function))
+        functions.append(getattr(_module(module), function))
     return functions
+
+
+def _module(name: str) -> Any:
+    """Return a module of ours. Late: a rank installs before it does anything else, and these import NumPy."""
+    return importlib.import_module(f"jupyter_ddl.legacy.{name}")
 
 
 def _is_keras_3() -> bool:
