@@ -15,6 +15,7 @@ install()
 
 # --- from here on, as it was written ---------------------------------------------------------------------------
 import horovod.keras as hvd  # noqa: E402
+import horovod.tensorflow as hvd_tensorflow  # noqa: E402
 import keras  # noqa: E402
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
@@ -65,6 +66,17 @@ history = model.fit_generator(
     validation_steps=3 * len(test_iter) // hvd.size(),
 )
 score = hvd.allreduce(model.evaluate_generator(test_iter, len(test_iter), workers=2))
+own = float(hvd.rank())
+averages = [
+    float(hvd.allreduce(own, average=True)),
+    float(hvd.allreduce(own, average=False)),
+    float(hvd_tensorflow.allreduce(tf.constant(own), average=True)),
+    float(hvd_tensorflow.allreduce(tf.constant(own), average=False)),
+]
+variable = tf.Variable([own])
+plain = tf.keras.optimizers.Adam(lr=0.5 + hvd.rank())
+plain.apply_gradients(zip([tf.constant([0.0])], [variable], strict=True))
+hvd_tensorflow.broadcast_variables([variable, *plain.variables()], root_rank=0)
 K.set_value(model.optimizer.lr, 0.5)
 
 # --- and no further --------------------------------------------------------------------------------------------
@@ -81,6 +93,8 @@ from jupyter_ddl.legacy import said  # noqa: E402
             "lr": float(K.get_value(model.optimizer.lr)),
             "decay": model.optimizer.decay,
             "said": said(),
+            "averages": averages,
+            "broadcast": [float(variable[0]), float(plain.lr.numpy())],
             "eager": tf.executing_eagerly(),
         }
     )

@@ -22,5 +22,7 @@ def test_a_program_of_2018_trains_in_sync(n: int, tmp_path: Path) -> None:
         assert (found["lr"], found["decay"], found["eager"]) == (0.5, 1e-3, True)
         wanted = {"lr", "decay", "ConfigProto", "Session", "set_session", "fit_generator", "workers", "acc"}
         assert wanted - set(found["said"]) <= {"workers"}
+        assert found["averages"] == [(n - 1) / 2, n * (n - 1) / 2] * 2
+        assert found["broadcast"] == [0.0, 0.5]
     saved = sorted(path.name for path in tmp_path.glob("*.h5"))
     assert [name.split("-")[1] for name in saved] == ["2", "4"]
