@@ -38,6 +38,7 @@ def main() -> None:
     from jupyter_ddl.engine import cell, devices
     from jupyter_ddl.engine.script import ScriptRank
     from jupyter_ddl.script.pipes import Pipes
+    from jupyter_ddl.training.install import install
 
     pipes = Pipes(Path(settings["folder"]), world.rank)
     pipes.take_streams()
@@ -46,7 +47,7 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)
     devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
     cell.begin(cell.Cell(world.world_size, settings["independent"]))
-    _provide_for_old_programs()
+    install()
     ScriptRank(world, pipes).run(script)
 
 
@@ -69,14 +70,6 @@ def _stand_as_python_would(script: str, arguments: list[str]) -> None:
     horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
     if horovod_dir:
         sys.path.insert(1, horovod_dir)
-
-
-def _provide_for_old_programs() -> None:
-    import jupyter_ddl.legacy
-    from jupyter_ddl.training.install import install
-
-    install()
-    jupyter_ddl.legacy.install()
 
 
 if __name__ == "__main__":

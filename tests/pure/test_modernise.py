@@ -226,6 +226,12 @@ PAIRS = {
         + "    hvd.callbacks.LearningRateWarmupCallback(\n        warmup_epochs=5,\n        verbose=1,\n"
         + "        initial_lr=rate,\n    ),\n]\n",
     ),
+    "warm-up of a rate that is not found": (
+        NEW_HVD + "if 1:\n    callbacks = [hvd.callbacks.LearningRateWarmupCallback(warmup_epochs=5)]\n",
+        NEW_HVD
+        + "if 1:\n    # Pass initial_lr too: the learning rate that the optimizer was made with.\n"
+        + "    callbacks = [hvd.callbacks.LearningRateWarmupCallback(warmup_epochs=5)]\n",
+    ),
     "period=1": (
         KERAS + "keras.callbacks.ModelCheckpoint('x.keras', period=1, verbose=1)\n",
         KERAS + "keras.callbacks.ModelCheckpoint('x.keras', verbose=1)\n",
@@ -272,13 +278,6 @@ LEFT = {
     "samples_per_epoch": ("\nmodel.fit_generator(data, samples_per_epoch=60000)\n", TODAY["samples_per_epoch"]),
     "predict_classes": ("\nmodel.predict_classes(x)\n", TODAY["predict_classes"]),
     "backend functions": ("from keras import backend as K\nK.mean(x)\n", TODAY["backend functions"]),
-    "the rate of a warm-up that is not found": (
-        NEW_HVD + "hvd.callbacks.LearningRateWarmupCallback(warmup_epochs=5)\n",
-        (
-            "LearningRateWarmupCallback and LearningRateScheduleCallback take initial_lr: pass the learning rate that "
-            "the optimizer was made with."
-        ),
-    ),
     "average= of a bare function": (
         "from horovod.tensorflow import allreduce\nallreduce(x, average=True)\n",
         "hvd.allreduce(x, average=True) is written hvd.allreduce(x, op=hvd.Average).",
@@ -326,6 +325,13 @@ def test_what_only_looks_old_stays(name: str) -> None:
 def test_a_syntax_error_is_told_with_its_line() -> None:
     with pytest.raises(InvalidInput, match=r"valid Python 3 .* Received: old.py, line 2: .* Correct that line first"):
         rewrite("x = 1\nprint 'a'\n", "old.py")
+
+
+def test_a_rate_that_must_be_passed_is_told_too() -> None:
+    before, after = PAIRS["warm-up of a rate that is not found"]
+    (leftover,) = rewrite(before, "program.py").leftovers
+    assert after.splitlines()[leftover.line - 1].endswith("LearningRateWarmupCallback(warmup_epochs=5)]")
+    assert "take initial_lr: pass the learning rate that the optimizer was made with." in leftover.today
 
 
 # --- files ----------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from libcst.metadata import Scope
 
 RATE_CALLBACKS = ("hvd.callbacks.LearningRateWarmupCallback", "hvd.callbacks.LearningRateScheduleCallback")
+_ASKS = "# Pass initial_lr too: the learning rate that the optimizer was made with."
 
 
 class Callbacks(Codemod):
@@ -22,6 +23,19 @@ class Callbacks(Codemod):
         rates = _Rates(self)
         node.visit(rates)
         self._rates = rates.found
+        self._asks = False
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:  # noqa: ARG002 (libcst's signature)
+        self._asks = False
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.SimpleStatementLine:
+        lines = original_node.leading_lines
+        if not self._asks or any(line.comment is not None and line.comment.value == _ASKS for line in lines):
+            return updated_node
+        asks = cst.EmptyLine(comment=cst.Comment(_ASKS))
+        return updated_node.with_changes(leading_lines=[*updated_node.leading_lines, asks])
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:
         meaning = self.meaning(original_node.func)
@@ -35,11 +49,13 @@ class Callbacks(Codemod):
         return updated_node
 
     def _with_initial_lr(self, original: cst.Call, call: cst.Call) -> cst.Call:
-        if not lacks_initial_lr(call) or len(self._rates) != 1:
+        if not lacks_initial_lr(call):
             return call
-        scope, rate = self._rates[0]
-        if self.get_metadata(ScopeProvider, original, None) is not scope:
+        here = self.get_metadata(ScopeProvider, original, None)
+        if len(self._rates) != 1 or self._rates[0][0] is not here:
+            self._asks = True
             return call
+        rate = self._rates[0][1]
         return call.with_changes(args=added(call.args, argument("initial_lr", rate.deep_clone())))
 
 
