@@ -228,7 +228,9 @@ def join() -> Any:
         InvalidInput: Horovod is not initialised.
     """
     require_horovod("hvd.join")
-    return hvd.join()
+    # In a graph of its own each time: TensorFlow 2.21 gives a second call the answer of the first, since the operation
+    # is not marked as stateful. Source: horovod 0.28.1, horovod/tensorflow/mpi_ops.cc, REGISTER_OP("HorovodJoin")
+    return tf.function(hvd.join, autograph=False).get_concrete_function()()
 
 
 def barrier(process_set: Any = global_process_set) -> None:

@@ -96,10 +96,11 @@ def scattered() -> dict[str, Any]:
 
 @finding
 def joined() -> dict[str, Any]:
-    """Rank K has K steps more than rank 0: the others' sums go on without the ranks that have joined."""
-    sums = [float(hvd.allreduce(1.0, op=hvd.Sum, name=f"step_{i}")) for i in range(hvd.rank() + 1)]
+    """Rank K has K steps more than rank 0: the others' sums go on without the ranks that have joined. Then again."""
+    sums = [float(hvd.allreduce(1.0, op=hvd.Sum)) for _ in range(hvd.rank() + 1)]
     last = int(hvd.join())
-    return {"sums": sums, "last": last}
+    again = [float(hvd.allreduce(1.0, op=hvd.Sum)) for _ in range(hvd.size() - hvd.rank())]
+    return {"sums": sums, "last": last, "again": again, "last again": int(hvd.join())}
 
 
 @finding

@@ -92,6 +92,8 @@ def test_join(world: World) -> None:
     for rank, found in enumerate(world.every("joined")):
         assert found["sums"] == [float(n - step) for step in range(rank + 1)]
         assert found["last"] == n - 1
+        assert found["again"] == [float(n - step) for step in range(n - rank)]
+        assert found["last again"] == 0
 
 
 def test_barrier(world: World) -> None:
