@@ -37,7 +37,7 @@ def rewrite(code: str, name: str) -> Rewritten:
         raise InvalidInput(
             "A program must be valid Python 3 to be rewritten.",
             f"{place}: {error.message}",
-            "Correct that line first; python -m lib2to3 or 2to3 rewrites Python 2.",
+            "Correct that line first; a program of Python 2 takes 2to3 before.",
         ) from error
     for codemod in CODEMODS:
         module = MetadataWrapper(module).visit(codemod())
