@@ -16,9 +16,10 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return world_of("numerics_training_program.py", request.param, tmp_path_factory)
 
 
-def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:
-    for rank in world.every("features"):
-        assert len(rank) == {1: 6, 2: 16, 4: 5}[world.size]
+def assert_features_as_in_one_process(world: World) -> int:
+    """Check what every rank found of every case, and return the number of cases."""
+    every = world.every("features")
+    for rank in every:
         for case, found in rank.items():
             assert found["difference"] < TOLERANCE, case
             assert found["identical"], case
@@ -26,6 +27,11 @@ def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:
             moved = found["moved"][2:] if case == "frozen layer" else found["moved"]
             assert min(moved) > 0.03, f"{case}: every tensor must have been trained"
             assert case != "frozen layer" or found["moved"][:2] == [0.0, 0.0]
+    return len(every[0])
+
+
+def test_what_keras_does_besides_is_as_in_one_process(world: World) -> None:
+    assert assert_features_as_in_one_process(world) == {1: 6, 2: 16, 4: 5}[world.size]
 
 
 def test_each_setting_has_an_effect_that_would_be_noticed(world: World) -> None:
@@ -89,7 +95,7 @@ def test_mixed_policies(world: World, policy: str, tolerance: float) -> None:
 def test_a_step_that_overflows_on_one_rank_is_skipped_on_all(world: World) -> None:
     for rank in world.every("overflow_on_one_rank"):
         assert rank["alone"] == [512.0, 19], "one process skips one step and halves its scale of 1024"
-        for case in ("fit", "loop", "fit, scaled outside", "loop, scaled outside"):
+        for case in ("fit", "loop, scaled outside"):
             assert rank[case]["state"] == rank["alone"], case
             assert rank[case]["identical"], case
             assert rank[case]["relative"] < 1e-2, case  # as mixed_float16 above
@@ -116,5 +122,5 @@ def test_averaged_metrics_are_those_of_all_data(world: World) -> None:
             # Means of float32 numbers, added up in another order.
             assert rank["found"][name] == pytest.approx(rank["wanted"][name], rel=1e-5), name
         if world.size > 1:
-            assert rank["unaveraged"]["loss"] != pytest.approx(rank["wanted"]["loss"], rel=1e-3)
-            assert rank["unaveraged"]["val_loss"] != pytest.approx(rank["wanted"]["val_loss"], rel=1e-3)
+            for name in ("loss", "val_loss"):
+                assert rank["unaveraged"][name] != pytest.approx(rank["wanted"][name][-1], rel=1e-3), name
