@@ -38,6 +38,35 @@ def patch_devices(tf: ModuleType) -> None:
         del tf.config.set_memory_growth
 
 
+def follow(tf: Any, config: Any) -> None:
+    """Do what a session's configuration asks of the GPUs, where start-up has not: in a process that sees several.
+
+    Args:
+        tf: the module `tensorflow`.
+        config: a `tf.compat.v1.ConfigProto`, or None.
+    """
+    chosen = config.gpu_options.visible_device_list if config is not None else ""
+    if not chosen:
+        return
+    gpus = tf.config.list_physical_devices("GPU")
+    if len(gpus) < 2:
+        return
+    own = [gpus[int(number)] for number in chosen.split(",")]
+    tf.config.set_visible_devices(own, "GPU")
+    for gpu in own if config.gpu_options.allow_growth else []:
+        tf.config.experimental.set_memory_growth(gpu, True)
+
+
+def without_device(tf: Any, config: Any) -> Any:
+    """Return the configuration without the choice of a GPU where one is visible: its number here is 0."""
+    if config is None or not config.gpu_options.visible_device_list or len(tf.config.list_physical_devices("GPU")) > 1:
+        return config
+    mine = type(config)()
+    mine.CopyFrom(config)
+    mine.gpu_options.ClearField("visible_device_list")
+    return mine
+
+
 def _list(stock: Callable[..., list[Any]], device_type: str | None = None) -> list[Any]:
     devices = stock(device_type)
     return own_devices(devices) if device_type == "GPU" else devices

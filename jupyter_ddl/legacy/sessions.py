@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.legacy import names
+from jupyter_ddl.legacy.devices import follow, without_device
 from jupyter_ddl.legacy.learning_phase import forget
 from jupyter_ddl.legacy.notices import say
+from jupyter_ddl.legacy.wrapping import wrap_method
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -43,6 +45,12 @@ _in_v1: dict[str, Any] = {}
 
 def patch_sessions(tf: ModuleType) -> None:
     """Have `tf.Session` and `tf.compat.v1.Session` begin only when a program computes with them."""
+    # TensorFlow's own functions, such as MonitoredTrainingSession, begin sessions too.
+    wrap_method(
+        tf.compat.v1.Session.__base__,
+        "__init__",
+        lambda stock, self, target="", graph=None, config=None: stock(self, target, graph, without_device(tf, config)),
+    )
     late = _late_class(tf, tf.compat.v1.Session)
     outer = type("Session", (late,), {"__enter__": lambda self: self, "__exit__": lambda *_: None})
     _in_v1.update(Session=late, InteractiveSession=late)
@@ -70,7 +78,9 @@ def patch_eager_execution(tf: ModuleType) -> None:
 
     def enable_eager_execution(config: Any = None, device_policy: Any = None, execution_mode: Any = None) -> None:
         say("enable_eager_execution")
-        if not tf.executing_eagerly():
+        if tf.executing_eagerly():
+            follow(tf, config)
+        else:
             stock(config, device_policy, execution_mode)
 
     _in_v1["enable_eager_execution"] = enable_eager_execution
@@ -138,9 +148,11 @@ def _late_class(tf: ModuleType, stock: Any) -> Any:
 
         def __init__(self, target: str = "", graph: Any = None, config: Any = None) -> None:
             # Not through TensorFlow's, which would take the device.
-            self.__dict__["_asked"] = (target, graph, _without_device(config))
+            self.__dict__["_asked"] = (target, graph, config)
             if graph is not None or target or not tf.executing_eagerly():
                 self._begin()
+            else:
+                follow(tf, config)
 
         def _begin(self) -> None:
             target, graph, config = self.__dict__.pop("_asked")
@@ -180,13 +192,3 @@ def _late_class(tf: ModuleType, stock: Any) -> Any:
 def _is_computed(tf: ModuleType, part: Any) -> bool:
     """Return whether this is a value, or what stands for an initialiser under eager execution: nothing."""
     return part is None or (tf.is_tensor(part) and hasattr(part, "numpy"))
-
-
-def _without_device(config: Any) -> Any:
-    """Return the configuration without the choice of a GPU: a rank sees one, whose number here is 0."""
-    if config is None or not config.gpu_options.visible_device_list:
-        return config
-    mine = type(config)()
-    mine.CopyFrom(config)
-    mine.gpu_options.ClearField("visible_device_list")
-    return mine

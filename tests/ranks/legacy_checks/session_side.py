@@ -7,7 +7,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from jupyter_ddl.legacy.devices import OwnDevices, own_devices
+from jupyter_ddl.legacy.devices import OwnDevices, follow, own_devices, without_device
 from legacy_checks import check, refusal
 
 
@@ -149,6 +149,54 @@ def own_gpu() -> None:
     assert gpus == tf.config.list_physical_devices("GPU")
     assert tf.config.list_physical_devices("CPU")
     assert tf.config.list_physical_devices()
+
+
+class Recorded:
+    """A stand-in for TensorFlow where there are several GPUs: it records what is asked of it."""
+
+    def __init__(self, gpus: int) -> None:
+        self.asked: list[object] = []
+        self.config = self
+        self.experimental = self
+        self.gpus = [f"GPU {i}" for i in range(gpus)]
+
+    def list_physical_devices(self, kind: str) -> list[str]:
+        return self.gpus if kind == "GPU" else []
+
+    def set_visible_devices(self, devices: list[str], kind: str) -> None:
+        self.asked.append((devices, kind))
+
+    def set_memory_growth(self, device: str, enable: bool) -> None:
+        self.asked.append((device, enable))
+
+
+def a_gpu_that_start_up_has_not_chosen() -> None:
+    config = tf.compat.v1.ConfigProto()
+    config.gpu_options.visible_device_list = "1"
+    config.gpu_options.allow_growth = True
+    four, one = Recorded(4), Recorded(1)
+    follow(four, config)
+    follow(one, config)
+    assert four.asked == [(["GPU 1"], "GPU"), ("GPU 1", True)]
+    assert one.asked == []
+    assert without_device(four, config) is config
+    assert not without_device(one, config).gpu_options.visible_device_list
+    assert without_device(one, config).gpu_options.allow_growth
+    assert config.gpu_options.visible_device_list == "1"
+
+
+def monitored_session() -> None:
+    config = tf.compat.v1.ConfigProto()
+    config.gpu_options.visible_device_list = "3"
+    with tf.Graph().as_default():
+        step = tf.compat.v1.train.get_or_create_global_step()
+        more = tf.compat.v1.assign_add(step, 1)
+        with tf.compat.v1.train.MonitoredTrainingSession(config=config) as session:
+            assert session.run(more) == 1
+
+
+check("Session: a GPU that start-up has not chosen")(a_gpu_that_start_up_has_not_chosen)
+check("Session: MonitoredTrainingSession")(monitored_session)
 
 
 @check("set_memory_growth")
