@@ -103,6 +103,12 @@ def run(folder: Path, script: str, *arguments: str) -> subprocess.CompletedProce
     )
 
 
+def said(rank: int, printed: str) -> list[str]:
+    """Return the lines of one rank: ranks that are far apart in time do not share them."""
+    lines = [line.partition("] ") for line in printed.splitlines()]
+    return [text.strip() for heading, _, text in lines if heading in (f"[{rank}", "[0-1")]
+
+
 # --- as Python would ------------------------------------------------------------------------------------------
 
 
@@ -122,7 +128,8 @@ def test_a_script_sees_what_it_sees_under_python(tmp_path: Path) -> None:
     options = {"cwd": tmp_path, "text": True, "stdin": subprocess.DEVNULL, "capture_output": True, "check": True}
     alone = subprocess.run([sys.executable, *tail], **options)
     on_ranks = subprocess.run([*COMMAND, "-n", "2", "--", *tail], **options, timeout=TIMEOUT_S)
-    assert on_ranks.stdout.splitlines() == [f"[0-1] {line}" for line in alone.stdout.splitlines()]
+    for rank in range(2):
+        assert said(rank, on_ranks.stdout) == alone.stdout.splitlines()
 
 
 def test_output_comes_in_whole_lines_headed_by_their_ranks(tmp_path: Path) -> None:
@@ -141,9 +148,9 @@ def test_output_comes_in_whole_lines_headed_by_their_ranks(tmp_path: Path) -> No
     assert finished.returncode == 0
     lines = finished.stdout.splitlines()
     assert sorted(line for line in lines if "only" in line) == ["[0]   only 0", "[1]   only 1"]
-    for rank in "01":
-        said = [line.partition("] ")[2].strip() for line in lines if line.startswith((f"[{rank}]", "[0-1]"))]
-        assert said == ["all", f"only {rank}", "from a child", "step 19999", "x" * 5_000, "no newline"]
+    for rank in range(2):
+        wanted = ["all", f"only {rank}", "from a child", "step 19999", "x" * 5_000, "no newline"]
+        assert said(rank, finished.stdout) == wanted
     told = finished.stderr.splitlines()
     assert told[0].endswith("2 ranks on 2 cores, 1 thread each.") or "2 ranks" in told[0]
     assert "to stderr" in " ".join(told[1:])
@@ -182,7 +189,8 @@ def test_a_horovod_of_the_users_own_comes_after_the_scripts_folder(tmp_path: Pat
 def test_the_status_that_the_script_exits_with_is_kept(tmp_path: Path, code: str, status: int) -> None:
     finished = run(tmp_path, f"import sys\nsys.exit({code})\n")
     assert finished.returncode == status
-    assert finished.stderr.splitlines()[1:] == (["[0-1] too few images"] if "few" in code else [])
+    for rank in range(2):
+        assert said(rank, "\n".join(finished.stderr.splitlines()[1:])) == (["too few images"] if "few" in code else [])
 
 
 def test_a_rank_that_exits_alone_ends_the_others(tmp_path: Path) -> None:
@@ -397,6 +405,6 @@ def test_a_reader_that_has_enough_ends_it(tmp_path: Path) -> None:
         timeout=TIMEOUT_S,
         check=False,
     )
-    assert finished.stdout == "[0-1] on and on\n"
+    assert "on and on" in finished.stdout
     assert finished.returncode == 128 + signal.SIGPIPE
     assert "Traceback" not in finished.stderr
