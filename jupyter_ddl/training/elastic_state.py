@@ -47,7 +47,7 @@ class KerasState(ObjectState):
                 "Begin it with keras.Input, or call model.build(input_shape).",
             )
         self.model = model
-        self.optimizer = optimizer if optimizer is not None else getattr(model, "optimizer", None)
+        self.optimizer: Any = optimizer if optimizer is not None else getattr(model, "optimizer", None)
         if self.optimizer is None:
             raise InvalidInput(
                 "KerasState needs an optimizer.",
