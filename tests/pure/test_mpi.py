@@ -285,6 +285,12 @@ class TestLaunch:
         monkeypatch.setenv("MPI4PY_LIBMPI", "/site/libmpi.so")
         assert not {"OMPI_MCA_btl", "MPI4PY_LIBMPI"} & launch_environment(made("openmpi", "5.0.11")).keys()
 
+    def test_large_pages_unless_the_user_has_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+        assert launch_environment(made("openmpi", "5.0.11"))["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
+        monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
+        assert "GLIBC_TUNABLES" not in launch_environment(made("openmpi", "5.0.11"))
+
     @needs_wheel
     def test_path(self, install: Install) -> None:
         system = install("system")
