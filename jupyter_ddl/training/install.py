@@ -93,6 +93,7 @@ def _edits_of_horovod() -> int:
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
     """Give `horovod.tensorflow`, for loops of the user's own, what works on Keras 3's variables."""
+    from jupyter_ddl.training.unconverted import unconverted
 
     def distributed_tape(*args: object, **kwargs: object) -> object:
         from jupyter_ddl.training import tape
@@ -121,4 +122,12 @@ def _serve_keras_variables(horovod: ModuleType) -> None:
         "PartialDistributedGradientTape": partial_tape,
         "broadcast_variables": broadcast_variables,
     }.items():
-        setattr(horovod, name, ours)
+        setattr(horovod, name, unconverted(ours))
+    if not hasattr(horovod, "BroadcastGlobalVariablesHook"):
+        import_hooks.when_imported("horovod.tensorflow", _serve_session_hook)
+
+
+def _serve_session_hook(horovod: ModuleType) -> None:
+    from jupyter_ddl.training.session_hook import BroadcastGlobalVariablesHook
+
+    horovod.BroadcastGlobalVariablesHook = BroadcastGlobalVariablesHook  # type: ignore[attr-defined]
