@@ -248,9 +248,11 @@ def made(flavour: mpi.Flavour, version: str, source: str = "system") -> Mpi:
 class TestLaunch:
     def test_open_mpi_5(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
+        monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
         settings = launch_environment(made("openmpi", "5.0.11"))
         settings.pop("PATH")
         assert settings == {
+            "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
             "MPI4PY_LIBMPI": "/opt/lib/libmpi.so",
             "OMPI_MCA_mpi_yield_when_idle": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
