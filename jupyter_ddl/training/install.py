@@ -124,10 +124,6 @@ def _serve_keras_variables(horovod: ModuleType) -> None:
     }.items():
         setattr(horovod, name, unconverted(ours))
     if not hasattr(horovod, "BroadcastGlobalVariablesHook"):
-        import_hooks.when_imported("horovod.tensorflow", _serve_session_hook)
+        from jupyter_ddl.training.session_hook import BroadcastGlobalVariablesHook
 
-
-def _serve_session_hook(horovod: ModuleType) -> None:
-    from jupyter_ddl.training.session_hook import BroadcastGlobalVariablesHook
-
-    horovod.BroadcastGlobalVariablesHook = BroadcastGlobalVariablesHook  # type: ignore[attr-defined]
+        horovod.BroadcastGlobalVariablesHook = BroadcastGlobalVariablesHook  # type: ignore[attr-defined]
