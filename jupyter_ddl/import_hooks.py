@@ -116,8 +116,12 @@ class _WatchedLoader(importlib.abc.Loader):
         self._loader.exec_module(module)
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        for listener in _listeners.pop(module.__name__, []):
-            listener(module)
+        # One that raises is kept, as the module is not; and a listener may add another.
+        waiting = _listeners.get(module.__name__, [])
+        while waiting:
+            waiting[0](module)
+            waiting.pop(0)
+        _listeners.pop(module.__name__, None)
 
 
 _FINDER = _Finder()

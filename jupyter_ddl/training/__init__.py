@@ -5,11 +5,17 @@ gradient is exchanged and nothing says so. Here the exchange sits in `Optimizer.
 
 | module | owns |
 |---|---|
-| `collectives` | allreduce, allgather and broadcast of values and of variables |
-| `exchange` | the gradients' way over the ranks |
-| `optimizer` | the user's optimizer, with the exchange before each update |
-| `callbacks` | what `fit` does besides: initial weights, metrics |
-| `sync` | the proof that all ranks hold the same weights |
+| `install` | makes a rank ready before the program imports anything |
+| `optimizer`, `tape` | the user's optimizer and GradientTape, with the exchange before each update |
+| `exchange`, `groups`, `accumulation`, `local_variables`, `options` | the gradients' way over the ranks |
+| `step` | what a training step knows of itself: whose turn it is, with how many samples |
+| `fit` | what Keras's `fit` does on a rank besides |
+| `callbacks` | initial weights, metrics, rates, checkpoints; `learning_rate` and `metric_readings` serve them |
+| `collectives`, `timeline` | collectives of values and of variables; Horovod's timeline |
+| `sync`, `comparison` | the proof that all ranks hold the same weights, exact and cheap |
+| `load_model`, `keras2_files` | models from files, Keras 2's too |
+| `elastic` | going on after a failed collective |
+| `local_datasets` | `keras.datasets` from this machine's copies |
 
 Users import it as `jupyter_ddl.keras`. Runs on: every rank. Kernel code never imports it.
 """

@@ -81,11 +81,24 @@ class Meeting(keras.callbacks.Callback):
             )
         turn.active.assign(0.0)
         try:
-            self._step([batch])
-            while turn.present.numpy() > 0:
+            while True:
+                before = self._trained()
                 self._step([batch])
+                if not turn.present.numpy():
+                    break
+            # Without a batch on any rank it was no step. Steps that may be so skip the update themselves; the others,
+            # where a rank stopped early against all expectation, have made one of nothing.
+            for variable, value in before:
+                variable.assign(value)
         finally:
             turn.active.assign(1.0)
+
+    def _trained(self) -> list[tuple[Any, Any]]:
+        """Return what a step changes, with its values; nothing where the steps themselves see to it."""
+        if self._wanted is None:
+            return []
+        changed = [*self.model.trainable_variables, *self.model.optimizer.variables]
+        return [(variable, variable.numpy()) for variable in changed]
 
     def _step(self, batches: list[Any]) -> None:
         self.model.train_function(batches)

@@ -6,19 +6,19 @@ There are no host updates, no discovery scripts, and the size of the world stays
 
 | module | owns |
 |---|---|
-| `elastic_state` | what is committed, and brought back |
-| `elastic_run` | trying again, where all ranks can |
-| `elastic_callbacks` | what commits, and counts batches and epochs, during `fit` |
+| `state` | what is committed, and brought back |
+| `run` | trying again, where all ranks can |
+| `callbacks` | what commits, and counts batches and epochs, during `fit` |
 
 Runs on: every rank.
 """
 
-from jupyter_ddl.training.elastic_callbacks import (
+from jupyter_ddl.training.elastic.callbacks import (
     CommitStateCallback,
     UpdateBatchStateCallback,
     UpdateEpochStateCallback,
 )
-from jupyter_ddl.training.elastic_run import run
-from jupyter_ddl.training.elastic_state import KerasState
+from jupyter_ddl.training.elastic.run import run
+from jupyter_ddl.training.elastic.state import KerasState
 
 __all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]

@@ -1,0 +1,70 @@
+"""What happens when a module is imported, seen in Python processes of their own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+
+def told(program: str) -> list[str]:
+    """Run a program after the hooks' import; return its lines."""
+    text = f"import sys\nfrom jupyter_ddl import import_hooks as hooks\n{program}"
+    child = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    return child.stdout.splitlines()
+
+
+def test_a_listener_is_called_when_the_module_has_run() -> None:
+    program = """
+hooks.when_imported("wave", lambda module: print(module.__name__, hasattr(module, "open")))
+print("wave" in sys.modules)
+import wave
+import wave
+print(type(wave.__spec__.loader).__name__)
+"""
+    assert told(program) == ["False", "wave True", "SourceFileLoader"]
+
+
+def test_a_module_that_has_been_imported_is_told_of_at_once() -> None:
+    assert told("import wave\nhooks.when_imported('wave', lambda module: print(module.__name__))") == ["wave"]
+
+
+def test_a_listener_that_raises_fails_the_import_and_is_called_at_the_next() -> None:
+    program = """
+calls = []
+def listener(module):
+    calls.append(module)
+    if len(calls) == 1:
+        raise OSError("not yet")
+hooks.when_imported("wave", listener)
+try:
+    import wave
+except OSError as error:
+    print(error)
+import wave
+print(len(calls), calls[-1] is wave)
+"""
+    assert told(program) == ["not yet", "2 True"]
+
+
+def test_a_listener_may_add_a_listener() -> None:
+    program = """
+def first(module):
+    hooks.when_imported("wave", lambda module: print("second"))
+    print("first")
+hooks.when_imported("wave", first)
+import wave
+"""
+    assert told(program) == ["first", "second"]
+
+
+def test_a_replaced_module_is_the_other_one_however_it_is_imported() -> None:
+    program = """
+import email.charset
+hooks.replace("email.charset", "wave")
+hooks.replace("email.missing", "wave")
+from email import charset, missing
+import email.missing
+import wave
+print(charset is wave, missing is wave, email.missing is wave, sys.modules["email.missing"] is wave)
+"""
+    assert told(program) == ["True True True True"]
