@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 _listeners: dict[str, list[Callable[[ModuleType], None]]] = {}
-_replacements: dict[str, str] = {}
+_replacements: dict[str, tuple[str, Callable[[], bool]]] = {}
 # Modules that the stock finders are being asked for: ours must not answer itself.
 _asking: set[str] = set()
 
@@ -37,14 +37,19 @@ def when_imported(name: str, listener: Callable[[ModuleType], None]) -> None:
         _listeners.setdefault(name, []).append(listener)
 
 
-def replace(name: str, target: str) -> None:
+def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> None:
     """Have imports of `name` give the module `target`, also where `name` has been imported already.
 
     A parent package of `name` must exist, or be replaced too.
+
+    Args:
+        name: the module that programs import.
+        target: the module that they get.
+        when: asked at the import, whether they do.
     """
     _install()
-    _replacements[name] = target
-    if name in sys.modules:
+    _replacements[name] = (target, when)
+    if name in sys.modules and when():
         _put(name, importlib.import_module(target))
 
 
@@ -76,7 +81,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None,  # noqa: ARG002 (importlib's signature)
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
-        if fullname in _replacements:
+        if fullname in _replacements and _replacements[fullname][1]():
             return importlib.util.spec_from_loader(fullname, _ReplacementLoader())
         if fullname not in _listeners or fullname in _asking:
             return None
@@ -96,7 +101,7 @@ class _ReplacementLoader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what stands in sys.modules when this returns.
         name = module.__name__
-        sys.modules[name] = importlib.import_module(_replacements[name])
+        sys.modules[name] = importlib.import_module(_replacements[name][0])
 
 
 class _WatchedLoader(importlib.abc.Loader):

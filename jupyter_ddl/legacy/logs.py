@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import string
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,9 @@ def patch_metrics_names(keras: ModuleType) -> None:
     stock = keras.Model.metrics_names.fget
 
     def metrics_names(model: Any) -> list[str]:
-        say("metrics_names")
+        # Keras reads every attribute of a model that it saves or loads: that is no spelling of the program's.
+        if not sys._getframe(1).f_globals.get("__name__", "").startswith("keras."):
+            say("metrics_names")
         return _metrics_names(stock, model)
 
     keras.Model.metrics_names = property(metrics_names)

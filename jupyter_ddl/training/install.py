@@ -36,7 +36,8 @@ def install() -> None:
         return
     _installed = True
     for name, target in _REPLACEMENTS.items():
-        import_hooks.replace(name, target)
+        # A script may still ask for Keras 2 in its first lines.
+        import_hooks.replace(name, target, when=uses_keras_3)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("keras", _hook_keras)

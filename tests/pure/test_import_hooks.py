@@ -68,3 +68,13 @@ import wave
 print(charset is wave, missing is wave, email.missing is wave, sys.modules["email.missing"] is wave)
 """
     assert told(program) == ["True True True True"]
+
+
+def test_a_module_is_replaced_only_when_it_is_to_be() -> None:
+    program = """
+wanted = False
+hooks.replace("email.charset", "wave", when=lambda: wanted)
+import email.charset
+print(email.charset.__name__)
+"""
+    assert told(program) == ["email.charset"]

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from jupyter_ddl import legacy
 from legacy_checks import check, dense, refusal, same_weights, samples, trained
 
 
@@ -292,6 +293,9 @@ def metrics_names() -> None:
     model = dense()
     model.compile("sgd", "mse", metrics=["accuracy", "mae"])
     scores = model.evaluate(*samples(), verbose=0)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/model.keras")
+    assert "metrics_names" not in legacy.said(), "Keras reads it too, when it saves"
     assert model.metrics_names == ["loss", "accuracy", "mae"]
     assert len(scores) == 3
 
