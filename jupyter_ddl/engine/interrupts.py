@@ -6,6 +6,7 @@ Runs on: every rank. `arm` and `disarm` are called in the main thread, `request`
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ class Interrupts:
         self._ended: deque[str] = deque(maxlen=64)
         # The cell's task while it awaits: an exception raised in the event loop itself would end the engine.
         self.task: asyncio.Task[Any] | None = None
+        self._stock_unraisable = sys.unraisablehook
+        sys.unraisablehook = self._on_unraisable
 
     def arm(self, run: str) -> None:
         """Let releases of `run` interrupt from here on.
@@ -77,6 +80,17 @@ class Interrupts:
             self.task.get_loop().call_soon_threadsafe(self.task.cancel)
             return
         raise KeyboardInterrupt
+
+    def _on_unraisable(self, unraisable: Any) -> None:
+        """Interrupt once more where Python dropped our KeyboardInterrupt: it came inside a `__del__` or a callback.
+
+        TensorFlow's eager executor has a `__del__` that runs in every step of a loop over a tf.data.Dataset.
+        Source: tensorflow 2.21, python/eager/executor.py
+        """
+        if self._armed is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            self._stock_unraisable(unraisable)
 
     def _in_cell(self, frame: FrameType | None) -> bool:
         while frame is not None:

@@ -29,6 +29,7 @@ BUSY = {
     "a Python loop": "while True: pass",
     "an await": "import asyncio\nawait asyncio.sleep(60)",
     "a tf.data pipeline": "for _ in tf.data.Dataset.range(10**12): pass",
+    "finalisers": "class Dropped:\n    def __del__(self): sum(range(10**6))\nwhile True: Dropped()",
     "a wait for a child": "import subprocess\nsubprocess.run(['sleep', '60'])",
     "a shell command": "!sleep 60",
     "a lock": "import threading\nthreading.Event().wait()",

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import traceback
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -432,7 +432,7 @@ def plain_optimizer() -> dict[str, Any]:
     """What stock Horovod does on Keras 3: every rank trains a model of its own."""
     keras.utils.set_random_seed(1)
     model = dense_model()
-    with redirect_stdout(io.StringIO()) as printed:
+    with redirect_stderr(io.StringIO()) as printed:
         train(model, keras.optimizers.SGD(0.1), *own_data(), 16, epochs=2)
     return {"printed": printed.getvalue(), "error": error_text(lambda: hvd.check_in_sync(model))}
 
@@ -464,7 +464,7 @@ def stopped_on_one_rank() -> dict[str, Any]:
     keras.utils.set_random_seed(1)
     model = dense_model()
     optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
-    with redirect_stdout(io.StringIO()) as printed:
+    with redirect_stderr(io.StringIO()) as printed:
         history = train(model, optimizer, *own_data(), 8, epochs=3, callbacks=[Stop()])
     return {"epochs": len(history.epoch), "printed": printed.getvalue(), "checksum": hvd.check_in_sync(model)}
 

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -69,7 +70,8 @@ class InStep(keras.callbacks.Callback):
         if stops and len(stops) < self._process_set.size() and not self.model.stop_training:
             print(
                 f"Training stops on all ranks, since it stopped on rank {', '.join(map(str, stops))}. Callbacks that "
-                "stop training decide alike where MetricAverageCallback comes before them."
+                "stop training decide alike where MetricAverageCallback comes before them.",
+                file=sys.stderr,  # not into the line of the epoch's progress bar
             )
         self.model.stop_training = bool(stops)
 

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
@@ -42,6 +43,8 @@ class Unexchanged(keras.callbacks.Callback):
             print(
                 f"WARNING: each of the {ranks_that_train()} ranks trains a model of its own: no gradients are "
                 "exchanged. Wrap the optimizer with hvd.DistributedOptimizer; or, if a model on each rank is what you "
-                "want, say so with --independent."
+                "want, say so with --independent.",
+                # Not into the line of the epoch's progress bar.
+                file=sys.stderr,
             )
         self._said = True
