@@ -3,7 +3,8 @@
 `Fold` holds one list of entries, each a text and the ranks that said it. A rank's line joins the first entry after the
 last one that the rank took part in, where that has the same text and the rank is not in it yet; otherwise it becomes a
 new entry at the end. Nothing waits for slower ranks, and reading only the entries that contain a rank gives exactly
-that rank's lines, in order.
+that rank's lines, in order. The order is that of each stream: a rank's stderr comes through a pipe of its own, and
+lines of the two that are written at once arrive in any order, another one on each rank.
 """
 
 from __future__ import annotations
@@ -81,23 +82,26 @@ class Fold:
         self._ring: list[Entry | None] = [None] * window
         self._count = 0
         self._places: dict[Kind, dict[str, list[int]]] = {}
-        self._cursors: dict[int, int] = {}
+        self._cursors: dict[tuple[int, bool], int] = {}
         self._said: dict[int, deque[int]] = {}
 
     def cursor(self, rank: int) -> int:
         """The index of the last entry that the rank took part in; -1 before there is one."""
-        return self._cursors.get(rank, -1)
+        return max(self._cursors.get((rank, is_error), -1) for is_error in (False, True))
+
+    def _cursor(self, rank: int, kind: Kind) -> int:
+        return self._cursors.get((rank, kind == "stderr"), -1)
 
     def can_join(self, rank: int, kind: Kind, text: str) -> bool:
         """Whether `add` would find an entry for the text instead of making one."""
         indices = self._places.get(kind, {}).get(text)
-        return indices is not None and indices[-1] > self.cursor(rank)
+        return indices is not None and indices[-1] > self._cursor(rank, kind)
 
     def add(self, rank: int, kind: Kind, texts: Iterable[str]) -> list[Entry]:
         """Take what a rank said, in order, and return the entries that are new."""
         ring, window = self._ring, len(self._ring)
         places = self._places.setdefault(kind, {})
-        cursor, bit = self._cursors.get(rank, -1), 1 << rank
+        cursor, bit = self._cursor(rank, kind), 1 << rank
         said: list[int] = []
         added: list[Entry] = []
         for text in texts:
@@ -116,7 +120,7 @@ class Fold:
                 entry = ring[cursor % window] = Entry(cursor, kind, text, bit)
                 added.append(entry)
             said.append(cursor)
-        self._cursors[rank] = cursor
+        self._cursors[rank, kind == "stderr"] = cursor
         self._history(rank).extend(said)
         return added
 
@@ -133,17 +137,18 @@ class Fold:
                 self.close(entry)
                 emptied.append(entry)
         said.clear()
-        self._cursors[rank] = -1
+        for is_error in (False, True):
+            self._cursors.pop((rank, is_error), None)
         return emptied
 
     def revive(self, entry: Entry, rank: int, text: str) -> bool:
         """Let an entry that nobody says any more say something else, where the rank's order allows it."""
         in_window = self._ring[entry.index % len(self._ring)] is entry
-        if entry.members or not in_window or entry.index <= self.cursor(rank):
+        if entry.members or not in_window or entry.index <= self._cursor(rank, entry.kind):
             return False
         entry.text, entry.members = text, 1 << rank
         insort(self._places.setdefault(entry.kind, {}).setdefault(text, []), entry.index)
-        self._cursors[rank] = entry.index
+        self._cursors[rank, entry.kind == "stderr"] = entry.index
         self._history(rank).append(entry.index)
         return True
 

@@ -48,8 +48,19 @@ def test_reading_the_entries_of_a_rank_gives_its_lines_in_order(seed):
         entries += fold.add(rank, kind, texts)
         said[rank] += [(kind, text) for text in texts]
     for rank in ranks:
-        assert [(entry.kind, entry.text) for entry in entries if entry.members >> rank & 1] == said[rank]
+        told_by_rank = [(entry.kind, entry.text) for entry in entries if entry.members >> rank & 1]
+        for kind in ("stdout", "stderr"):  # each through a pipe of its own
+            assert [line for line in told_by_rank if line[0] == kind] == [
+                line for line in said[rank] if line[0] == kind
+            ]
     assert [entry.index for entry in entries] == list(range(len(entries)))
+
+
+def test_lines_fold_whichever_pipe_was_read_first():
+    fold = Fold()
+    entries = fold.add(0, "stdout", ["a", "b"]) + fold.add(0, "stderr", ["e"]) + fold.add(0, "stdout", ["c"])
+    entries += fold.add(1, "stderr", ["e"]) + fold.add(1, "stdout", ["a", "b", "c"])
+    assert told(entries) == [([0, 1], "a"), ([0, 1], "b"), ([0, 1], "e"), ([0, 1], "c")]
 
 
 @pytest.mark.parametrize("seed", range(25))
