@@ -96,13 +96,14 @@ class Guard:
         horovod_runtime.begin_cell(on_subset=on_subset)
         try:
             try:
-                self._interrupts.arm(request.run)
-                if _NEEDS_IMPORTS.search(request.code):
-                    # It would wait for them all the same; what TensorFlow prints meanwhile is not the cell's.
-                    self._warmup.done.wait()
-                self._capture.begin(request.run, request.log_dir, is_starting=not self._warmup.done.is_set())
                 if request.horovod:
+                    self._begin_capture(request)
+                    # All ranks or none: one that was released already must not leave the others waiting in it.
                     self.prepare(on_subset=on_subset)
+                    self._interrupts.arm(request.run)
+                else:
+                    self._interrupts.arm(request.run)
+                    self._begin_capture(request)
                 result = await self._run_cell(request.code)
             finally:
                 self._interrupts.disarm()
@@ -117,6 +118,12 @@ class Guard:
             return error
         problem: BaseException | None = result.error_before_exec or result.error_in_exec
         return problem
+
+    def _begin_capture(self, request: RunCell) -> None:
+        if request.horovod or _NEEDS_IMPORTS.search(request.code):
+            # It would wait for the imports all the same; what TensorFlow prints meanwhile is not the cell's.
+            self._warmup.done.wait()
+        self._capture.begin(request.run, request.log_dir, is_starting=not self._warmup.done.is_set())
 
     async def _run_cell(self, code: str) -> Any:
         """Run code as IPython does: at once, unless it awaits something."""
