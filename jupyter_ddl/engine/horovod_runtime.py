@@ -46,22 +46,34 @@ _problem: str | None = None
 _used = False
 
 
-def load() -> str:
-    """Import Horovod for TensorFlow, watch its `init` and what else it must not forget, and return its version.
+def watch() -> None:
+    """Watch Horovod's `init` and what else it must not forget, once.
+
+    Before anything imports horovod.tensorflow, which takes these functions over: every framework's `hvd.init` then
+    comes through `_watched_init`.
 
     Raises:
-        ImportError: it is not installed, or not built for this TensorFlow.
+        ImportError: Horovod is not installed.
     """
     global _init, _shutdown
     from horovod.common import process_sets
     from horovod.common.basics import HorovodBasics
 
     if _init is None:
-        # Before horovod.tensorflow takes them over: every framework's `hvd.init` then comes through `_watched_init`.
+        assert "horovod.tensorflow" not in sys.modules, "too late: it holds the stock functions"
         _init, _shutdown = HorovodBasics.init, HorovodBasics.shutdown
         HorovodBasics.init, HorovodBasics.shutdown = _watched_init, _watched_shutdown
         process_sets.add_process_set = _watched_add(process_sets.add_process_set)
         process_sets.remove_process_set = _watched_remove(process_sets.remove_process_set)
+
+
+def load() -> str:
+    """Import Horovod for TensorFlow, after `watch`, and return its version.
+
+    Raises:
+        ImportError: it is not installed, or not built for this TensorFlow.
+    """
+    watch()
     import horovod.tensorflow
 
     version: str = horovod.__version__

@@ -117,6 +117,9 @@ class Warmup:
 
 
 def _import_all(versions: dict[str, str], threads: int) -> None:
+    with suppress(ImportError):  # `load` tells, when TensorFlow is there
+        # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
+        horovod_runtime.watch()
     import tensorflow as tf
 
     versions["tensorflow"] = tf.__version__

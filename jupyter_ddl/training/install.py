@@ -65,6 +65,11 @@ def _hook_keras(keras: ModuleType) -> None:
 
 
 def _hook_training(_module: ModuleType) -> None:
+    try:
+        import horovod.tensorflow  # noqa: F401
+    except ImportError:
+        # None that works here. Keras must import all the same, and what needs Horovod says so.
+        return
     from jupyter_ddl.training import fit, local_datasets
 
     fit.install()
