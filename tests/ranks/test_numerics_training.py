@@ -11,7 +11,7 @@ pytestmark = pytest.mark.mpi
 TOLERANCE = 1e-5
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of("numerics_training_program.py", request.param, tmp_path_factory)
 

@@ -38,7 +38,7 @@ class World:
         return first
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp(f"world-{request.param}"), request.param)
 
