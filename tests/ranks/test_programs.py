@@ -61,7 +61,7 @@ IN_A_CELL = {
         "model", history="accuracy val_accuracy", says="Test accuracy:", files="augmented-3.h5"
     ),
     "mnist_session": expected("model", history="val_accuracy", says="Test accuracy:", files="checkpoint-2.h5"),
-    "moved_names": expected("model", history="acc val_acc", says="As saved:", files="best-02-*.hdf5"),
+    "moved_names": expected("model", history="acc val_acc", says="As saved:", files="best-0?-*.hdf5"),
     "own_callbacks": expected("model", history="accuracy lr", says="Learning rates by epoch:"),
     "review_embedding": expected("model", history="acc val_acc", says="A new one:"),
     "sequence_loader": expected("model", history="val_accuracy"),
