@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"
+from jupyter_ddl.script import SETTINGS_VARIABLE
 
 
 def main() -> None:

@@ -8,3 +8,6 @@
 
 The ranks run `jupyter_ddl.run`.
 """
+
+# By this the terminal tells a rank what it is to be, as JSON.
+SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.events import RankFailed, RankFinished, Release
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.script import SETTINGS_VARIABLE
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record
 from jupyter_ddl.views.terminal import TerminalView
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.events import Event
 
 _MODULE = (sys.executable, "-m")
-SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
 GRACE_S = 0.5
 # A rank that has not ended by then, after another raised, is stuck outside Python and Horovod.
