@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +20,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 from processes import MARK, marked_processes
 
 LEAK_WAIT_S = 15.0
+
+
+def pytest_configure() -> None:
+    """Give what tests start the signals as a terminal gives them.
+
+    Under nohup SIGHUP is ignored, in a shell's background SIGINT, and every process started there would inherit that. A
+    handler of our own is not inherited, and keeps the tests themselves going.
+    """
+    for signum, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
+        if signal.getsignal(signum) is signal.SIG_IGN:
+            signal.signal(signum, handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
