@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from ranks.callbacks_reference import RATE, STEPS, reference_weights, warm_up_rates
+from ranks.mpirun import PAIR
 from ranks.numerics_world import World
 
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module", params=[1, 2])
+@pytest.fixture(scope="module", params=PAIR)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World("callbacks_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
 

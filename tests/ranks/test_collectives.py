@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ranks.mpirun import WORLDS
 from ranks.numerics_world import World
 
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World("collectives_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
 

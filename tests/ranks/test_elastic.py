@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from ranks.mpirun import WORLDS
 from ranks.numerics_world import World
 
 pytestmark = pytest.mark.mpi
 
 
-@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World("elastic_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ranks.mpirun import WORLDS
 from ranks.numerics_world import World, world_of
 
 pytestmark = pytest.mark.mpi
@@ -11,7 +12,7 @@ pytestmark = pytest.mark.mpi
 TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of("numerics_exchange_program.py", request.param, tmp_path_factory)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ranks.mpirun import WORLDS
 from ranks.numerics_world import World, world_of
 
 pytestmark = pytest.mark.mpi
@@ -12,7 +13,7 @@ TOLERANCE = 1e-5
 TOLERANCE_FLOAT64 = 1e-10
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of("numerics_training_program.py", request.param, tmp_path_factory)
 

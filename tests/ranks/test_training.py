@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks.mpirun import run_program
+from ranks.mpirun import WORLDS, run_program
 
 pytestmark = pytest.mark.mpi
 
@@ -38,7 +38,7 @@ class World:
         return first
 
 
-@pytest.fixture(scope="module", params=[1, 2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World(tmp_path_factory.mktemp(f"world-{request.param}"), request.param)
 
