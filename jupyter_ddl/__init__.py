@@ -2,6 +2,7 @@
 
     %load_ext jupyter_ddl       the magics %ddl and %%distributed
     jupyter_ddl.start(n=2)      the same in Python: a Session
+    jupyter_ddl.auto()          in a script on MPI ranks: distribute it as it stands
 
 Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and touches no GPU.
 """
@@ -14,17 +15,23 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from jupyter_ddl.session import Session, attach, start
+    from jupyter_ddl.training.auto import auto
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Session", "attach", "start"]
+__all__ = ["Session", "attach", "auto", "start"]
+_OF_SESSION = ("Session", "attach", "start")
 
 
 def __getattr__(name: str) -> Any:
     # The ranks and the lease import this package too, and need none of the session's imports.
-    if name in __all__:
+    if name in _OF_SESSION:
         from jupyter_ddl import session
 
         return getattr(session, name)
+    if name == "auto":
+        from jupyter_ddl.training.auto import auto
+
+        return auto
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
+from jupyter_ddl.auto_options import AutoOptions
+
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "lost"]
 # The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
@@ -214,6 +216,7 @@ class RunCell(Wire):
             `ranks` by PrepareHorovod.
         log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
         independent: each rank means to train a model of its own.
+        auto: how to distribute a program that was written for one process; None for one that says so itself.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -223,6 +226,13 @@ class RunCell(Wire):
     horovod: bool
     log_dir: str | None
     independent: bool = False
+    auto: AutoOptions | None = None
+
+    def __post_init__(self) -> None:
+        """Make the options that came as JSON what they are."""
+        auto: Any = self.auto
+        if isinstance(auto, dict):
+            object.__setattr__(self, "auto", AutoOptions(**auto))
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import shlex
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from dataclasses import asdict
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
+from jupyter_ddl import auto_options
 from jupyter_ddl import session as sessions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
@@ -85,6 +87,7 @@ def _cell_parser() -> _Parser:
     parser.add_argument(
         "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
     )
+    auto_options.add_arguments(parser)
     return parser
 
 
@@ -107,7 +110,13 @@ class DdlMagics(Magics):
         arguments = _parse(_cell_parser(), line)
         if arguments is None:
             return None
+        auto = auto_options.from_arguments(arguments)
         session = sessions.current()
+        if auto is not None and arguments.explain:
+            from jupyter_ddl.explain import explain, render
+
+            print(render(explain(cell, world_size=session.world_size, **asdict(auto))))
+            return None
         if arguments.timeout is not None and not arguments.timeout > 0:
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
@@ -116,7 +125,12 @@ class DdlMagics(Magics):
         with interrupts_noted():
             # An interrupt between the two would leave the ranks at it, and nobody following.
             follower = session.submit(
-                cell, ranks, timeout_s=arguments.timeout, view=_view, independent=arguments.independent
+                cell,
+                ranks,
+                timeout_s=arguments.timeout,
+                view=_view,
+                independent=arguments.independent,
+                auto=auto,
             )
             if arguments.background:
                 follower.follow_in_background()

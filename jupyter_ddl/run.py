@@ -35,6 +35,7 @@ def main() -> None:
 
     world = World.join()
 
+    from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.engine import cell, devices
     from jupyter_ddl.engine.script import ScriptRank
     from jupyter_ddl.script.pipes import Pipes
@@ -46,8 +47,10 @@ def main() -> None:
         # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
         sys.stdout.reconfigure(line_buffering=True)
     devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
-    cell.begin(cell.Cell(world.world_size, settings["independent"]))
+    auto = settings["auto"]
+    cell.begin(cell.Cell(world.world_size, settings["independent"], AutoOptions(**auto) if auto else None))
     install()
+    cell.prepare()
     ScriptRank(world, pipes).run(script)
 
 

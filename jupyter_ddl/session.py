@@ -24,11 +24,13 @@ from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
+from jupyter_ddl.views.first_rank import FirstRank
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.channel import Channel
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.events import Event, RankReady, RankWarm
@@ -156,6 +158,7 @@ class Session:
         timeout_s: float | None = None,
         view: Callable[[Run], View] | None = None,
         independent: bool = False,
+        auto: AutoOptions | None = None,
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -165,15 +168,17 @@ class Session:
             timeout_s: release the ranks after this time.
             view: makes what shows the run's events as they come.
             independent: each rank means to train a model of its own, so none warns of it.
+            auto: distribute code that was written for one process, in this way.
 
         Raises:
+            InvalidInput: `auto` and only some of the ranks.
             RankError: a rank raised.
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
             ClusterLost: the cluster went away.
         """
         with interrupts_noted():
-            return self.submit(code, ranks, timeout_s=timeout_s, view=view, independent=independent).wait()
+            return self.submit(code, ranks, timeout_s=timeout_s, view=view, independent=independent, auto=auto).wait()
 
     def submit(
         self,
@@ -183,14 +188,24 @@ class Session:
         timeout_s: float | None = None,
         view: Callable[[Run], View] | None = None,
         independent: bool = False,
+        auto: AutoOptions | None = None,
     ) -> Follower:
         """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`."""
         self._check_usable()
         chosen = self._chosen(ranks)
-        prepares = self._horovod.begins_with(code)
+        if auto is not None and len(chosen) < self.world_size:
+            raise InvalidInput(
+                "--auto distributes over all ranks.",
+                f"ranks {compact(chosen)} of {self.world_size}",
+                "Drop -r, or start a cluster of that many ranks.",
+            )
+        prepares = self._horovod.begins_with(code, auto=auto is not None)
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
-        follower = Follower(run, self._release, self._end, view(run) if view else None, timeout_s)
+        shown = view(run) if view else None
+        if shown is not None and auto is not None:
+            shown = FirstRank(shown)
+        follower = Follower(run, self._release, self._end, shown, timeout_s)
         with self._lock:
             self._active[run.id] = run
         run.events.put(RunStarted(run.id, chosen, self.world_size, folder.start_s))
@@ -198,7 +213,7 @@ class Session:
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
         channel.queue(PrepareHorovod(run.id), others)
-        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path), independent), chosen)
+        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path), independent, auto), chosen)
         # While the ranks are at it already.
         folder.write(code, **self._record(chosen))
         return follower

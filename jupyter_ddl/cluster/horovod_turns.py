@@ -24,13 +24,13 @@ class HorovodTurns:
         self._is_used = is_used
         self._runs = False
 
-    def begins_with(self, code: str) -> bool:
+    def begins_with(self, code: str, *, auto: bool = False) -> bool:
         """Return whether Horovod must be initialised on all ranks before this cell.
 
         Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`; but not
-        for a cell that runs nothing.
+        for a cell that runs nothing. A cell that is distributed by us (`auto`) need not name it.
         """
-        begins = (self._is_used or bool(_NAMES.search(code))) and not only_defines(code)
+        begins = (auto or self._is_used or bool(_NAMES.search(code))) and not only_defines(code)
         self._runs |= begins
         return begins
 

@@ -6,6 +6,12 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.auto_options import AutoOptions
 
 
 @dataclass(frozen=True)
@@ -15,19 +21,37 @@ class Cell:
     Attributes:
         ranks: the number of ranks that run it.
         independent: each of them means to train a model of its own.
+        auto: how what was written for one process is distributed over them; None where that is not wanted.
     """
 
     ranks: int
     independent: bool = False
+    auto: AutoOptions | None = None
 
 
 _current: Cell | None = None
+_preparations: list[Callable[[Cell], None]] = []
 
 
 def begin(cell: Cell) -> None:
     """Note what runs now."""
     global _current
     _current = cell
+
+
+def prepare_with(preparation: Callable[[Cell], None]) -> None:
+    """Have `prepare` call a function: the training layer's, which this one does not know."""
+    _preparations.append(preparation)
+
+
+def prepare() -> None:
+    """Do what must be done before the code of what has begun runs. What it raises, the cell does.
+
+    Collective: every rank must call this.
+    """
+    assert _current is not None
+    for preparation in _preparations:
+        preparation(_current)
 
 
 def current() -> Cell | None:

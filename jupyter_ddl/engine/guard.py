@@ -64,7 +64,7 @@ class Guard:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         self._outlet.run = request.run
         self._traceback = []
-        cell.begin(Cell(len(request.ranks), request.independent))
+        cell.begin(Cell(len(request.ranks), request.independent, request.auto))
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
         if self._raised_s is not None:
@@ -104,6 +104,7 @@ class Guard:
                 else:
                     self._interrupts.arm(request.run)
                     self._begin_capture(request)
+                cell.prepare()
                 result = await self._run_cell(request.code)
             finally:
                 self._interrupts.disarm()

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,14 +26,17 @@ from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.script import SETTINGS_VARIABLE
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record
+from jupyter_ddl.views.first_rank import FirstRank
 from jupyter_ddl.views.terminal import TerminalView
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
+    from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
 
 _MODULE = (sys.executable, "-m")
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
@@ -54,13 +58,23 @@ class Job:
         spec: the ranks, their devices, threads and variables.
         script: the script, and the arguments that it gets.
         independent: each rank means to train a model of its own.
+        auto: how to distribute a script that was written for one process; None where it does so itself.
     """
 
-    def __init__(self, spec: ClusterSpec, script: Sequence[str], *, independent: bool = False) -> None:
+    def __init__(
+        self,
+        spec: ClusterSpec,
+        script: Sequence[str],
+        *,
+        independent: bool = False,
+        auto: AutoOptions | None = None,
+    ) -> None:
         self._spec = spec
         self._script = script
         self._independent = independent
-        self._view = TerminalView(range(spec.n), line_limit=_LONG_LINE)
+        self._auto = auto
+        terminal = TerminalView(range(spec.n), line_limit=_LONG_LINE)
+        self._view: View = terminal if auto is None else FirstRank(terminal)
         self._record = Record(spec.n)
         self._release_due_s: float | None = None
         self._end_due_s: float | None = None
@@ -119,6 +133,7 @@ class Job:
             "devices": list(self._spec.devices),
             "threads": self._spec.threads,
             "independent": self._independent,
+            "auto": self._auto and asdict(self._auto),
         }
         environment = {**self._spec.environment, SETTINGS_VARIABLE: json.dumps(settings)}
         horovod_dir = paths.horovod_dir()

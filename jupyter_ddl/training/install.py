@@ -13,6 +13,8 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import import_hooks, legacy
+from jupyter_ddl.engine import cell
+from jupyter_ddl.training import auto
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -40,7 +42,9 @@ def install() -> None:
         import_hooks.replace(name, target, when=uses_keras_3)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
+    import_hooks.when_imported("tensorflow", _remember_datasets)
     import_hooks.when_imported("keras", _hook_keras)
+    cell.prepare_with(auto.prepare)
     # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
     legacy.install()
 
@@ -54,6 +58,13 @@ def uses_keras_3() -> bool:
     except metadata.PackageNotFoundError:
         return False
     return int(version.partition(".")[0]) >= 3
+
+
+def _remember_datasets(_tensorflow: ModuleType) -> None:
+    """Have datasets remember how they are made: a later cell may ask for a rank's shard of one."""
+    from jupyter_ddl.training.data import recipe
+
+    recipe.install()
 
 
 def _hook_keras(keras: ModuleType) -> None:
@@ -71,8 +82,11 @@ def _hook_training(_module: ModuleType) -> None:
         # None that works here. Keras must import all the same, and what needs Horovod says so.
         return
     from jupyter_ddl.training import fit, local_datasets
+    from jupyter_ddl.training.auto import hook
 
     fit.install()
+    # Around it: what is divided among the ranks, that one then trains on.
+    hook.install()
     local_datasets.install()
 
 

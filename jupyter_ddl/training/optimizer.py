@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 # What makes an optimizer a distributed one. Set past Keras's own __setattr__, which would track what they hold.
 _PARTS = ("_exchange", "_accumulation", "_local")
+_updating: ContextVar[bool] = ContextVar("a distributed optimizer makes an update", default=False)
 
 
 class DistributedMixin:
@@ -59,12 +61,16 @@ class DistributedMixin:
         """
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
         own = self._exchange.weighed(grads)
-        if self._accumulation is None:
-            self._update(self._reduced(own, variables), variables)
-        else:
-            add = partial(self._apply_when_due, self._accumulation, own, variables)
-            # A step without any rank's batch is no backward pass.
-            step.if_anybody_trains(self._exchange.process_set, add)
+        token = _updating.set(True)
+        try:
+            if self._accumulation is None:
+                self._update(self._reduced(own, variables), variables)
+            else:
+                add = partial(self._apply_when_due, self._accumulation, own, variables)
+                # A step without any rank's batch is no backward pass.
+                step.if_anybody_trains(self._exchange.process_set, add)
+        finally:
+            _updating.reset(token)
 
     @unconverted
     def scale_loss(self, loss: Any) -> Any:
@@ -197,6 +203,11 @@ def PartialDistributedOptimizer(  # noqa: N802 (Horovod's name)
 def is_distributed(optimizer: Any) -> bool:
     """Return whether the optimizer exchanges its gradients."""
     return isinstance(optimizer, DistributedMixin)
+
+
+def is_updating() -> bool:
+    """Return whether this is called from within an update of a distributed optimizer, or one's tracing."""
+    return _updating.get()
 
 
 def exchange_of(optimizer: Any) -> Exchange:

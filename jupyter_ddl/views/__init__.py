@@ -8,6 +8,7 @@
 | page, outputs | the layout under a notebook's cell, and its outputs |
 | cell, publish | when that is sent, and how |
 | terminal | the same entries, printed |
+| first_rank | of a program for one process, what its first rank prints |
 | table, failure | the ranks of a cluster, and what they raised, as text |
 """
 

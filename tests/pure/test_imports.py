@@ -13,7 +13,7 @@ import jupyter_ddl
 
 PACKAGE = Path(jupyter_ddl.__file__).parent
 # Any part may import these.
-SHARED = {"errors", "events", "ranks", "paths", "cores", "mpi"}
+SHARED = {"auto_options", "errors", "events", "ranks", "paths", "cores", "mpi"}
 # Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
 ALLOWED = {
     "cluster": {"tether"},
@@ -24,13 +24,14 @@ ALLOWED = {
     "legacy": set[str](),
 }
 VIEWS_MAY = {"errors", "events", "ranks", "views"}
-TRAINING_MAY = {"errors", "events", "engine", "training", "datasets", "downloads", "paths", "legacy", "import_hooks"}
+TRAINING_MAY = SHARED - {"ranks", "cores", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
-ENGINE_MAY = {"errors", "events", "cores", "paths", "tether", "engine", "script"}
+ENGINE_MAY = {"auto_options", "errors", "events", "cores", "paths", "tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
 RANK_ROOT = Path("engine/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
-KERNEL_FILES = ("session.py", "magics.py", "follow.py", "__init__.py")
+# Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
+KERNEL_FILES = ("session.py", "magics.py", "follow.py")
 HEAVY = ("tensorflow", "keras", "horovod", "mpi4py", "pynvml")
 
 
@@ -75,7 +76,7 @@ def test_cluster_and_runs_do_not_know_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["cluster", "runs", "views", "cli", "doctor", "horovod_build", "script", "modernise"]
+    "folder", ["cluster", "runs", "views", "cli", "doctor", "horovod_build", "script", "modernise", "explain"]
 )
 def test_kernel_folders_do_not_import_what_runs_on_ranks(folder: str) -> None:
     assert not imports_of(folder) & RANK_SIDE

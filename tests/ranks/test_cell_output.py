@@ -87,7 +87,9 @@ def test_output_of_c_and_of_child_processes(notebook):
 
 def test_c_output_that_is_not_flushed_is_there_at_the_end(notebook):
     cell = notebook.run("import ctypes\nctypes.CDLL(None).printf(b'held back\\n');")
-    assert cell.lines == ["[0-1] held back"]
+    assert cell.error is None, cell.told
+    logs = [path.read_text() for path in sorted(last_run().glob("rank-*.log"))]
+    assert (cell.lines, logs) == (["[0-1] held back"], ["held back\n"] * 2)
 
 
 def test_logging_and_warnings(notebook):

@@ -5,7 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -17,6 +17,21 @@ UNKNOWN = -1
 # Of a dataset whose batches all have the size that its specification says.
 ALL_FULL = 0
 KERAS_BATCH_SIZE = 32
+
+
+@dataclass(frozen=True)
+class Known:
+    """What one rank knows of its own batches; UNKNOWN where the data do not say.
+
+    Attributes:
+        samples: in an epoch; ALL_FULL where every batch has `size`.
+        size: the samples of a batch.
+        steps: the batches of an epoch.
+    """
+
+    samples: int = UNKNOWN
+    size: int = UNKNOWN
+    steps: int = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ def agree(arguments: dict[str, Any], process_set: Any) -> Batches:
         arguments: of this rank's `fit`, by name.
         process_set: the ranks that train together.
     """
-    mine = np.array([_of_this_rank(arguments)], dtype=np.int64)
+    mine = np.array([astuple(_of_this_rank(arguments))], dtype=np.int64)
     everyone = hvd.allgather(tf.constant(mine), name="batches_of_the_fit", process_set=process_set).numpy()
     samples, sizes, steps = everyone.T
     same_steps = bool(steps[0] != UNKNOWN and (steps == steps[0]).all())
@@ -63,28 +78,31 @@ def agree(arguments: dict[str, Any], process_set: Any) -> Batches:
     return Batches(same_steps and alike, not same_steps, max(1, fewest))
 
 
-def _of_this_rank(arguments: dict[str, Any]) -> tuple[int, int, int]:
-    """Return samples an epoch, samples a batch, and batches an epoch; UNKNOWN where the data do not say."""
-    data = arguments.get("x")
+def _of_this_rank(arguments: dict[str, Any]) -> Known:
+    data: Any = arguments.get("x")
     steps = arguments.get("steps_per_epoch") or UNKNOWN
     if isinstance(data, tf.data.Dataset):
         return _of_dataset(data, steps)
     if isinstance(data, keras.utils.PyDataset):
-        return UNKNOWN, UNKNOWN, steps if steps != UNKNOWN else _known(data.num_batches)
+        return Known(steps=steps if steps != UNKNOWN else _known(data.num_batches))
+    if hasattr(data, "known"):
+        # One of our own adapters: it divides the data itself.
+        own: Known = data.known(steps)
+        return own
     shape = getattr(_first_part(data), "shape", None)
     if not shape:
-        return UNKNOWN, UNKNOWN, steps
+        return Known(steps=steps)
     samples, size = int(shape[0]), arguments.get("batch_size") or KERAS_BATCH_SIZE
-    return samples, size, steps if steps != UNKNOWN else -(-samples // size)
+    return Known(samples, size, steps if steps != UNKNOWN else -(-samples // size))
 
 
-def _of_dataset(dataset: Any, steps: int) -> tuple[int, int, int]:
+def _of_dataset(dataset: Any, steps: int) -> Known:
     first = tf.nest.flatten(dataset.element_spec)[0]
     size = first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
     if steps == UNKNOWN:
         count = int(dataset.cardinality())
         steps = count if count >= 0 else UNKNOWN  # negative: infinite, or it cannot tell
-    return (UNKNOWN, UNKNOWN, steps) if size is None else (ALL_FULL, size, steps)
+    return Known(steps=steps) if size is None else Known(ALL_FULL, size, steps)
 
 
 def _first_part(data: Any) -> Any:

@@ -1,0 +1,20 @@
+"""Data pipelines on the ranks: `import jupyter_ddl.data as data`, before the pipeline is made.
+
+`shard` gives a rank its part of a tf.data.Dataset, `cache` keeps that in this node's memory or on its disk, `prefetch`
+makes it ahead, and `advise` measures what would make it faster (docs/data.md). `parts` gives `fit` a rank's part of
+each batch of arrays.
+
+Runs on: every rank.
+"""
+
+from jupyter_ddl.training.auto.parts import parts
+from jupyter_ddl.training.data.advise import Advice, advise
+from jupyter_ddl.training.data.cache import cache
+from jupyter_ddl.training.data.prefetch import prefetch
+from jupyter_ddl.training.data.recipe import install
+from jupyter_ddl.training.data.shard import Sharded, shard, shard_with_note
+
+__all__ = ["Advice", "Sharded", "advise", "cache", "parts", "prefetch", "shard", "shard_with_note"]
+
+# Datasets that are made from now on remember how, so that they can be made again for one rank.
+install()

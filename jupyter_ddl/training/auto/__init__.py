@@ -1,0 +1,68 @@
+"""`--auto`: a Keras program that was written for one process, on all ranks as it stands.
+
+| module | owns |
+|---|---|
+| `hook` | the methods of Keras that are wrapped |
+| `fit`, `evaluation`, `prediction`, `on_batch` | what each of them then does |
+| `data`, `parts/` | how the data are divided |
+| `rate` | the learning rate of a larger batch, and its warm-up |
+| `callbacks` | who runs which, and what comes besides |
+| `seeds` | what all ranks draw alike, and what each draws for itself |
+| `saving` | one rank writes a model's file |
+| `plan` | what is told before it begins |
+| `refusals` | what is not distributed, and what to write instead |
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import import_hooks
+from jupyter_ddl.auto_options import PER_RANK, AutoOptions
+from jupyter_ddl.engine import cell
+from jupyter_ddl.engine.cell import Cell
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: float | None = None) -> None:
+    """Distribute the rest of this script, or cell, as it stands: `--auto`, said in Python.
+
+    For a script that runs on MPI ranks, also under a plain `mpiexec`. The arguments are those of `AutoOptions`.
+
+    Collective: every rank must call this, before it makes its model and data.
+
+    Raises:
+        InvalidInput: a value is wrong.
+    """
+    from jupyter_ddl.training.install import install
+
+    options = AutoOptions(batch, scale_lr, warmup_epochs)
+    install()
+    running = cell.current()
+    if running is None:
+        import horovod.tensorflow as hvd
+
+        hvd.init()
+        running = Cell(hvd.size())
+    cell.begin(replace(running, auto=options))
+    prepare(replace(running, auto=options))
+
+
+def prepare(running: Cell) -> None:
+    """Make this rank ready for what runs, if that is to be distributed: now, or when it imports Keras.
+
+    Collective: every rank must call this.
+    """
+    if running.auto is not None:
+        import_hooks.when_imported("keras", _begin)
+
+
+def _begin(_keras: ModuleType) -> None:
+    from jupyter_ddl.training.auto import hook
+
+    hook.begin()

@@ -1,0 +1,144 @@
+"""Where `--auto` takes hold: the methods of Keras that train, evaluate and predict, and an optimizer's update.
+
+They are wrapped once, when Keras is imported, and do nothing of their own unless what runs is to be distributed.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import keras
+
+from jupyter_ddl.engine import cell
+from jupyter_ddl.training.auto import seeds
+from jupyter_ddl.training.auto.evaluation import evaluate
+from jupyter_ddl.training.auto.fit import distribute, fit, unscale
+from jupyter_ddl.training.auto.on_batch import on_batch
+from jupyter_ddl.training.auto.prediction import predict
+from jupyter_ddl.training.auto.refusals import refuse_optimizer
+from jupyter_ddl.training.auto.saving import on_first_rank
+from jupyter_ddl.training.optimizer import is_distributed, is_updating
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.auto_options import AutoOptions
+
+# Keras's methods call each other, and a program's callbacks call them: what is inside of one is this rank's own, but
+# for the validation of `fit`.
+_inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
+_seed: int | None = None
+
+
+def install() -> None:
+    """Wrap the methods. Safe to call twice."""
+    if hasattr(keras.Model.fit, "__jupyter_ddl_auto__"):
+        return
+    for name, distributed in {
+        "fit": _fit,
+        "evaluate": evaluate,
+        "predict": predict,
+        "train_on_batch": _train_on_batch,
+        "test_on_batch": on_batch,
+    }.items():
+        setattr(keras.Model, name, _wrapped(name, getattr(keras.Model, name), distributed))
+    for owner, name in (
+        (keras.Model, "save"),
+        (keras.Model, "save_weights"),
+        (keras.Model, "export"),
+        (keras.saving, "save_model"),
+        (keras.saving, "save_weights"),
+        (keras.models, "save_model"),
+    ):
+        setattr(owner, name, _saving(getattr(owner, name)))
+    optimizer = keras.optimizers.Optimizer
+    optimizer.apply = _watched(optimizer.apply)
+
+
+def begin() -> None:
+    """Make the ranks ready for a program that is to be distributed: Horovod runs, and they draw alike.
+
+    Collective: every rank must call this.
+    """
+    global _seed
+    if not hvd.is_initialized():
+        hvd.init()
+    _seed = seeds.make_alike() if hvd.size() > 1 else None
+
+
+def _options() -> AutoOptions | None:
+    """Return how what runs now is to be distributed; None where it is not, or there is nothing to divide among."""
+    running = cell.current()
+    if running is None or running.auto is None:
+        return None
+    if not hvd.is_initialized():
+        hvd.init()
+    return running.auto if hvd.size() > 1 else None
+
+
+def _wrapped(name: str, stock: Callable[..., Any], distributed: Callable[..., Any]) -> Callable[..., Any]:
+    signature = inspect.signature(stock)
+
+    @functools.wraps(stock)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        outer = _inside.get()
+        is_validation = outer == "fit" and name == "evaluate" and "_use_cached_eval_dataset" in kwargs
+        if _options() is None or (outer and not is_validation):
+            return stock(self, *args, **kwargs)
+        arguments = dict(signature.bind(self, *args, **kwargs).arguments)
+        del arguments["self"]
+        token = _inside.set(name)
+        try:
+            return distributed(stock, self, arguments)
+        finally:
+            _inside.reset(token)
+
+    method.__jupyter_ddl_auto__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def _saving(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that saves on rank 0."""
+
+    @functools.wraps(stock)
+    def save(*args: Any, **kwargs: Any) -> Any:
+        outer = _inside.get()
+        if _options() is None or outer == "save":
+            return stock(*args, **kwargs)
+        token = _inside.set("save")
+        try:
+            return on_first_rank(stock, *args, all_are_here=not outer, **kwargs)
+        finally:
+            _inside.reset(token)
+
+    return save
+
+
+def _fit(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
+    options = _options()
+    assert options is not None
+    return fit(stock, model, arguments, options, _seed)
+
+
+def _train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
+    distribute(model)
+    unscale(model.optimizer)
+    return on_batch(stock, model, arguments)
+
+
+def _watched(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an optimizer's `apply` that refuses updates of which nobody divides the data."""
+
+    @functools.wraps(stock)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not is_updating() and not is_distributed(self) and _options() is not None:
+            refuse_optimizer(self)
+        return stock(self, *args, **kwargs)
+
+    return apply

@@ -1,0 +1,89 @@
+"""All ranks make the same batches of one process: told by the first of each pass.
+
+Ranks that shuffle differently would train on some samples twice and on others never, and nothing would show it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import horovod.tensorflow as hvd
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.errors import InvalidInput
+
+_BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+
+
+class Likeness:
+    """What this rank's first batch was, as a number."""
+
+    def __init__(self) -> None:
+        with tf.init_scope(), tf.device("CPU:0"):
+            self.first = tf.Variable(0, dtype=tf.int64, trainable=False, name="first_batch")
+
+    def noting(self, batches: Any) -> Any:
+        """Return a dataset of the same batches, of which each pass notes its first."""
+
+        def note(index: Any, *batch: Any) -> Any:
+            structure = batch[0] if len(batch) == 1 else batch
+            first = next(part for part in tf.nest.flatten(structure, expand_composites=True) if part is not None)
+            tf.cond(
+                tf.equal(index, 0),
+                lambda: tf.identity(self.first.assign(_checksum(first))),
+                lambda: tf.constant(0, tf.int64),
+            )
+            return index + 1, structure
+
+        return batches.scan(tf.constant(0, tf.int64), note)
+
+
+class AlikeData(keras.callbacks.Callback):
+    """Compares what the ranks noted, after the first step of each epoch.
+
+    Args:
+        likeness: of the data that this rank trains on.
+    """
+
+    def __init__(self, likeness: Likeness) -> None:
+        super().__init__()
+        self._likeness = likeness
+        self._is_due = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Compare in this epoch."""
+        self._is_due = True
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare once.
+
+        Raises:
+            InvalidInput: the ranks have different batches; on every rank.
+        """
+        if not self._is_due:
+            return
+        self._is_due = False
+        everyone = hvd.allgather(tf.reshape(self._likeness.first.read_value(), [1]), name="first_batches").numpy()
+        if len(set(everyone.tolist())) > 1:
+            raise InvalidInput(
+                "With --auto all ranks make the same batches, of which each trains on its part.",
+                "first batches that differ between the ranks",
+                "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
+                "all ranks.",
+            )
+
+
+def _checksum(tensor: Any) -> Any:
+    """Return the sum of a tensor's bits, or of hashes of its strings, each times where it stands: an int64 scalar."""
+    flat = tf.reshape(tensor, [-1])
+    if tensor.dtype == tf.string:
+        numbers = tf.strings.to_hash_bucket_fast(flat, 2**31 - 1)
+    elif tensor.dtype == tf.bool:
+        numbers = tf.cast(flat, tf.int64)
+    else:
+        numbers = tf.cast(tf.bitcast(flat, _BITS[tensor.dtype.size]), tf.int64) if tensor.dtype.size in _BITS else None
+        numbers = tf.zeros([1], tf.int64) if numbers is None else numbers
+    return tf.reduce_sum(numbers * tf.range(1, tf.size(numbers, tf.int64) + 1))

@@ -1,0 +1,41 @@
+"""Which part of a batch is whose: ranks have as many samples as each other, or one more, in the order of the ranks.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of several parts.
+
+    Attributes:
+        size: how many parts there are.
+        rank: which this is, from 0. The first parts are the larger ones, so part 0 is empty only where all are.
+    """
+
+    size: int
+    rank: int
+
+    def bounds(self, count: int) -> tuple[int, int]:
+        """Return where this part of `count` samples begins, and where it ends."""
+        each, more = divmod(count, self.size)
+        start = self.rank * each + min(self.rank, more)
+        return start, start + each + (self.rank < more)
+
+    def length(self, count: int) -> int:
+        """Return how many of `count` samples this part has."""
+        start, stop = self.bounds(count)
+        return stop - start
+
+    def tensor_bounds(self, count: Any) -> tuple[Any, Any]:
+        """Return `bounds` of a count that is known only when a graph runs: a scalar integer tensor."""
+        each, more = count // self.size, count % self.size
+        start = self.rank * each + tf.minimum(self.rank, more)
+        return start, start + each + tf.cast(self.rank < more, count.dtype)

@@ -1,0 +1,118 @@
+"""Batches of arrays, of which only this rank's rows are read: an array that is mapped from a file stays there.
+
+Keras itself makes a tensor of the whole array first, which on several ranks would be as many copies on a host.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+
+if TYPE_CHECKING:
+    from jupyter_ddl.training.auto.parts.place import Place
+
+
+def can_read_rows(inputs: Any) -> bool:
+    """Return whether each part of the inputs is an array whose rows can be read alone, as numbers."""
+    return all(part is None or _is_readable(part) for part in tf.nest.flatten(inputs))
+
+
+def dataset(whole: Any, order: Any, place: Place) -> Any:
+    """Return a tf.data.Dataset of this rank's rows of each batch; a batch that has none for it is left out.
+
+    Args:
+        whole: Keras's adapter of the arrays.
+        order: a dataset of the batches' row numbers, as Keras orders them.
+        place: which part is this rank's.
+    """
+    arrays = [part for part in tf.nest.flatten(whole._inputs) if part is not None]
+    kinds = [_spec(array) for array in arrays]
+
+    def own(batch: Any) -> Any:
+        start, stop = place.tensor_bounds(tf.shape(batch)[0])
+        return batch[start:stop]
+
+    def read(numbers: Any) -> list[Any]:
+        return [_rows(array, numbers, kind) for array, kind in zip(arrays, kinds, strict=True)]
+
+    def rows(numbers: Any) -> Any:
+        read_rows = tf.numpy_function(read, [numbers], [kind.dtype for kind in kinds], stateful=False)
+        for tensor, kind in zip(read_rows, kinds, strict=True):
+            tensor.set_shape(kind.shape)
+        waiting = iter(read_rows)
+        flat = [None if part is None else next(waiting) for part in tf.nest.flatten(whole._inputs)]
+        return _as_tuples(tf.nest.pack_sequence_as(whole._inputs, flat))
+
+    mine = order.map(own).filter(lambda numbers: tf.size(numbers) > 0)
+    return mine.map(rows, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+
+
+def order_of(whole: Any) -> Any:
+    """Return a dataset of the row numbers of one process's batches, in Keras's own order.
+
+    Where a random seed is set Keras shuffles alike in each pass; `fresh_order_of` does not.
+    """
+    numbers = np.arange(whole._num_samples, dtype=np.int64)
+    return ArrayDataAdapter(numbers, batch_size=whole.batch_size, shuffle=whole._shuffle).get_tf_dataset()
+
+
+def fresh_order_of(whole: Any) -> Any:
+    """Return a dataset of the row numbers of batches that are shuffled anew in each pass, alike on all ranks.
+
+    They are alike, too, in another run with the same seed: it is drawn from NumPy, whose state the ranks share.
+    """
+    count = whole._num_samples
+
+    def shuffled(seed: Any) -> Any:
+        order = tf.random.experimental.stateless_shuffle(tf.range(count, dtype=tf.int64), tf.stack([seed, count]))
+        return tf.data.Dataset.from_tensor_slices(order).batch(whole.batch_size)
+
+    drawn = int(np.random.randint(2**31))
+    return tf.data.Dataset.random(seed=drawn, rerandomize_each_iteration=True).take(1).flat_map(shuffled)
+
+
+def _is_readable(part: Any) -> bool:
+    if hasattr(part, "iloc"):
+        return bool(np.asarray(part.iloc[:0]).dtype.kind in "biufc")
+    if isinstance(part, np.ndarray):
+        return part.dtype.kind in "biufc"
+    return isinstance(part, tf.Tensor) and part.dtype != tf.string
+
+
+def _spec(array: Any) -> Any:
+    """Return the dtype and shape of a batch. Floating point becomes Keras's own, as Keras has it."""
+    first = _as_numpy(array[:0] if not hasattr(array, "iloc") else array.iloc[:0])
+    dtype = keras.config.floatx() if first.dtype.kind == "f" else first.dtype
+    return tf.TensorSpec((None, *first.shape[1:]), dtype)
+
+
+def _rows(array: Any, numbers: Any, kind: Any) -> Any:
+    if hasattr(array, "iloc"):
+        found = _as_numpy(array.iloc[numbers])
+    elif isinstance(array, tf.Tensor):
+        found = tf.gather(array, numbers).numpy()
+    else:
+        found = np.asarray(array[numbers])
+    return found.astype(kind.dtype.as_numpy_dtype, copy=False)
+
+
+def _as_numpy(rows: Any) -> Any:
+    if not hasattr(rows, "iloc"):
+        return np.asarray(rows)
+    # A column is a feature of its own. Source: keras 3.15, array_slicing.py, PandasSeriesSliceable
+    return np.asarray(rows)[:, np.newaxis] if rows.ndim == 1 else np.asarray(rows)
+
+
+def _as_tuples(structure: Any) -> Any:
+    """Return a structure whose lists are tuples: tf.data takes a list for a tensor."""
+    if isinstance(structure, (list, tuple)):
+        return tuple(_as_tuples(part) for part in structure)
+    if isinstance(structure, dict):
+        return {name: _as_tuples(part) for name, part in structure.items()}
+    return structure

@@ -1,0 +1,131 @@
+"""The learning rate of a larger batch: scaled where the optimizer uses it, and warmed up.
+
+The optimizer's own learning rate stays what the program says, for whoever reads, schedules, reduces or saves it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
+from jupyter_ddl.training import learning_rate
+from jupyter_ddl.training.optimizer import is_updating
+
+if TYPE_CHECKING:
+    from jupyter_ddl.auto_options import AutoOptions
+
+_WARMUP_EPOCHS = 3.0
+_WARMUP_SHARE = 0.25  # of all epochs, at most
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """How the learning rate changes.
+
+    Attributes:
+        how: "linear", "sqrt" or "none".
+        factor: on the learning rate of one process, after the warm-up.
+        warmup_epochs: how long it takes.
+    """
+
+    how: str
+    factor: float
+    warmup_epochs: float
+
+
+def scaling_of(optimizer: Any, options: AutoOptions, size: int, epochs: int) -> Scaling:
+    """Return how the learning rate changes on `size` ranks.
+
+    Linear for SGD: Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 2.1. The square root for optimizers that
+    divide by the size of the gradients: Krizhevsky 2014, "One weird trick", section 5, which keeps their variance.
+    """
+    if options.batch == GLOBAL or size == 1:
+        return Scaling(NONE, 1.0, 0.0)
+    how = options.scale_lr or (LINEAR if type(inner(optimizer)).__mro__.count(keras.optimizers.SGD) else SQRT)
+    if how == NONE:
+        return Scaling(NONE, 1.0, 0.0)
+    warmup = options.warmup_epochs
+    if warmup is None:
+        warmup = min(_WARMUP_EPOCHS, _WARMUP_SHARE * epochs)
+    return Scaling(how, float(size) if how == LINEAR else math.sqrt(size), warmup)
+
+
+def inner(optimizer: Any) -> Any:
+    """Return the optimizer that makes the updates, inside of those that scale the loss."""
+    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer = optimizer.inner_optimizer
+    return optimizer
+
+
+class ScaledRate:
+    """The factor on one optimizer's learning rate.
+
+    Attributes:
+        steps_in_one: how many steps of one process are one here: a schedule goes by the samples that were seen.
+
+    Args:
+        optimizer: any Keras optimizer that makes updates itself.
+    """
+
+    def __init__(self, optimizer: Any) -> None:
+        with tf.init_scope():
+            self._factor = tf.Variable(1.0, trainable=False, name="rate_factor")
+            self.steps_in_one = tf.Variable(1, trainable=False, dtype=tf.int64, name="steps_in_one")
+        self._optimizer = optimizer
+        # Keras's property asks this method. On the object alone, past Keras's __setattr__: it is not to be saved.
+        object.__setattr__(optimizer, "_get_current_learning_rate", self._current)
+
+    def set(self, factor: float) -> None:
+        """Set the factor, and what the optimizer keeps of earlier updates with it (learning_rate.set_rate)."""
+        learning_rate.set_rate(self._optimizer, self._factor, factor, corrects_momentum=True)
+
+    def _current(self) -> Any:
+        optimizer = self._optimizer
+        own = optimizer._learning_rate
+        if not is_updating():
+            return type(optimizer)._get_current_learning_rate(optimizer)
+        if isinstance(own, keras.optimizers.schedules.LearningRateSchedule):
+            done = tf.convert_to_tensor(optimizer._iterations)
+            rate = own(done * tf.cast(self.steps_in_one, done.dtype))
+        else:
+            rate = type(optimizer)._get_current_learning_rate(optimizer)
+        return tf.convert_to_tensor(rate) * tf.cast(self._factor, tf.convert_to_tensor(rate).dtype)
+
+
+class Warmup(keras.callbacks.Callback):
+    """Raises the factor from that of one rank's share to the whole, at each step of the first epochs.
+
+    The formula is LearningRateWarmupCallback's, so that the program that `--explain` writes out does the same.
+    """
+
+    def __init__(self, rate: ScaledRate, scaling: Scaling, size: int) -> None:
+        super().__init__()
+        self._rate = rate
+        self._scaling = scaling
+        self._size = size
+        self._epoch = 0
+        self._is_warm = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Note where the training is."""
+        self._epoch = epoch
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Set the factor for this step."""
+        if self._is_warm:
+            return
+        warmup = self._scaling.warmup_epochs
+        steps = self.params.get("steps")
+        # Where nobody knows the steps of the first epoch, it counts as a whole.
+        within = 1.0 if not steps else (batch + self.model.steps_per_execution) / steps
+        done = self._epoch + within
+        self._is_warm = done >= warmup
+        share = 1.0 if self._is_warm else (done * (self._size - 1) / warmup + 1) / self._size
+        self._rate.set(self._scaling.factor * share)

@@ -1,0 +1,80 @@
+"""What is not distributed without the program's own say, with the reason and what to write instead.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+
+from jupyter_ddl.errors import InvalidInput
+
+_EXPLICIT = "Write the program with hvd.DistributedOptimizer or hvd.DistributedGradientTape, without --auto."
+
+
+def refuse_model(model: Any) -> None:
+    """Raise if a model cannot be trained on parts of its batches.
+
+    Raises:
+        InvalidInput: it is under tf.distribute, or keeps state from one batch to the next.
+    """
+    strategy = getattr(model, "_distribute_strategy", None)
+    if tf.distribute.has_strategy() or (
+        strategy is not None and not isinstance(strategy, type(tf.distribute.get_strategy()))
+    ):
+        raise InvalidInput(
+            "--auto distributes a model that is not distributed yet.",
+            f"a model under tf.distribute's {type(strategy or tf.distribute.get_strategy()).__name__}",
+            "Drop the strategy's scope.",
+        )
+    stateful = [layer.name for layer in model._flatten_layers() if getattr(layer, "stateful", False)]
+    if stateful:
+        raise InvalidInput(
+            "A stateful layer keeps a state for each sample of a batch, which must come to the same place each time.",
+            f"layer {stateful[0]} with stateful=True",
+            f"Pass stateful=False, or divide the sequences among the ranks yourself. {_EXPLICIT}",
+        )
+
+
+def refuse_optimizer(optimizer: Any) -> None:
+    """Raise for an optimizer that updates outside of what is distributed.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "--auto distributes fit and train_on_batch with the optimizer of compile: it cannot know which data a loop of "
+        "the program's own, or a second optimizer, is for.",
+        f"an update by {type(optimizer).__name__} that is not the compiled optimizer's",
+        _EXPLICIT,
+    )
+
+
+def refuse_distributed(optimizer: Any) -> None:
+    """Raise for an optimizer that the program has distributed itself.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "--auto is for programs that do not use Horovod.",
+        f"a model with a {type(optimizer).__name__}",
+        "Drop --auto: the program divides the data itself.",
+    )
+
+
+def refuse_data(data: Any) -> None:
+    """Raise for data whose order the ranks cannot be sure to share.
+
+    Raises:
+        InvalidInput: it is a PyTorch DataLoader, a grain dataset or one of tf.distribute.
+    """
+    kind = f"{type(data).__module__}.{type(data).__qualname__}"
+    if kind.startswith(("torch.", "grain.", "tensorflow.python.distribute.")):
+        raise InvalidInput(
+            "--auto divides arrays, tf.data.Dataset, keras.utils.PyDataset, generators and pandas.",
+            kind,
+            "Make it a tf.data.Dataset, e.g. by tf.data.Dataset.from_generator.",
+        )

@@ -1,0 +1,34 @@
+"""Saving a model in a program that was written for one process: rank 0 writes the file, and the others wait for it.
+
+Several ranks that write one file leave it broken.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+
+from jupyter_ddl.training.collectives import barrier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def on_first_rank(save: Callable[..., Any], *args: Any, all_are_here: bool, **kwargs: Any) -> Any:
+    """Call `save` on rank 0, and return there what it does.
+
+    Collective, where `all_are_here`: every rank must call this, and goes on when the file is there.
+
+    Args:
+        save: writes a file or a folder.
+        *args: for it.
+        all_are_here: not inside of `fit`, where a callback may run on rank 0 only.
+        **kwargs: for it.
+    """
+    answer = save(*args, **kwargs) if hvd.rank() == 0 else None
+    if all_are_here:
+        barrier()
+    return answer

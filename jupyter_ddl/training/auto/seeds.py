@@ -1,0 +1,68 @@
+"""The ranks draw alike where they must (shuffles, initial weights), and each its own where that is right (dropout).
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import random
+from typing import Any
+from weakref import WeakSet
+
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+from tensorflow.python.eager import context
+
+_SEEDS = 2**31
+_apart: WeakSet[Any] = WeakSet()
+
+
+def make_alike() -> int | None:
+    """Give all ranks alike random states, unless they have them; return the seed that was set, or None.
+
+    Alike they are where the cells before have set a seed. One process without a seed would draw any numbers; the ranks
+    may draw any as well, but together.
+
+    Collective: every rank must call this.
+    """
+    seed = int.from_bytes(random.SystemRandom().randbytes(8), "big") % _SEEDS
+    everyone = hvd.allgather_object((_fingerprint(), seed), name="random_states")
+    states = {state for state, _ in everyone}
+    if len(states) == 1 and context.global_seed() is not None:
+        return None
+    first: int = everyone[0][1]
+    keras.utils.set_random_seed(first)
+    return first
+
+
+def are_programs(ours: int | None) -> bool:
+    """Return whether the program has set TensorFlow's seed itself.
+
+    Args:
+        ours: the seed that `make_alike` set, or None.
+    """
+    return bool(context.global_seed() != ours)
+
+
+def set_apart(model: Any, rank: int) -> None:
+    """Have each rank's layers (dropout, random augmentation) draw numbers of their own. Rank 0 draws as one process."""
+    for layer in model._flatten_layers():
+        for generator in getattr(layer, "_seed_generators", ()):
+            if rank and generator not in _apart:
+                _apart.add(generator)
+                state = generator.state
+                state.assign(state.numpy() + np.array([rank * 1_000_003, 0], dtype=np.uint32))
+
+
+def _fingerprint() -> str:
+    generator: Any = context.context()._rng if context.global_seed() is not None else None
+    states = (
+        random.getstate(),
+        np.random.get_state(),
+        context.global_seed(),
+        generator and generator.getstate(),
+    )
+    return hashlib.sha256(pickle.dumps(states)).hexdigest()

@@ -1,0 +1,130 @@
+"""Where in a pipeline a cache belongs: above all that is slow and the same in each epoch, below what is not.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.data.cache import RAM, kept_in, measured, ranks_of_this_host, room
+from jupyter_ddl.training.data.looks import are_same, line
+from jupyter_ddl.training.data.places import NVME, RAMDISK, Place, size
+from jupyter_ddl.training.data.recipe import Recipe, recipe_of
+from jupyter_ddl.training.data.ways import BATCHING, RANDOM_ORDER, READERS
+
+# What takes time again in each epoch: everything but data in memory and their order.
+_COSTS = {"map", "filter", "flat_map", "interleave", "unbatch", "from_generator", "load", *READERS}
+_COMPARED = 16  # elements, to see whether two passes give the same
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A cache that a pipeline has room for.
+
+    Attributes:
+        where: "ram", "ramdisk" or "nvme".
+        after: the operation that it stands on.
+        total_bytes: what it takes; None where the dataset does not say how many elements it has.
+    """
+
+    where: str
+    after: str
+    total_bytes: int | None
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+        told = "size not known" if self.total_bytes is None else size(self.total_bytes)
+        return f"cache in {'memory' if self.where == RAM else self.where} ({told})"
+
+    @property
+    def code(self) -> str:
+        """How one writes it."""
+        return f'jupyter_ddl.data.cache(..., "{self.where}") after {self.after}'
+
+    def make(self, dataset: Any, elements: int | None) -> Any:
+        """Return the pipeline with its cache.
+
+        Args:
+            dataset: the pipeline, perhaps changed otherwise meanwhile.
+            elements: how many to hold, so that a measurement need not read all data first; None for all.
+        """
+        steady, above = _steady(dataset)
+        if steady is None:
+            return dataset
+        made = kept_in(steady if elements is None else steady.take(elements), self._place())
+        for each in above:
+            made = each.made_of([made])
+        return made
+
+    def _place(self) -> Place:
+        return room(self.where, (self.total_bytes or 0) * ranks_of_this_host()[0])
+
+
+def possible(dataset: Any) -> Kept | None:
+    """Return a cache that may make a pipeline faster; None where nothing is slow before it, or there is no room."""
+    steady, _ = _steady(dataset)
+    if steady is None:
+        return None
+    if int(steady.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        return None
+    recipe = recipe_of(steady)
+    total_bytes = measured(steady).total_bytes
+    for where in (RAM, RAMDISK, NVME):
+        candidate = Kept(where, recipe.name if recipe is not None else "the source", total_bytes)
+        try:
+            candidate._place()
+        except InvalidInput:
+            continue
+        return candidate
+    return None
+
+
+def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
+    """Return the part of a pipeline that gives the same in each epoch, and the operations above it, in order.
+
+    A map above `shuffle` or `repeat` counts as below it: the samples are the same. None in place of the part, where it
+    is cached already or is nothing but data in memory.
+    """
+    start, operations = line(dataset)
+    names = [recipe.name for recipe in operations]
+    if "cache" in names or "snapshot" in names or _draws_an_order(start, may_list_files="shuffle" in names):
+        return None, operations
+    ends = {"shuffle", "repeat", *RANDOM_ORDER, *(BATCHING if "shuffle" in names else ())}
+    below: list[Recipe] = []
+    above: list[Recipe] = []
+    for each in operations:
+        passes = each.name == "map" and all(higher.name in ("shuffle", "repeat") for higher in above)
+        (below if passes or (not above and each.name not in ends) else above).append(each)
+    # Random augmentation is not the same twice.
+    while below and not _is_same_twice(_made(start, below)):
+        above.insert(0, below.pop())
+    source = recipe_of(start)
+    costs = {source.name if source is not None else "load", *(each.name for each in below)} & _COSTS
+    return (_made(start, below), above) if costs else (None, operations)
+
+
+def _made(start: Any, operations: list[Recipe]) -> Any:
+    dataset = start
+    for each in operations:
+        dataset = each.made_of([dataset])
+    return dataset
+
+
+def _is_same_twice(dataset: Any) -> bool:
+    some = dataset.take(_COMPARED)
+    return are_same(list(some), list(some))
+
+
+def _draws_an_order(dataset: Any, *, may_list_files: bool) -> bool:
+    recipe = recipe_of(dataset)
+    if recipe is None:
+        return False
+    if recipe.name in RANDOM_ORDER and not (recipe.name == "list_files" and may_list_files):
+        return True
+    return any(_draws_an_order(each, may_list_files=may_list_files) for each in recipe.inputs)

@@ -1,0 +1,137 @@
+"""Storage of this node where a rank may keep its part of the data, and how much room there is.
+
+| where | places, in this order |
+|---|---|
+| `ramdisk` | /mnt/global_ramdisk, /dev/shm |
+| `nvme` | $SLURM_TMPDIR, $TMPDIR, /mnt/nvmeof |
+| a folder | that folder |
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RAMDISK = "ramdisk"
+NVME = "nvme"
+# A variable of the environment, or a path.
+PLACES = {
+    RAMDISK: ("/mnt/global_ramdisk", "/dev/shm"),  # noqa: S108 (where this node's memory is mounted)
+    NVME: ("$SLURM_TMPDIR", "$TMPDIR", "/mnt/nvmeof"),
+}
+_IN_MEMORY = ("tmpfs", "ramfs")
+_ON_A_NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "9p", "afs", "panfs")
+_KEPT_FREE = 0.05  # of a place's room, for whoever else writes there
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cache goes.
+
+    Attributes:
+        path: the folder; None for this process's memory.
+        free_bytes: what may be written there.
+    """
+
+    path: Path | None
+    free_bytes: int
+
+
+def find_place(where: str | os.PathLike[str], need_bytes: int) -> Place:
+    """Return the first place that has room.
+
+    Args:
+        where: "ramdisk", "nvme", or a folder.
+        need_bytes: of all ranks of this host together.
+
+    Raises:
+        InvalidInput: there is no such place, or none with that room; says of each why.
+    """
+    names = PLACES.get(os.fspath(where))
+    refused = []
+    for name in names or (os.fspath(where),):
+        found = _place(name, kind=os.fspath(where) if names else None)
+        if isinstance(found, str):
+            refused.append(f"{name} {found}")
+        elif found.free_bytes < need_bytes:
+            refused.append(f"{name} has room for {size(found.free_bytes)}")
+        else:
+            return found
+    raise InvalidInput(
+        f"A cache needs room: {size(need_bytes)} for the ranks of this host.",
+        "; ".join(refused),
+        "Pass a folder with more room as where=..., cache smaller elements (before they are decoded), or do not cache.",
+    )
+
+
+def check_memory(need_bytes: int) -> Place:
+    """Return this process's memory, with how much of it is free.
+
+    Args:
+        need_bytes: of all ranks of this host together.
+
+    Raises:
+        InvalidInput: less than that.
+    """
+    free_bytes = int(psutil.virtual_memory().available * (1 - _KEPT_FREE))
+    if free_bytes < need_bytes:
+        raise InvalidInput(
+            f"A cache in memory needs room: {size(need_bytes)} for the ranks of this host.",
+            f"{size(free_bytes)} free",
+            'Pass where="nvme", or cache smaller elements (before they are decoded).',
+        )
+    return Place(None, free_bytes)
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as people read it.
+
+    >>> size(3_200_000)
+    '3.2 MB'
+    """
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if number < 1000:
+            return f"{number:.0f} {unit}" if number >= 10 or unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
+    return f"{number:,.1f} TB"
+
+
+def _place(name: str, kind: str | None) -> Place | str:
+    """Return a place, or why it is none."""
+    value = os.environ.get(name[1:], "") if name.startswith("$") else name
+    if not value:
+        return "is not set"
+    path = Path(value).expanduser()
+    if not path.is_dir():
+        return "is no folder here"
+    if not os.access(path, os.W_OK | os.X_OK):
+        return "cannot be written to"
+    file_system = _file_system(path, {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)})
+    if kind == NVME and file_system in _IN_MEMORY:
+        return "is memory, not a disk"
+    if kind == NVME and file_system in _ON_A_NETWORK:
+        return f"is on a network ({file_system})"
+    free_bytes = shutil.disk_usage(path).free
+    if file_system in _IN_MEMORY:
+        # Such a disk may be larger than the memory that it lives in.
+        free_bytes = min(free_bytes, psutil.virtual_memory().available)
+    return Place(path, int(free_bytes * (1 - _KEPT_FREE)))
+
+
+def _file_system(path: Path, mounts: Mapping[str, str]) -> str:
+    """Return the kind of file system that a folder is on: of the innermost mount that holds it."""
+    resolved = path.resolve()
+    holding = [mount for mount in mounts if resolved.is_relative_to(mount)]
+    return mounts[max(holding, key=len)] if holding else ""

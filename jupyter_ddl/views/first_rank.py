@@ -1,0 +1,44 @@
+"""A view of a program that was written for one process: what it prints shows once, as its first rank printed it.
+
+What the others print is in their logs. Warnings and errors (stderr) show from every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
+
+
+class FirstRank:
+    """A `View` that leaves out what other ranks than 0 print and display.
+
+    Args:
+        view: shows the rest.
+    """
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def handle(self, event: Event) -> None:
+        """Take an event of the run."""
+        if not _is_anothers(event):
+            self._view.handle(event)
+
+    def tick(self, now_s: float) -> None:
+        """Show what has happened since."""
+        self._view.tick(now_s)
+
+    def flush(self) -> None:
+        """Show all there is and end unfinished lines."""
+        self._view.flush()
+
+
+def _is_anothers(event: Event) -> bool:
+    if isinstance(event, OutputChunk):
+        return event.rank > 0 and event.stream == "stdout"
+    return isinstance(event, RichOutput | OutputCleared) and event.rank > 0
