@@ -8,6 +8,7 @@
 | distribute | 2 ranks | tf.distribute: MultiWorkerMirroredStrategy with 2 workers; MirroredStrategy on 2 logical CPUs |
 | scaling | 2 ranks of one core each, images a second a rank | 1 rank of one core |
 | exchange | DistributedOptimizer's exchange of 100 MB | mpi4py's Allreduce of one buffer of 100 MB |
+| versions (not judged) | one process, without Horovod | one process of TensorFlow 2.15 and Keras 2.15 |
 
 Both sides of a row have the same model, data and number of threads, and only steps are timed: no start-up, and no
 compilation by TensorFlow. Each turn starts its processes anew: one process is up to a tenth faster or slower than the
@@ -41,7 +42,7 @@ N = 2
 TRAIN, EXCHANGE = "benchmarks.training_program", "benchmarks.exchange_program"
 CNN, LARGE = "CNN, batch 128", "25 M parameters, batch 256"
 STOCK, WORKERS, MIRRORED, ALONE = "stock Horovod", "MultiWorkerMirrored", "Mirrored", "one process"
-GROUPS = ("horovod", "distribute", "scaling", "exchange")
+GROUPS = ("horovod", "distribute", "scaling", "exchange", "versions")
 
 
 class Benchmark:
@@ -109,6 +110,23 @@ class Benchmark:
         pair = _figures(found["ours"], "exchange"), _figures(found["mpi4py"], "exchange")
         self.rows.append(Row(f"n={N} exchange of 100 MB, against mpi4py's Allreduce", *pair, "MB/s", 1.4))
 
+    def versions(self) -> None:
+        """Compare what the sides of the first rows stand on: how much of their ratio is TensorFlow's and Keras's."""
+        try:
+            before = rival_horovod.environment()
+        except rival_horovod.NotAvailable as problem:
+            self.not_measured["versions"] = str(problem)
+            return
+        arguments = self._arguments(ALONE, CNN, LARGE)
+        sides: Sides = {
+            "now": partial(on_ranks, our_environment(), 1, TRAIN, arguments),
+            "2.15": partial(on_ranks, before, 1, TRAIN, arguments),
+        }
+        found = rounds(sides, self._pairs, show=_told)
+        for training in (CNN, LARGE):
+            pair = _figures(found["now"], training), _figures(found["2.15"], training)
+            self.also.append(Row(f"1 process, {training}, against TensorFlow 2.15", *pair, "images/s"))
+
     def _stock_horovod(self) -> Sides:
         try:
             environment = rival_horovod.environment()
@@ -158,6 +176,8 @@ def main() -> None:
             benchmark.scaling()
         if "exchange" in groups:
             benchmark.exchange()
+        if "versions" in groups:
+            benchmark.versions()
     if not benchmark.rows:
         sys.exit(f"No row could be measured: {benchmark.not_measured}")
     report(

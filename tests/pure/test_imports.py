@@ -24,7 +24,7 @@ ALLOWED = {
     "legacy": set[str](),
 }
 VIEWS_MAY = {"errors", "events", "ranks", "views"}
-TRAINING_MAY = SHARED - {"ranks", "cores", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
+TRAINING_MAY = SHARED - {"ranks", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
 ENGINE_MAY = {"auto_options", "errors", "events", "cores", "paths", "tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.

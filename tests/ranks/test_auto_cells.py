@@ -76,6 +76,26 @@ with tf.GradientTape() as tape:
     loss = tf.reduce_sum(model(x))
 model.optimizer.apply(tape.gradient(loss, model.trainable_variables), model.trainable_variables)
 """
+TWO_OPTIMIZERS = """
+class Pair(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = keras.layers.Dense(3), keras.layers.Dense(3)
+        self.other = keras.optimizers.RMSprop()
+    def call(self, inputs):
+        return self.second(self.first(inputs))
+    def train_step(self, data):
+        with tf.GradientTape(persistent=True) as tape:
+            loss = tf.reduce_mean(self(data[0]) ** 2)
+        weights = self.first.trainable_weights
+        self.optimizer.apply(tape.gradient(loss, weights), weights)
+        weights = self.second.trainable_weights
+        self.other.apply(tape.gradient(loss, weights), weights)
+        return {'loss': loss}
+model = Pair()
+model.compile('adam')
+model.fit(x, y)
+"""
 STATEFUL = """
 model = keras.Sequential([keras.Input((5, 1), batch_size=4), keras.layers.LSTM(2, stateful=True)])
 model.compile('sgd', 'mse')
@@ -96,6 +116,7 @@ made().fit(data)
 """
 REFUSED = {
     "loop of its own": (OWN_LOOP, "Received: an update by Adam that is not the compiled optimizer's. Write the"),
+    "second optimizer": (TWO_OPTIMIZERS, "Received: an update by RMSprop that is not the compiled optimizer's."),
     "stateful": (STATEFUL, "Received: layer lstm with stateful=True. Pass stateful=False"),
     "strategy": (STRATEGY, "Received: a model under tf.distribute's MirroredStrategy. Drop the strategy's scope."),
     "horovod": (OWN_HOROVOD, "Received: a model with a DistributedAdam. Drop --auto: the program divides the data"),

@@ -16,7 +16,7 @@ from jupyter_ddl.training.data import changes
 from jupyter_ddl.training.data.cache import ranks_of_this_host
 from jupyter_ddl.training.data.looks import batch_size_of
 from jupyter_ddl.training.data.stopwatch import median, training_step
-from jupyter_ddl.training.data.trials import Gain, Trials, Tried
+from jupyter_ddl.training.data.trials import LEAST_GAIN, Gain, Trials, Tried
 
 # A pipeline this near to the model's own speed would gain nothing that one could notice.
 _AS_FAST = 0.9
@@ -32,6 +32,7 @@ class Row:
         change: what it is.
         code: how one writes it.
         gain: how many times as fast the pipeline is, with this change and those above it; alone, where it is no help.
+        batches_per_s: in that form.
         helps: whether it is advised.
         helps_alone: whether it would be, in place of those that are.
     """
@@ -39,6 +40,7 @@ class Row:
     change: str
     code: str
     gain: float
+    batches_per_s: float
     helps: bool
     helps_alone: bool = False
 
@@ -71,6 +73,7 @@ def advise(ds: Any, model: Any = None, seconds: float = 20.0) -> Advice:
     Each form of the pipeline runs for a while, by turns with the others. With a model, each runs into the model, which
     goes forward and backward, without exchange or update, and has its weights back at the end. What is slower, or
     faster by chance, is not advised. A map is moved behind `batch` only where its function gives the same for a batch.
+    The first rank of each host prints; what is returned prints the same.
 
     Runs on: every rank, or one. Not a collective.
 
@@ -113,7 +116,8 @@ def _advice(ds: Any, first: Any, step: Any, slot_s: float) -> Advice:
 
 
 def _row(tried: Tried) -> Row:
-    return Row(tried.change.name, tried.change.code, tried.times, tried.helps, tried.helps_alone)
+    change = tried.change
+    return Row(change.name, change.code, tried.times, tried.batches_per_s, tried.helps, tried.helps_alone)
 
 
 def _lines(advice: Advice) -> list[str]:
@@ -123,21 +127,28 @@ def _lines(advice: Advice) -> list[str]:
         rows.append(("the model alone", advice.model_batches_per_s, ""))
     helpful = [row for row in advice.rows if row.helps]
     rows += [
-        (f"{number}. {row.change}", row.gain * advice.batches_per_s, f"{row.gain:.2f} x   {row.code}")
+        (f"{number}. {row.change}", row.batches_per_s, f"{row.gain:.2f} x   {row.code}")
         for number, row in enumerate(helpful, 1)
     ]
     width = max(len(name) for name, _, _ in rows)
     lines = [f"{'':{width}}  batches/s"]
     lines += [f"{name:{width}}  {per_s:9,.1f}   {told}".rstrip() for name, per_s, told in rows]
-    return [*lines, _conclusion(advice, helpful)]
+    return [*lines, *_conclusion(advice, helpful)]
 
 
-def _conclusion(advice: Advice, helpful: list[Row]) -> str:
+def _conclusion(advice: Advice, helpful: list[Row]) -> list[str]:
     if advice.model_is_the_bottleneck:
-        return "The model is the bottleneck: nothing in the pipeline would help."
-    useless = [f"{row.change} ({row.gain:.2f} x)" for row in advice.rows if not row.helps and not row.helps_alone]
-    instead = [f"{row.change} ({row.gain:.2f} x)" for row in advice.rows if not row.helps and row.helps_alone]
-    told = "Do these in this order." if helpful else "Nothing that was tried helps."
-    if instead:
-        told += f" Of help alone, but not besides: {', '.join(instead)}."
-    return told + (f" No help: {', '.join(useless)}." if useless else "")
+        return ["The model is the bottleneck: nothing in the pipeline would help."]
+    others = {
+        "Of help alone, but not besides": [row for row in advice.rows if row.helps_alone and not row.helps],
+        "Faster in some rounds only": [row for row in advice.rows if not row.helps_alone and row.gain >= LEAST_GAIN],
+        "No help": [row for row in advice.rows if not row.helps_alone and row.gain < LEAST_GAIN],
+    }
+    return [
+        "Do these in this order." if helpful else "Nothing that was tried helps for certain.",
+        *(
+            f"{remark}: {', '.join(f'{row.change} ({row.gain:.2f} x)' for row in rows)}."
+            for remark, rows in others.items()
+            if rows
+        ),
+    ]

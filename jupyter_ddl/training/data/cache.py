@@ -62,7 +62,7 @@ def cache(ds: Any, where: str | os.PathLike[str] = RAM) -> Any:
     place = room(where, (estimate.total_bytes or 0) * ranks_here)
     if first_here:
         told = "memory" if place.path is None else place.path
-        print(f"Cache: {_told(estimate)} a rank in {told} ({size(place.free_bytes)} free).")
+        print(f"Cache in {told}, {size(place.free_bytes)} free: {_told(estimate)}, for each rank.")
     return kept_in(ds, place)
 
 
@@ -97,16 +97,16 @@ def measured(ds: Any) -> Estimate:
     return Estimate(first_bytes, count if count >= 0 else None)
 
 
+def _told(estimate: Estimate) -> str:
+    if estimate.total_bytes is None:
+        return f"{size(estimate.element_bytes)} an element, nobody knows how many"
+    return size(estimate.total_bytes)
+
+
 def _bytes_of(tensor: Any) -> int:
     if tensor.dtype == tf.string:
         return int(tf.reduce_sum(tf.strings.length(tensor)))
     return int(np.prod(tensor.shape)) * int(tensor.dtype.size)
-
-
-def _told(estimate: Estimate) -> str:
-    if estimate.total_bytes is None:
-        return f"{size(estimate.element_bytes)} an element, of which there is no count,"
-    return size(estimate.total_bytes)
 
 
 def _check_where(where: str | os.PathLike[str]) -> None:

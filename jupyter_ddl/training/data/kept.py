@@ -11,7 +11,7 @@ from typing import Any
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.data.cache import RAM, kept_in, measured, ranks_of_this_host, room
+from jupyter_ddl.training.data.cache import RAM, Estimate, kept_in, measured, ranks_of_this_host, room
 from jupyter_ddl.training.data.looks import are_same, line
 from jupyter_ddl.training.data.places import NVME, RAMDISK, Place, size
 from jupyter_ddl.training.data.recipe import Recipe, recipe_of
@@ -29,17 +29,18 @@ class Kept:
     Attributes:
         where: "ram", "ramdisk" or "nvme".
         after: the operation that it stands on.
-        total_bytes: what it takes; None where the dataset does not say how many elements it has.
+        estimate: what it takes.
     """
 
     where: str
     after: str
-    total_bytes: int | None
+    estimate: Estimate
 
     @property
     def name(self) -> str:
         """What it is, in words."""
-        told = "size not known" if self.total_bytes is None else size(self.total_bytes)
+        whole = self.estimate.total_bytes
+        told = f"{size(self.estimate.element_bytes)} an element" if whole is None else size(whole)
         return f"cache in {'memory' if self.where == RAM else self.where} ({told})"
 
     @property
@@ -63,7 +64,7 @@ class Kept:
         return made
 
     def _place(self) -> Place:
-        return room(self.where, (self.total_bytes or 0) * ranks_of_this_host()[0])
+        return room(self.where, (self.estimate.total_bytes or 0) * ranks_of_this_host()[0])
 
 
 def possible(dataset: Any) -> Kept | None:
@@ -74,9 +75,9 @@ def possible(dataset: Any) -> Kept | None:
     if int(steady.cardinality()) == tf.data.INFINITE_CARDINALITY:
         return None
     recipe = recipe_of(steady)
-    total_bytes = measured(steady).total_bytes
+    estimate = measured(steady)
     for where in (RAM, RAMDISK, NVME):
-        candidate = Kept(where, recipe.name if recipe is not None else "the source", total_bytes)
+        candidate = Kept(where, "the source" if recipe is None else _named(recipe), estimate)
         try:
             candidate._place()
         except InvalidInput:
@@ -107,6 +108,12 @@ def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
     source = recipe_of(start)
     costs = {source.name if source is not None else "load", *(each.name for each in below)} & _COSTS
     return (_made(start, below), above) if costs else (None, operations)
+
+
+def _named(recipe: Recipe) -> str:
+    """Return an operation as its author knows it: one of several maps by its function."""
+    function = getattr(recipe.arguments.get("map_func"), "__name__", "")
+    return f"{recipe.name}({function.strip('<>')})" if function else recipe.name
 
 
 def _made(start: Any, operations: list[Recipe]) -> Any:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from jupyter_ddl.cores import memory_limit_bytes
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def find_place(where: str | os.PathLike[str], need_bytes: int) -> Place:
     names = PLACES.get(os.fspath(where))
     refused = []
     for name in names or (os.fspath(where),):
-        found = _place(name, kind=os.fspath(where) if names else None)
+        found = _place(name)
         if isinstance(found, str):
             refused.append(f"{name} {found}")
         elif found.free_bytes < need_bytes:
@@ -85,7 +86,7 @@ def check_memory(need_bytes: int) -> Place:
     Raises:
         InvalidInput: less than that.
     """
-    free_bytes = int(psutil.virtual_memory().available * (1 - _KEPT_FREE))
+    free_bytes = int(_free_memory_bytes() * (1 - _KEPT_FREE))
     if free_bytes < need_bytes:
         raise InvalidInput(
             f"A cache in memory needs room: {size(need_bytes)} for the ranks of this host.",
@@ -108,7 +109,7 @@ def size(number: float) -> str:
     return f"{number:,.1f} TB"
 
 
-def _place(name: str, kind: str | None) -> Place | str:
+def _place(name: str) -> Place | str:
     """Return a place, or why it is none."""
     value = os.environ.get(name[1:], "") if name.startswith("$") else name
     if not value:
@@ -119,15 +120,26 @@ def _place(name: str, kind: str | None) -> Place | str:
     if not os.access(path, os.W_OK | os.X_OK):
         return "cannot be written to"
     file_system = _file_system(path, {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)})
-    if kind == NVME and file_system in _IN_MEMORY:
+    # A variable may point anywhere; who mounts a disk by a name of its own means it.
+    if name.startswith("$") and file_system in _IN_MEMORY:
         return "is memory, not a disk"
-    if kind == NVME and file_system in _ON_A_NETWORK:
+    if name.startswith("$") and file_system in _ON_A_NETWORK:
         return f"is on a network ({file_system})"
     free_bytes = shutil.disk_usage(path).free
     if file_system in _IN_MEMORY:
         # Such a disk may be larger than the memory that it lives in.
-        free_bytes = min(free_bytes, psutil.virtual_memory().available)
+        free_bytes = min(free_bytes, _free_memory_bytes())
     return Place(path, int(free_bytes * (1 - _KEPT_FREE)))
+
+
+def _free_memory_bytes() -> int:
+    """Return how much memory this process may still take: of the host's, and of what its job was given.
+
+    What the job's other processes hold is not taken off: the kernel counts files that it keeps in memory with it, and
+    would give those up.
+    """
+    left_bytes = memory_limit_bytes() - psutil.Process().memory_info().rss
+    return max(min(psutil.virtual_memory().available, left_bytes), 0)
 
 
 def _file_system(path: Path, mounts: Mapping[str, str]) -> str:

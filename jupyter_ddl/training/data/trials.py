@@ -28,16 +28,18 @@ class Gain:
     Attributes:
         times: the median over the rounds.
         is_real: it is worth having, and no round says otherwise.
+        batches_per_s: of the faster one; the median over the rounds.
     """
 
     times: float
     is_real: bool
+    batches_per_s: float
 
     @classmethod
     def of(cls, rates: Sequence[float], others: Sequence[float]) -> Gain:
         """Compare round with round: what slowed the machine in one slowed both."""
         rounds = [rate / other for rate, other in zip(rates, others, strict=True)]
-        return cls(median(rounds), median(rounds) >= LEAST_GAIN and min(rounds) > 1)
+        return cls(median(rounds), median(rounds) >= LEAST_GAIN and min(rounds) > 1, median(rates))
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,14 @@ class Tried:
 
     Attributes:
         times: what it gains against the pipeline as it is: with those that helped before it; else alone.
+        batches_per_s: in that form.
         helps: it is worth having, with those before it.
         helps_alone: it is worth having, without any of them.
     """
 
     change: Change
     times: float
+    batches_per_s: float
     helps: bool
     helps_alone: bool
 
@@ -101,10 +105,10 @@ class Trials:
             gain = self._gain(changed, measured) if helpful else alone[change.name]
             if gain.is_real:
                 measured, best, times = changed, change.make(best, None), times * gain.times
-                helpful.append(Tried(change, times, helps=True, helps_alone=True))
+                helpful.append(Tried(change, times, gain.batches_per_s, helps=True, helps_alone=True))
         done = {tried.change.name for tried in helpful}
         gains = {each: alone[each.name] for each in changes if each.name not in done}
-        others = [Tried(each, gain.times, helps=False, helps_alone=gain.is_real) for each, gain in gains.items()]
+        others = [Tried(each, gain.times, gain.batches_per_s, False, gain.is_real) for each, gain in gains.items()]
         return [*helpful, *others], best
 
     def _alone(self, dataset: Any, changes: Sequence[Change]) -> dict[str, Gain]:

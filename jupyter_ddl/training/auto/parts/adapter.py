@@ -131,7 +131,15 @@ class Parts(DataAdapter):
         return Known(samples, self.batch_size, steps if steps != UNKNOWN else full + (last > 0))
 
 
-def parts(x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int = 32, shuffle: bool = True) -> Any:
+def parts(
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int = 32,
+    shuffle: bool = True,
+    keeps_order: bool = False,
+) -> Any:
     """Return this rank's part of each batch that one process would train on: pass it to `fit` or `evaluate` as `x`.
 
     Args:
@@ -140,6 +148,7 @@ def parts(x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int =
         sample_weight: a weight for each sample.
         batch_size: of all ranks together; a dataset, a PyDataset or a generator has its own.
         shuffle: arrays are shuffled anew in each epoch. All ranks must have set the same random seed before.
+        keeps_order: arrays are shuffled as Keras does in one process: alike in each epoch where a seed is set.
 
     Raises:
         InvalidInput: Horovod is not initialised; there are fewer samples in a batch than ranks.
@@ -148,7 +157,7 @@ def parts(x: Any, y: Any = None, sample_weight: Any = None, *, batch_size: int =
     whole = data_adapters.get_data_adapter(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
     place = Place(hvd.size(), hvd.rank())
     require_room(whole, place)
-    return Parts(whole, place)
+    return Parts(whole, place, keeps_order=keeps_order)
 
 
 def require_room(whole: Any, place: Place) -> None:

@@ -1,0 +1,58 @@
+"""Data pipelines on real ranks: what data_pipelines_program.py found, in one MPI job a world size."""
+
+from __future__ import annotations
+
+import pytest
+from ranks.numerics_world import World, world_of
+
+pytestmark = pytest.mark.mpi
+
+SAMPLES = 50
+
+
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    return world_of("data_pipelines_program.py", request.param, tmp_path_factory)
+
+
+def test_the_shard_is_this_rank_s(world: World) -> None:
+    for parts in world.every("places_are_horovod_s"):
+        assert [sorted(part) for part in parts] == [
+            list(range(rank, SAMPLES, world.size)) for rank in range(world.size)
+        ]
+
+
+def test_ranks_take_their_parts_of_one_order(world: World) -> None:
+    for epochs in world.every("parts_of_one_order"):
+        assert [len(set(epoch)) for epoch in epochs] == [SAMPLES // 2] * 2, "no sample twice"
+        assert epochs[0] != epochs[1], "another half in the next epoch"
+
+
+def test_an_order_of_each_rank_s_own_is_refused_on_each(world: World) -> None:
+    for text in world.every("an_order_of_each_rank_s_own"):
+        assert text.startswith("Ranks that take their parts of one random order must draw the same order.")
+
+
+def test_each_rank_caches_its_own_elements(world: World) -> None:
+    answers = world.every("caches_of_this_node")
+    for rank, answer in enumerate(answers):
+        assert answer["epochs"] == [list(range(rank, SAMPLES, world.size))] * 2
+        assert answer["folders"] == world.size
+    told = [answer["told"] for answer in answers]
+    assert told[0].startswith(f"Cache in {world.folder}, ")
+    assert told[0].endswith(f" free: {8 * -(-SAMPLES // world.size)} bytes, for each rank.\n")
+    assert told[1:] == [""] * (world.size - 1), "once for a host"
+    assert not list(world.folder.glob("jupyter_ddl-cache-*")), "gone with the ranks"
+
+
+def test_a_fit_sees_every_sample_once(world: World) -> None:
+    answers = world.every("a_fit_of_shards")
+    assert all(answer["seen"] == sorted([*range(SAMPLES)] * 2) for answer in answers)
+    assert len({answer["weights"] for answer in answers}) == 1
+
+
+def test_advice_needs_no_other_rank(world: World) -> None:
+    first, *others = world.every("one_rank_asks_for_advice")
+    assert first["fed"] > 0
+    assert first["same"], "the model has its weights back"
+    assert others == [{}] * (world.size - 1)

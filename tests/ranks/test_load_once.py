@@ -1,0 +1,54 @@
+"""jupyter_ddl.data.load_once: one copy a host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ranks.kernel import Kernel
+
+pytestmark = pytest.mark.mpi
+
+LOAD = """
+import os
+import numpy as np, psutil
+import jupyter_ddl.data as data
+import jupyter_ddl.keras as hvd
+hvd.init()
+calls = []
+def load():
+    calls.append(rank)
+    return {'x': np.arange(8_000_000, dtype='float32').reshape(-1, 4), 'y': (np.ones(3, 'int8'), np.zeros(0))}
+def own_mb():
+    return psutil.Process().memory_full_info().uss / 2**20
+before = own_mb()
+loaded = data.load_once(load)
+total = float(loaded['x'].sum(dtype='float64'))
+grown = own_mb() - before
+"""
+
+
+def test_one_rank_loads_and_all_share_its_memory(notebook: Kernel) -> None:
+    cell = notebook.run(LOAD)
+    assert cell.error is None, cell.told
+    # 32 MB: each rank reads all of it, and has next to nothing of it to itself.
+    cell = notebook.run("total == sum(range(8_000_000)), loaded['x'].shape, loaded['y'][0].dtype.name, grown < 20")
+    assert cell.lines == ["[0-1] (True, (2000000, 4), 'int8', True)"]
+    assert notebook.run("len(calls)").lines == ["[0]   1", "[1]   0"]
+
+
+def test_a_rank_that_writes_changes_its_own(notebook: Kernel) -> None:
+    notebook.run("if rank == 0: loaded['y'][0][:] = 7")
+    assert notebook.run("loaded['y'][0].tolist()").lines == ["[0]   [7, 7, 7]", "[1]   [1, 1, 1]"]
+
+
+def test_nothing_is_left_behind(notebook: Kernel) -> None:
+    cell = notebook.run("[name for name in os.listdir('/dev/shm') if name.startswith('jupyter_ddl-')]")
+    assert cell.lines == ["[0-1] []"]
+
+
+def test_what_is_no_array_is_told(notebook: Kernel) -> None:
+    told = notebook.run("data.load_once(lambda: {'names': ['a', object()]})").told
+    assert "jupyter_ddl.data.load_once shares arrays of numbers. Received: builtins.object of dtype object." in told
