@@ -8,10 +8,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.optimizer import exchange_of, is_distributed
 
 
 def settable_rate(optimizer: Any, what: str) -> Any:
@@ -32,6 +34,36 @@ def settable_rate(optimizer: Any, what: str) -> Any:
             f"Pass a number, e.g. learning_rate=1e-3, or leave {what} out.",
         )
     return rate
+
+
+def fewest_steps(model: Any, own: int) -> int:
+    """Return the steps of an epoch on the rank that has fewest: all ranks must have one learning rate in each step.
+
+    The rank that has fewest only takes part in the steps beyond, with the rate of its last own step.
+
+    Collective: every rank of the optimizer's process set must call this.
+
+    Args:
+        model: whose optimizer is distributed; of another nobody else knows.
+        own: this rank's steps; 0 where it does not know them.
+    """
+    if not is_distributed(model.optimizer):
+        return own
+    process_set = exchange_of(model.optimizer).process_set
+    if not process_set.included():
+        return own
+    return int(hvd.allreduce(tf.constant(own), op=hvd.Min, name="steps_of_an_epoch", process_set=process_set))
+
+
+def last_own_step(batch: int, steps: int, steps_per_execution: int) -> int:
+    """Return a step's number, or that of the last one that all ranks begin by themselves, whichever is less.
+
+    Args:
+        batch: the step, from 0.
+        steps: what `fewest_steps` returned.
+        steps_per_execution: the model's; Keras begins so many at once.
+    """
+    return min(batch, (steps - 1) // steps_per_execution * steps_per_execution)
 
 
 def set_rate(optimizer: Any, rate: Any, new: float, *, corrects_momentum: bool) -> None:

@@ -62,6 +62,19 @@ def test_the_learning_rate_stays_the_codes_own(prepared: Kernel) -> None:
     assert "(0.5, 'float')" in cell.text
 
 
+def test_ranks_with_unequal_steps_warm_up_alike(prepared: Kernel) -> None:
+    # 25 and 24 samples: four batches for one rank and three for the other.
+    cell = prepared.run(
+        "data = tf.data.Dataset.from_tensor_slices((x[:49], y[:49])).shuffle(60, seed=1).batch(8)\n"
+        "model = made(keras.optimizers.SGD(0.5, momentum=0.9))\n"
+        "losses = model.fit(data, epochs=8, verbose=0).history['loss']",
+        "--auto",
+    )
+    assert cell.error is None, cell.told
+    assert "0.5 -> 1 (linear) over 2 warm-up epochs" in cell.text
+    assert len(prepared.run("sum(losses)").lines) == 1
+
+
 def test_without_a_seed_the_ranks_still_draw_alike(prepared: Kernel) -> None:
     prepared.run("import random\nrandom.seed(rank)\nnp.random.seed(rank)\ntf.random.set_seed(rank)")
     assert prepared.run("drawn = random.random(), np.random.rand(), keras.random.uniform(())", "--auto").error is None

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jupyter_ddl.auto_options import AutoOptions
-    from jupyter_ddl.training.auto.parts.likeness import Likeness
     from jupyter_ddl.training.auto.parts.place import Place
 
 
@@ -40,7 +39,7 @@ class Divided:
         own_batch: the samples of a batch on this rank.
         whole_batch: on all ranks.
         steps: an epoch's, where the program counts them.
-        likeness: by which the ranks compare their batches, where they must all make the same.
+        parts: what `x` then is, where all ranks make the same batches and each takes its part.
     """
 
     x: Any
@@ -50,7 +49,7 @@ class Divided:
     own_batch: int | None = None
     whole_batch: int | None = None
     steps: int | None = None
-    likeness: Likeness | None = None
+    parts: Parts | None = None
 
 
 def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Place, *, is_seeded: bool) -> Divided:
@@ -97,7 +96,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     require_room(whole, place)
     parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
     how = "" if parts.samples is not None else "each batch is split"
-    return Divided(parts, True, how, parts.samples, parts.batch_size, whole.batch_size, steps, parts.likeness)
+    return Divided(parts, True, how, parts.samples, parts.batch_size, whole.batch_size, steps, parts)
 
 
 def divide_evaluation(arguments: dict[str, Any], place: Place) -> Any:

@@ -70,8 +70,8 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions,
     rate = _rate_of(model.optimizer)
     rate.steps_in_one.assign(1 if options.batch == GLOBAL else place.size)
     between: list[Any] = [Warmup(rate, scaling, place.size)]
-    if data.likeness is not None:
-        between.append(AlikeData(data.likeness))
+    if data.parts is not None:
+        between.append(AlikeData(data.parts))
     arguments["callbacks"] = callbacks.arranged(given, *between)
     if place.rank == 0:
         plan.tell()

@@ -111,7 +111,12 @@ class Warmup(keras.callbacks.Callback):
         self._scaling = scaling
         self._size = size
         self._epoch = 0
+        self._steps = 0
         self._is_warm = False
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Look how many steps an epoch has. Collective: every rank must call this."""
+        self._steps = learning_rate.fewest_steps(self.model, self.params.get("steps") or 0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Note where the training is."""
@@ -122,10 +127,14 @@ class Warmup(keras.callbacks.Callback):
         if self._is_warm:
             return
         warmup = self._scaling.warmup_epochs
-        steps = self.params.get("steps")
-        # Where nobody knows the steps of the first epoch, it counts as a whole.
-        within = 1.0 if not steps else (batch + self.model.steps_per_execution) / steps
-        done = self._epoch + within
+        done = self._epoch + self._share_of_epoch(batch)
         self._is_warm = done >= warmup
         share = 1.0 if self._is_warm else (done * (self._size - 1) / warmup + 1) / self._size
         self._rate.set(self._scaling.factor * share)
+
+    def _share_of_epoch(self, batch: int) -> float:
+        """Return how much of the epoch is over after a step, or several at once; all of it where nobody knows."""
+        if not self._steps:
+            return 1.0
+        at_once = self.model.steps_per_execution
+        return min(1.0, (learning_rate.last_own_step(batch, self._steps, at_once) + at_once) / self._steps)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.learning_rate import set_rate, settable_rate
+from jupyter_ddl.training.learning_rate import fewest_steps, last_own_step, set_rate, settable_rate
 from jupyter_ddl.training.spellings import tell_older_spelling
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.current_epoch = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look for what the schedule needs.
+        """Look for what the schedule needs. Collective: every rank must call this.
 
         Raises:
             InvalidInput: the learning rate cannot be set, or the number of steps in an epoch is not known.
@@ -72,7 +72,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
             self.initial_lr = float(rate.numpy())
             name = type(self).__name__
             tell_older_spelling(f"{name} without initial_lr", f"{name}(initial_lr={self.initial_lr:g}, ...)")
-        if not self.staircase and not self.steps_per_epoch:
+        if not self.staircase:
             self.steps_per_epoch = self._known_steps()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -87,7 +87,8 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
             return
         if not self.staircase:
             assert self.steps_per_epoch is not None
-            self._set(self.current_epoch + batch / self.steps_per_epoch)
+            step = last_own_step(batch, self.steps_per_epoch, self.model.steps_per_execution)
+            self._set(self.current_epoch + step / self.steps_per_epoch)
         elif batch == 0:
             self._set(self.current_epoch)
 
@@ -107,11 +108,11 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         return float(settable_rate(self.model.optimizer, type(self).__name__).numpy())
 
     def _known_steps(self) -> int:
-        steps = (self.params or {}).get("steps")
+        steps = fewest_steps(self.model, self.steps_per_epoch or (self.params or {}).get("steps") or 0)
         if not steps:
             raise InvalidInput(
                 f"{type(self).__name__} needs to know how many steps an epoch has.",
                 "data of unknown length",
                 f"Pass steps_per_epoch to fit, or to {type(self).__name__}.",
             )
-        return int(steps)
+        return steps

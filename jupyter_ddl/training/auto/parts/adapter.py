@@ -42,6 +42,7 @@ class Parts(DataAdapter):
         self._place = place
         self._steps = steps
         self._keeps_order = keeps_order
+        self._dataset: Any = None
         self.likeness = Likeness() if in_step else None
 
     def get_tf_dataset(self) -> Any:
@@ -59,11 +60,26 @@ class Parts(DataAdapter):
         else:
             made = self.likeness.noting(made)
         if has_rows:
-            return rows.dataset(self._whole, made, self._place)
-        if self.likeness is None:
-            return batches.dataset(made, self._place)
-        is_endless = self._steps is not None and self._whole.num_batches is None
-        return batches.dataset_in_step(made, self._place, is_endless=is_endless)
+            self._dataset = rows.dataset(self._whole, made, self._place)
+        elif self.likeness is None:
+            self._dataset = batches.dataset(made, self._place)
+        else:
+            is_endless = self._steps is not None and self._whole.num_batches is None
+            self._dataset = batches.dataset_in_step(made, self._place, is_endless=is_endless)
+        return self._dataset
+
+    def end_epoch(self, taken: int) -> None:
+        """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.
+
+        At the end of an epoch whose batches are counted Keras begins a pass that it does not use; not so where they end
+        before their number, as on a rank that has no part of the last one.
+        Source: keras 3.15, src/trainers/epoch_iterator.py, _enumerate_iterator
+
+        Args:
+            taken: batches of this rank in the epoch.
+        """
+        if self.samples is None and self._steps is None and taken < (self._whole.num_batches or 0):
+            iter(self._dataset)
 
     @property
     def samples(self) -> int | None:

@@ -7,13 +7,16 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.training.auto.parts.adapter import Parts
 
 _BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
@@ -42,20 +45,20 @@ class Likeness:
 
 
 class AlikeData(keras.callbacks.Callback):
-    """Compares what the ranks noted, after the first step of each epoch.
+    """Compares what the ranks noted, after the first step of each epoch, and sees to it that it stays alike.
 
     Args:
-        likeness: of the data that this rank trains on.
+        parts: what this rank trains on.
     """
 
-    def __init__(self, likeness: Likeness) -> None:
+    def __init__(self, parts: Parts) -> None:
         super().__init__()
-        self._likeness = likeness
-        self._is_due = False
+        self._parts = parts
+        self._taken = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Compare in this epoch."""
-        self._is_due = True
+        self._taken = 0
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Compare once.
@@ -63,10 +66,13 @@ class AlikeData(keras.callbacks.Callback):
         Raises:
             InvalidInput: the ranks have different batches; on every rank.
         """
-        if not self._is_due:
+        is_first = self._taken == 0
+        self._taken = batch + 1
+        if not is_first:
             return
-        self._is_due = False
-        everyone = hvd.allgather(tf.reshape(self._likeness.first.read_value(), [1]), name="first_batches").numpy()
+        assert self._parts.likeness is not None
+        mine = tf.reshape(self._parts.likeness.first.read_value(), [1])
+        everyone = hvd.allgather(mine, name="first_batches").numpy()
         if len(set(everyone.tolist())) > 1:
             raise InvalidInput(
                 "With --auto all ranks make the same batches, of which each trains on its part.",
@@ -74,6 +80,10 @@ class AlikeData(keras.callbacks.Callback):
                 "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
                 "all ranks.",
             )
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Let the data know how many batches this rank had."""
+        self._parts.end_epoch(self._taken)
 
 
 def _checksum(tensor: Any) -> Any:
