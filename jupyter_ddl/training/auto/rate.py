@@ -136,5 +136,6 @@ class Warmup(keras.callbacks.Callback):
         """Return how much of the epoch is over after a step, or several at once; all of it where nobody knows."""
         if not self._steps:
             return 1.0
-        at_once = self.model.steps_per_execution
-        return min(1.0, (learning_rate.last_own_step(batch, self._steps, at_once) + at_once) / self._steps)
+        at_once: int = self.model.steps_per_execution
+        begun: int = learning_rate.last_own_step(batch, self._steps, at_once)
+        return min(1.0, (begun + at_once) / self._steps)

@@ -1,0 +1,218 @@
+"""What `--auto` would do to this code, as far as the code says it: the plan and the program are both made from this."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import libcst as cst
+
+from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.explain import optimizers
+from jupyter_ddl.explain.data import Kind, kind_of
+from jupyter_ddl.modernise.names import code_of
+
+if TYPE_CHECKING:
+    from jupyter_ddl.auto_options import AutoOptions
+    from jupyter_ddl.explain.calls import MethodCall
+    from jupyter_ddl.explain.reading import OptimizerCall, Reading
+
+_WARMUP_EPOCHS = 3
+_WARMUP_SHARE = 4
+# Pipelines of which nobody knows how many batches they have.
+_OF_UNKNOWN_LENGTH = re.compile(
+    r"from_generator|TFRecord|TextLine|FixedLength|list_files|make_csv_dataset|\byield\b"
+    r"|\.(filter|interleave|flat_map|unbatch)\("
+)
+_BEFORE_STEP = re.compile(r"def on_(train_)?batch_begin\b")
+_SEE_OPTIMIZER = "--explain must see which optimizer it is."
+_NAME_IT = "Write e.g. optimizer=keras.optimizers.Adam(1e-3) in this code; --auto without --explain takes any."
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the program is distributed.
+
+    Attributes:
+        reading: what its code says.
+        options: what was asked for.
+        world_size: the number of ranks, for the plan; the program asks Horovod.
+    """
+
+    reading: Reading
+    options: AutoOptions
+    world_size: int
+
+    @property
+    def shares_batches(self) -> bool:
+        """Whether the batch in the code is that of all ranks together."""
+        return self.options.batch == GLOBAL
+
+    def scaling(self, optimizer: str) -> str:
+        """Return how the learning rate of a class of optimizers grows with the batch: linear, sqrt or none."""
+        if self.shares_batches:
+            return NONE
+        return self.options.scale_lr or (LINEAR if optimizer == "SGD" else SQRT)
+
+    def factor(self, how: str) -> str:
+        """Return the factor on the learning rate, as it is written."""
+        return {LINEAR: "hvd.size()", SQRT: "hvd.size() ** 0.5", NONE: ""}[how]
+
+    @property
+    def how(self) -> str:
+        """How the learning rate of the program's optimizers grows.
+
+        Raises:
+            InvalidInput: of one in another way than of the next, where the program must have one factor.
+        """
+        names = sorted({self.optimizer_of(call) for call in self.reading.compiles})
+        found = {self.scaling(name) for name in names}
+        if len(found) > 1:
+            raise InvalidInput(
+                "--explain writes out one factor on the learning rate.",
+                f"{' and '.join(names)}",
+                "Pass --scale-lr, or explain one of them at a time.",
+            )
+        return found.pop()
+
+    @property
+    def scales(self) -> bool:
+        """Whether any learning rate grows."""
+        return any(self.scaling(self.optimizer_of(call)) != NONE for call in self.reading.compiles)
+
+    @property
+    def fits_again(self) -> bool:
+        """Whether a model may go on with training, which is warm then."""
+        fits = self.reading.fits
+        return len(fits) > 1 or fits[0].may_repeat or "load_model" in self.reading.code
+
+    @property
+    def sets_rate_in_steps(self) -> bool:
+        """Whether a callback of the program's own sets the rate before a step."""
+        return self.reading.sets_rate and bool(_BEFORE_STEP.search(self.reading.code))
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether a learning rate is a schedule object."""
+        return any(call.rate is not None and self.is_schedule(call.rate.value) for call in self.reading.optimizers)
+
+    @property
+    def warms_up_by_itself(self) -> bool:
+        """Whether Horovod's own warm-up does not serve: it sets the rate, and must know the steps of an epoch."""
+        if not self.scales:
+            return False
+        if self.options.warmup_epochs and self.fits_again:
+            return True  # one fit may be shorter than the warm-up
+        code = self.reading.code
+        counts = all(call.value("steps_per_epoch") is not None for call in self.reading.fits)
+        return self.has_schedule or self.reading.sets_rate or (bool(_OF_UNKNOWN_LENGTH.search(code)) and not counts)
+
+    def is_schedule(self, rate: cst.BaseExpression) -> bool:
+        """Return whether a learning rate is a schedule object."""
+        if isinstance(rate, cst.Call):
+            if self.reading.meaning(rate.func).startswith("keras.optimizers.schedules."):
+                return True
+            made = self.reading.definition(rate.func, cst.ClassDef)
+            return made is not None and any("LearningRateSchedule" in code_of(base.value) for base in made.bases)
+        if isinstance(rate, cst.Name):
+            return any(self.is_schedule(value) for value, _ in self.reading.assigned(rate) or [])
+        return False
+
+    def schedule_class(self, rate: cst.BaseExpression) -> str:
+        """Return the class of a schedule, or else how it is written."""
+        if isinstance(rate, cst.Call):
+            return code_of(rate.func).rpartition(".")[2]
+        values = self.reading.assigned(rate) if isinstance(rate, cst.Name) else None
+        names = {self.schedule_class(value) for value, _ in values or []}
+        return names.pop() if len(names) == 1 else code_of(rate)
+
+    def optimizer_of(self, call: MethodCall) -> str:
+        """Return the class of the optimizer that a call of `compile` is given.
+
+        Raises:
+            InvalidInput: the code does not say it.
+        """
+        given = call.value("optimizer")
+        if given is None:
+            return "RMSprop"  # Keras's own default
+        if (text := self.text_of(given)) is not None:
+            name = optimizers.class_of_string(text)
+            if name is None:
+                raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
+            return name
+        found = {made.name for made in self._made_by(given)} or {made.name for made in self.reading.optimizers}
+        if len(found) != 1:
+            raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
+        return found.pop()
+
+    def text_of(self, given: cst.BaseExpression | None) -> str | None:
+        """Return the string that an optimizer is named by; None where it is none."""
+        found = self.reading.constant(given)
+        return found if isinstance(found, str) else None
+
+    def rate_of(self, call: MethodCall) -> cst.BaseExpression | str | None:
+        """Return the learning rate in the code, or Keras's default as text; None where it cannot be told."""
+        given = call.value("optimizer")
+        if given is None or self.text_of(given) is not None:
+            return optimizers.RATES[self.optimizer_of(call)]
+        made = self._made_by(given) or self.reading.optimizers
+        if len(made) != 1:
+            return None
+        return optimizers.RATES[made[0].name] if made[0].rate is None else made[0].rate.value
+
+    def kind(self, fit: MethodCall) -> Kind | None:
+        """Return what kind of data a call of `fit` is given.
+
+        Raises:
+            InvalidInput: the code does not say it, and --auto goes by it.
+        """
+        data = fit.value("x")
+        if data is None:
+            raise InvalidInput(
+                "fit must be given data.", fit.place, "Pass arrays, a tf.data.Dataset or a keras.utils.PyDataset."
+            )
+        if fit.value("y") is not None:
+            return Kind.ARRAYS
+        kind = kind_of(self.reading, data)
+        if kind is None and not self.shares_batches:
+            raise InvalidInput(
+                "--explain must see what kind of data fit is given.",
+                f"{fit.place} with {code_of(data)}, which is only known when it runs",
+                "Explain it together with the code that makes the data; --auto without --explain looks at them.",
+            )
+        return kind
+
+    def warmup_epochs(self, fit: MethodCall) -> str:
+        """Return over how many epochs the learning rate grows, as it is written."""
+        if self.options.warmup_epochs is not None:
+            return f"{self.options.warmup_epochs:g}"
+        epochs = fit.text("epochs") or "1"
+        known = self.reading.constant(fit.value("epochs")) if fit.value("epochs") is not None else 1
+        if isinstance(known, int):
+            return f"{min(_WARMUP_EPOCHS, known / _WARMUP_SHARE):g}"
+        return f"min({_WARMUP_EPOCHS}, {times(epochs, '/', str(_WARMUP_SHARE))})"
+
+    def _made_by(self, given: cst.BaseExpression) -> list[OptimizerCall]:
+        """Return the calls that make an optimizer, as far as the code shows it."""
+        if isinstance(given, cst.Call):
+            found = [made for made in self.reading.optimizers if made.node is given]
+            inner = [part for arg in given.args for part in self._made_by(arg.value)]
+            return found or inner
+        if isinstance(given, cst.Name):
+            values = self.reading.assigned(given) or []
+            return [made for value, _ in values for made in self._made_by(value)]
+        return []
+
+
+def times(text: str, sign: str, factor: str) -> str:
+    """Return `text sign factor`, with brackets where they are needed."""
+    return f"{in_brackets(text)} {sign} {factor}"
+
+
+def in_brackets(text: str) -> str:
+    """Return an expression in brackets, where it has more than one part."""
+    expression = cst.parse_expression(text)
+    is_one = isinstance(expression, (cst.Name, cst.Attribute, cst.Call, cst.Subscript, cst.Integer, cst.Float))
+    return text if is_one or expression.lpar else f"({text})"
