@@ -30,7 +30,7 @@ lab: $(VENV)/.lab $(VENV)/.horovod
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.bench $(VENV)/.horovod
-	@for name in start dispatch throughput training; do \
+	@for name in start dispatch throughput training auto; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:

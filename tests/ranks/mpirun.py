@@ -14,7 +14,7 @@ import pytest
 from jupyter_ddl.mpi import find_mpi, launch_command, launch_environment
 
 REPOSITORY = Path(__file__).parents[2]
-# World sizes of what has one MPI job a size. `make test` runs one of them, since a job of TensorFlow costs 10 s and more.
+# World sizes of what has one MPI job a size. `make test` runs one of them: a job of TensorFlow costs 10 s and more.
 WORLDS = [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(4, marks=pytest.mark.slow)]
 PAIR = WORLDS[:2]
 

@@ -14,7 +14,7 @@ from ranks.mpirun import run_program
 
 from jupyter_ddl.explain import explain
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 PROGRAM = Path(__file__).with_name("explain_program.py")
 # float32: the same sums in another order, over some tens of steps.
@@ -72,7 +72,6 @@ def rows_of(plan: list[str]) -> dict[str, list[str]]:
     return rows
 
 
-@pytest.mark.slow
 def test_from_the_command_line(tmp_path: Path) -> None:
     code = CASES["a string, validation_split and a list of callbacks"] + "\nprint(round(float(result[-1]), 4))\n"
     (tmp_path / "program.py").write_text(code)

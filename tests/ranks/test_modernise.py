@@ -115,6 +115,7 @@ def trained(folder: Path, programs: dict[str, str]) -> list[list[float]]:
     return [json.loads(line.partition("told ")[2]) for rank in "01" for line in by_rank[rank]]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(2 * TIMEOUT_S + 20)
 def test_both_forms_of_a_program_train_the_same(tmp_path: Path) -> None:
     old = {"of_2018.py": OF_2018, "of_2020.py": OF_2020}

@@ -13,6 +13,7 @@ NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-no-changes-at-all.ipynb
 
 
 @pytest.mark.mpi
+@pytest.mark.slow
 def test_all_ways_come_to_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     figures = demo.run(NOTEBOOK, n=2)  # its own asserts are the test
     assert figures["ranks"] == 2

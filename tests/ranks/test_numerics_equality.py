@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from ranks.mpirun import WORLDS
 from ranks.numerics_world import World, world_of
 
 pytestmark = pytest.mark.mpi
@@ -15,7 +16,7 @@ TOLERANCE = {"float32": 1e-5, "float64": 1e-10}
 TOLERANCE_ADAM = {"float32": 1e-3, "float64": 1e-10}
 
 
-@pytest.fixture(scope="module", params=[1, 2, 4])
+@pytest.fixture(scope="module", params=WORLDS)
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return world_of("numerics_equality_program.py", request.param, tmp_path_factory)
 

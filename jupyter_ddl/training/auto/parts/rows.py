@@ -1,6 +1,8 @@
-"""Batches of arrays, of which only this rank's rows are read: an array that is mapped from a file stays there.
+"""Batches of arrays, of which only this rank's rows are read.
 
-Keras itself makes a tensor of the whole array first, which on several ranks would be as many copies on a host.
+An array that is mapped from a file stays there: Keras itself makes a tensor of the whole first, which on several ranks
+would be as many copies on a host. One that is in this process's memory becomes a tensor as it does in Keras: TensorFlow
+gathers rows faster than Python, which has the steps to call meanwhile.
 
 Runs on: every rank.
 """
@@ -33,24 +35,29 @@ def dataset(whole: Any, order: Any, place: Place) -> Any:
     """
     arrays = [part for part in tf.nest.flatten(whole._inputs) if part is not None]
     kinds = [_spec(array) for array in arrays]
+    is_mapped = [getattr(array, "_mmap", None) is not None for array in arrays]
+    held = tuple(
+        _tensor(array, kind) for array, kind, on_disk in zip(arrays, kinds, is_mapped, strict=True) if not on_disk
+    )
 
     def own(batch: Any) -> Any:
         start, stop = place.tensor_bounds(tf.shape(batch)[0])
         return batch[start:stop]
 
-    def read(numbers: Any) -> list[Any]:
-        return [_rows(array, numbers, kind) for array, kind in zip(arrays, kinds, strict=True)]
-
-    def rows(numbers: Any) -> Any:
-        read_rows = tf.numpy_function(read, [numbers], [kind.dtype for kind in kinds], stateful=False)
-        for tensor, kind in zip(read_rows, kinds, strict=True):
-            tensor.set_shape(kind.shape)
-        waiting = iter(read_rows)
-        flat = [None if part is None else next(waiting) for part in tf.nest.flatten(whole._inputs)]
+    def rows(numbers: Any, held: tuple[Any, ...]) -> Any:
+        waiting = iter(held)
+        found = iter(
+            [
+                _read(array, numbers, kind) if on_disk else tf.gather(next(waiting), numbers)
+                for array, kind, on_disk in zip(arrays, kinds, is_mapped, strict=True)
+            ]
+        )
+        flat = [None if part is None else next(found) for part in tf.nest.flatten(whole._inputs)]
         return _as_tuples(tf.nest.pack_sequence_as(whole._inputs, flat))
 
     mine = order.map(own).filter(lambda numbers: tf.size(numbers) > 0)
-    return mine.map(rows, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
+    with_held = tf.data.Dataset.zip((mine, tf.data.Dataset.from_tensors(held).repeat()))
+    return with_held.map(rows, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
 
 
 def order_of(whole: Any) -> Any:
@@ -92,14 +99,21 @@ def _spec(array: Any) -> Any:
     return tf.TensorSpec((None, *first.shape[1:]), dtype)
 
 
-def _rows(array: Any, numbers: Any, kind: Any) -> Any:
-    if hasattr(array, "iloc"):
-        found = _as_numpy(array.iloc[numbers])
-    elif isinstance(array, tf.Tensor):
-        found = tf.gather(array, numbers).numpy()
-    else:
-        found = np.asarray(array[numbers])
-    return found.astype(kind.dtype.as_numpy_dtype, copy=False)
+def _tensor(array: Any, kind: Any) -> Any:
+    if isinstance(array, tf.Tensor):
+        return tf.cast(array, kind.dtype)
+    return tf.convert_to_tensor(_as_numpy(array).astype(kind.dtype.as_numpy_dtype, copy=False))
+
+
+def _read(array: Any, numbers: Any, kind: Any) -> Any:
+    """Return rows of an array that is mapped from a file, read when the graph runs."""
+
+    def read(chosen: Any) -> Any:
+        return np.asarray(array[chosen]).astype(kind.dtype.as_numpy_dtype, copy=False)
+
+    found = tf.numpy_function(read, [numbers], kind.dtype, stateful=False)
+    found.set_shape(kind.shape)
+    return found
 
 
 def _as_numpy(rows: Any) -> Any:

@@ -1,0 +1,22 @@
+"""Half precision with a scaled loss."""
+
+import keras
+import numpy as np
+from keras import layers
+
+keras.utils.set_random_seed(14)
+keras.mixed_precision.set_global_policy("mixed_float16")
+numbers = np.random.default_rng(14)
+x = numbers.normal(size=(96, 8)).astype("float32")
+y = (x[:, :3].sum(axis=1) > 0).astype("int32")
+
+model = keras.Sequential(
+    [
+        keras.Input((8,)),
+        layers.Dense(16, activation="relu"),
+        layers.Dense(2),
+        layers.Activation("softmax", dtype="float32"),
+    ]
+)
+model.compile(optimizer=keras.optimizers.SGD(0.05), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+history = model.fit(x, y, batch_size=24, epochs=3, verbose=0)
