@@ -3,7 +3,7 @@
 | module | owns |
 |---|---|
 | `place` | which part of how many samples is whose |
-| `rows` | arrays: only this rank's rows are ever read |
+| `order`, `rows` | arrays: in which order, and only this rank's rows are ever read |
 | `batches` | everything else: the batch is made, and this rank's part of it kept |
 | `likeness` | all ranks make the same batches |
 | `adapter` | what Keras takes for data in place of the user's |

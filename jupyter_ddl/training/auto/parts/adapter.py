@@ -14,7 +14,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.auto.parts import batches, rows
+from jupyter_ddl.training.auto.parts import batches, order, rows
 from jupyter_ddl.training.auto.parts.likeness import Likeness
 from jupyter_ddl.training.auto.parts.place import Place
 from jupyter_ddl.training.collectives import require_horovod
@@ -47,26 +47,29 @@ class Parts(DataAdapter):
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's parts."""
-        has_rows = isinstance(self._whole, ArrayDataAdapter) and rows.can_read_rows(self._whole._inputs)
-        if not has_rows:
-            made = self._whole.get_tf_dataset()
-        elif self._keeps_order or self._whole._shuffle is not True:
-            made = rows.order_of(self._whole)
-        else:
-            made = rows.fresh_order_of(self._whole)
+        self._dataset = self._of_arrays() if self._is_read_by_rows() else self._of_batches()
+        return self._dataset
+
+    def _is_read_by_rows(self) -> bool:
+        # Keras's shuffle="batch" has an order of its own, batch by batch.
+        whole = self._whole
+        return isinstance(whole, ArrayDataAdapter) and whole._shuffle != "batch" and rows.can_read_rows(whole._inputs)
+
+    def _of_arrays(self) -> Any:
+        whole = self._whole
+        is_fresh = whole._shuffle and not self._keeps_order
+        passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
+        assert self.samples is not None
+        note = {} if self.likeness is None else {"note": self.likeness.note_pass}
+        return rows.dataset(whole._inputs, order.own_batches(passes, whole, self._place, self.samples, **note))
+
+    def _of_batches(self) -> Any:
+        made = self._whole.get_tf_dataset()
         if self.likeness is None:
             # What the ranks evaluate adds up, so none of it may be counted twice.
-            made = made if self._steps is None else made.take(self._steps)
-        else:
-            made = self.likeness.noting(made)
-        if has_rows:
-            self._dataset = rows.dataset(self._whole, made, self._place)
-        elif self.likeness is None:
-            self._dataset = batches.dataset(made, self._place)
-        else:
-            is_endless = self._steps is not None and self._whole.num_batches is None
-            self._dataset = batches.dataset_in_step(made, self._place, is_endless=is_endless)
-        return self._dataset
+            return batches.dataset(made if self._steps is None else made.take(self._steps), self._place)
+        is_endless = self._steps is not None and self._whole.num_batches is None
+        return batches.dataset_in_step(self.likeness.noting(made), self._place, is_endless=is_endless)
 
     def end_epoch(self, taken: int) -> None:
         """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.

@@ -9,15 +9,11 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
-
-if TYPE_CHECKING:
-    from jupyter_ddl.training.auto.parts.place import Place
 
 
 def can_read_rows(inputs: Any) -> bool:
@@ -25,24 +21,19 @@ def can_read_rows(inputs: Any) -> bool:
     return all(part is None or _is_readable(part) for part in tf.nest.flatten(inputs))
 
 
-def dataset(whole: Any, order: Any, place: Place) -> Any:
-    """Return a tf.data.Dataset of this rank's rows of each batch; a batch that has none for it is left out.
+def dataset(inputs: Any, batches: Any) -> Any:
+    """Return a tf.data.Dataset of the rows of some batches.
 
     Args:
-        whole: Keras's adapter of the arrays.
-        order: a dataset of the batches' row numbers, as Keras orders them.
-        place: which part is this rank's.
+        inputs: a structure of arrays, as Keras's adapter of arrays holds it.
+        batches: a dataset of row numbers.
     """
-    arrays = [part for part in tf.nest.flatten(whole._inputs) if part is not None]
+    arrays = [part for part in tf.nest.flatten(inputs) if part is not None]
     kinds = [_spec(array) for array in arrays]
     is_mapped = [getattr(array, "_mmap", None) is not None for array in arrays]
     held = tuple(
         _tensor(array, kind) for array, kind, on_disk in zip(arrays, kinds, is_mapped, strict=True) if not on_disk
     )
-
-    def own(batch: Any) -> Any:
-        start, stop = place.tensor_bounds(tf.shape(batch)[0])
-        return batch[start:stop]
 
     def rows(numbers: Any, held: tuple[Any, ...]) -> Any:
         waiting = iter(held)
@@ -52,36 +43,11 @@ def dataset(whole: Any, order: Any, place: Place) -> Any:
                 for array, kind, on_disk in zip(arrays, kinds, is_mapped, strict=True)
             ]
         )
-        flat = [None if part is None else next(found) for part in tf.nest.flatten(whole._inputs)]
-        return _as_tuples(tf.nest.pack_sequence_as(whole._inputs, flat))
+        flat = [None if part is None else next(found) for part in tf.nest.flatten(inputs)]
+        return _as_tuples(tf.nest.pack_sequence_as(inputs, flat))
 
-    mine = order.map(own).filter(lambda numbers: tf.size(numbers) > 0)
-    with_held = tf.data.Dataset.zip((mine, tf.data.Dataset.from_tensors(held).repeat()))
+    with_held = tf.data.Dataset.zip((batches, tf.data.Dataset.from_tensors(held).repeat()))
     return with_held.map(rows, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
-
-
-def order_of(whole: Any) -> Any:
-    """Return a dataset of the row numbers of one process's batches, in Keras's own order.
-
-    Where a random seed is set Keras shuffles alike in each pass; `fresh_order_of` does not.
-    """
-    numbers = np.arange(whole._num_samples, dtype=np.int64)
-    return ArrayDataAdapter(numbers, batch_size=whole.batch_size, shuffle=whole._shuffle).get_tf_dataset()
-
-
-def fresh_order_of(whole: Any) -> Any:
-    """Return a dataset of the row numbers of batches that are shuffled anew in each pass, alike on all ranks.
-
-    They are alike, too, in another run with the same seed: it is drawn from NumPy, whose state the ranks share.
-    """
-    count = whole._num_samples
-
-    def shuffled(seed: Any) -> Any:
-        order = tf.random.experimental.stateless_shuffle(tf.range(count, dtype=tf.int64), tf.stack([seed, count]))
-        return tf.data.Dataset.from_tensor_slices(order).batch(whole.batch_size)
-
-    drawn = int(np.random.randint(2**31))
-    return tf.data.Dataset.random(seed=drawn, rerandomize_each_iteration=True).take(1).flat_map(shuffled)
 
 
 def _is_readable(part: Any) -> bool:
