@@ -112,17 +112,35 @@ def initialise(communicator: Any, *, on_subset: bool) -> None:
         communicator: all ranks of the world, for messages of ours.
         on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
     """
-    global _communicator, _environment
+    global _environment
     basics = _basics()
     if basics is None:
         return
-    if not all(communicator.allgather(_communicator is not None)):
-        # Some ranks were initialised by themselves: all of them together are the world again.
-        _communicator = None
+    _agree(communicator)
     with _lock, _environment_with(_SUBSET_STALL if on_subset else {}):
         _shut_down(basics)
-        _start(basics, _communicator, _process_sets)
+        try:
+            _start(basics, _communicator, _process_sets)
+        finally:
+            # A rank whose cell shuts Horovod down at once would end it under others that are still setting it up.
+            communicator.Barrier()
     _environment = _horovod_environment()
+
+
+def _agree(communicator: Any) -> None:
+    """Keep what the user asked for at the last `hvd.init` only where all ranks have it: they would wait for each other.
+
+    Collective: every rank must call this.
+    """
+    global _communicator, _process_sets
+    mine = _communicator is not None, [process_set.ranks for process_set in _process_sets]
+    everyone = communicator.allgather(mine)
+    if not all(has_communicator for has_communicator, _ in everyone):
+        # Some ranks were initialised by themselves: all of them together are the world again.
+        _communicator = None
+    if any(sets != mine[1] for _, sets in everyone):
+        # A cell failed on some ranks before it came to what the others did.
+        _process_sets = []
 
 
 def rest() -> None:

@@ -46,6 +46,22 @@ def test_process_sets_live_on(fresh: Session) -> None:
     assert values(fresh, "hvd.init()\n" + SUM_OF_SET) == ["1.0"] * n
 
 
+def test_a_shutdown_at_once_ends_nothing_that_is_still_being_set_up(ranks: Callable[[int], Session]) -> None:
+    session = ranks(4)
+    session.run(IMPORTS)
+    # A race, seen at the 9th of such rounds before all ranks waited for each other.
+    for _ in range(40):
+        session.run("sets = [hvd.ProcessSet([r]) for r in range(world_size)]\nhvd.init(process_sets=sets)")
+        session.run("hvd.shutdown()")
+
+
+def test_process_sets_that_some_ranks_have_given_up_are_given_up(ranks: Callable[[int], Session]) -> None:
+    session = ranks(4)
+    session.run(IMPORTS + "hvd.init(process_sets=[hvd.ProcessSet([0, 1])])")
+    session.run("if rank: hvd.shutdown()")
+    assert values(session, SUM) == ["4.0"] * 4
+
+
 def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[int], Session]) -> None:
     session = ranks(4)
     session.run(IMPORTS + "halves = [hvd.ProcessSet([0, 1]), hvd.ProcessSet([2, 3])]\nhvd.init(process_sets=halves)")
