@@ -6,7 +6,7 @@ import pytest
 from ranks.mpirun import WORLDS
 from ranks.numerics_world import World
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module", params=WORLDS)

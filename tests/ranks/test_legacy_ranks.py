@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ranks.mpirun import PAIR, run_program
+from ranks.mpirun import run_program
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("n", PAIR)
+@pytest.mark.parametrize("n", [1, 2])
 def test_a_program_of_2018_trains_in_sync(n: int, tmp_path: Path) -> None:
     ranks = run_program(Path(__file__).with_name("legacy_program.py"), n, tmp_path, timeout_s=280)
     for found in ranks:

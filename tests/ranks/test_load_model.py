@@ -8,13 +8,12 @@ import subprocess
 import sys
 
 import pytest
-from ranks.mpirun import PAIR
 from ranks.numerics_world import World
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 
-@pytest.fixture(scope="module", params=PAIR)
+@pytest.fixture(scope="module", params=[1, 2])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     return World("load_model_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
 

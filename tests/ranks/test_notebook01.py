@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
-from ranks.mpirun import PAIR
 
 from jupyter_ddl import demo
 from jupyter_ddl.demo import DemoFailed
@@ -44,7 +43,8 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("n", PAIR)
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 2])
 def test_the_demo_trains_without_a_network(offline: None, n: int) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "jupyter_ddl.demo", "-n", str(n)],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from ranks.numerics_world import World, world_of
 
-pytestmark = pytest.mark.mpi
+pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 # The norm of a tensor's difference after 20 steps in float32, as for plain training (test_numerics_equality).
 TOLERANCE = {"SGD": 1e-5, "Adagrad": 1e-5, "Adam": 1e-3}

@@ -172,8 +172,11 @@ def test_a_script_with_arguments_trains_in_sync_from_the_command_line(tmp_path: 
     assert exchanges_in(tmp_path / TIMELINE) > 50
 
 
+@pytest.mark.slow
 def test_a_session_of_tensorflow_1_from_the_command_line(tmp_path: Path, data: Path) -> None:
     printed = run_as_script(2, "mnist_session", tmp_path, data)
-    # Both ranks test on all images with the same weights, so they print the same line.
-    assert "[0-1] Test accuracy: 0." in printed, printed
+    # Both ranks test on all images with the same weights, so they print the same line: once, unless they are far apart.
+    lines = re.findall(r"\[([\d-]+)\] +Test accuracy: (0\.\d+)", printed)
+    assert {ranks for ranks, _ in lines} in ({"0-1"}, {"0", "1"}), printed
+    assert len({accuracy for _, accuracy in lines}) == 1, printed
     assert (tmp_path / "checkpoint-2.h5").is_file()
