@@ -286,24 +286,30 @@ class Session:
         """Hand an event to the run that it belongs to. Called in the channel's thread."""
         if isinstance(event, RankLost):
             self._lost = event
-        with self._lock:
-            runs = list(self._active.values())
         of = getattr(event, "run", None)
-        for run in runs:
-            if of == run.id or isinstance(event, RankLost):
+        with self._lock:
+            runs = [run for run in self._active.values() if of == run.id or isinstance(event, RankLost)]
+            for run in runs:
                 run.events.put(event)
+            late = [run for run in runs if run.abandoned]
+        for run in late:
+            self._end(run)
 
     def _release(self, run: Run, reason: str) -> None:
         self._channel().interject(Release(run.id, reason), sorted(run.pending))
 
     def _end(self, run: Run) -> None:
-        """Take leave of a run: Horovod rests until the next one."""
-        if run.lost is not None:
-            return
+        """Take leave of a run: Horovod rests until the next one.
+
+        A rank that did not answer its release keeps the run active, until it does: no cell may queue behind it.
+        """
         with self._lock:
-            # A rank that did not answer its release keeps the run active: no cell may queue behind it.
+            run.take_what_came()
+            if run.lost is not None:
+                return
+            run.abandoned = bool(run.pending)
             if not run.pending:
-                del self._active[run.id]
+                self._active.pop(run.id, None)
             rests = self._horovod.rests_after(
                 uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._active
             )
@@ -338,7 +344,7 @@ class Session:
         if stuck:
             raise ClusterError(
                 f"Every rank must have ended the cell before. Received: ranks {compact(sorted(stuck))} did not answer "
-                f"their release. %ddl restart starts new ones."
+                f"their release. Wait until they do, or start new ones with %ddl restart."
             )
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import traceback
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import cell, horovod_runtime, late_variables
+from jupyter_ddl.engine import cell, horovod_runtime, iterators, late_variables
 from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -48,6 +48,7 @@ class Guard:
         self._warmup = warmup
         self._interrupts = Interrupts(shell.user_ns)
         self._traceback: list[str] = []
+        self._held: list[Any] = []
         # When the cell's own code raised, and whether that was after its release; None while it has not raised.
         self._raised_s: float | None = None
         self._was_released = False
@@ -64,6 +65,7 @@ class Guard:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         self._outlet.run = request.run
         self._traceback = []
+        self._let_iterators_go()
         cell.begin(Cell(len(request.ranks), request.independent, request.auto))
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
@@ -73,10 +75,13 @@ class Guard:
         if error is not None:
             horovod_runtime.abandon()
         self._capture.drain()
+        self._let_iterators_go()
         self._emit(self._finished(request) if error is None else self._failed(request, error, was_released))
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
+        if self._outlet.run == request.run:
+            self._held = iterators.alive()
         self._interrupts.request(request.run, request.reason)
         if self._outlet.run == request.run:
             horovod_runtime.abandon()
@@ -86,6 +91,10 @@ class Guard:
         self._warmup.done.wait()
         if self._warmup.report is not None and self._warmup.report.problem is None:
             horovod_runtime.initialise(self._world.communicator, on_subset=on_subset)
+
+    def _let_iterators_go(self) -> None:
+        held, self._held = self._held, []
+        iterators.let_go(held)
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""

@@ -114,6 +114,11 @@ class Run:
         elif isinstance(event, RankLost):
             self.lost = event
 
+    def take_what_came(self) -> None:
+        """Take every event that still waits: nobody follows the run any more."""
+        while not self.events.empty():
+            self.handle(self.events.get_nowait())
+
     def causes(self) -> list[RankFailed]:
         """Return what ranks raised by themselves, first first; where all were released, the first of those."""
         failures = sorted(
