@@ -1,33 +1,22 @@
-"""Everything that crosses a process border: what happened on the ranks, and what is asked of them.
+"""What happened: on the ranks, and to a run.
 
 An **event** travels from a rank (or the session) to whoever looks: the cell's output, the run's folder, a dashboard.
-A **request** travels from the session to a rank. Both are frozen dataclasses of JSON values with one codec:
-`encode` gives a dict with a `type`, `decode` gives the dataclass back.
 
-Order: a rank's events arrive in the order in which it sent them; between ranks there is none but `at_s`.
+Order: a rank's events of a run are numbered from 1 (`n`) and arrive in that order; between ranks there is none but
+`at_s`. What the session itself says of a run has the number 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Literal, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.wire import Wire
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "lost"]
 # The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
 COLLECTIVE_ON_SUBSET = "CollectiveOnSubset"
-Message = TypeVar("Message", bound="Wire")
-
-
-class Wire:
-    """Base of what crosses a process border; `type` names the class on the wire."""
-
-    type: ClassVar[str]
-
-
-# --- events ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -95,6 +84,7 @@ class OutputChunk(Wire):
     stream: Stream
     text: str
     skipped_bytes: int = 0
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,6 +104,7 @@ class RichOutput(Wire):
     data: dict[str, Any]
     metadata: dict[str, Any] = field(default_factory=dict)
     display_id: str | None = None
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -124,6 +115,79 @@ class OutputCleared(Wire):
     run: str
     rank: int
     wait: bool
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class MetricsSample(Wire):
+    """How a rank fares, once a second or as often as was asked for.
+
+    What is None was not measured: no training went on, or the machine does not tell.
+
+    Attributes:
+        at_s: seconds since the epoch on the rank's host.
+        cpu_pct: of one core, by the rank's process; 200 is two cores.
+        rss_bytes: the process's resident memory.
+        model: the model and a rank's batch, alike for the same code: "Sequential, 106,234 parameters, batch 128".
+        step: training steps of this run so far.
+        steps: of these, since the rank's last sample. The figures below are of these steps.
+        epoch: the epoch that goes on, from 0.
+        samples_per_s: of this rank.
+        step_s: a step, on average, everything between two steps included.
+        step_p50_s: a step, the median.
+        step_p95_s: a step, the 95th percentile.
+        input_s: of an average step, waiting for the batch.
+        exchange_s: of an average step, between the rank's own gradients and everybody's: the wait for slower ranks too.
+        loss: as Keras shows it: the mean over the epoch so far.
+        metrics: name -> value, likewise.
+        gpu_pct: of the last sample period in which a kernel ran on the rank's device, as NVML says.
+        gpu_memory_used_bytes: on the device, by every process.
+        gpu_celsius: the device's temperature.
+    """
+
+    type: ClassVar[str] = "metrics"
+    run: str
+    rank: int
+    at_s: float
+    cpu_pct: float
+    rss_bytes: int
+    model: str | None = None
+    step: int | None = None
+    steps: int = 0
+    epoch: int | None = None
+    samples_per_s: float | None = None
+    step_s: float | None = None
+    step_p50_s: float | None = None
+    step_p95_s: float | None = None
+    input_s: float | None = None
+    exchange_s: float | None = None
+    loss: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    gpu_pct: float | None = None
+    gpu_memory_used_bytes: int | None = None
+    gpu_memory_total_bytes: int | None = None
+    gpu_watts: float | None = None
+    gpu_celsius: float | None = None
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class StragglerMarked(Wire):
+    """A rank's own steps (without the exchange) became slower than the others', or are so no more.
+
+    Attributes:
+        is_straggler: whether it is one from here on.
+        ratio: its own time for a step over the median of the ranks'.
+        spends_on: what takes it longer than the others.
+    """
+
+    type: ClassVar[str] = "straggler"
+    run: str
+    rank: int
+    at_s: float
+    is_straggler: bool
+    ratio: float
+    spends_on: Literal["compute", "input"]
 
 
 @dataclass(frozen=True)
@@ -141,6 +205,7 @@ class RankFinished(Wire):
     at_s: float
     uses_horovod: bool = False
     horovod_runs: bool = False
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,6 +231,7 @@ class RankFailed(Wire):
     released: bool
     at_s: float
     uses_horovod: bool = False
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -195,126 +261,10 @@ Event = (
     | OutputChunk
     | RichOutput
     | OutputCleared
+    | MetricsSample
+    | StragglerMarked
     | RankFinished
     | RankFailed
     | RankLost
     | RunFinished
 )
-
-
-# --- requests ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class RunCell(Wire):
-    """Run a cell on the receiving rank, in its IPython namespace.
-
-    Attributes:
-        code: the cell's source, magics and all.
-        ranks: every rank that runs it.
-        horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
-            `ranks` by PrepareHorovod.
-        log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
-        independent: each rank means to train a model of its own.
-        auto: how to distribute a program that was written for one process; None for one that says so itself.
-    """
-
-    type: ClassVar[str] = "run_cell"
-    run: str
-    code: str
-    ranks: tuple[int, ...]
-    horovod: bool
-    log_dir: str | None
-    independent: bool = False
-    auto: AutoOptions | None = None
-
-    def __post_init__(self) -> None:
-        """Make the options that came as JSON what they are."""
-        auto: Any = self.auto
-        if isinstance(auto, dict):
-            object.__setattr__(self, "auto", AutoOptions(**auto))
-
-
-@dataclass(frozen=True)
-class PrepareHorovod(Wire):
-    """Initialise Horovod on a rank that does not run the cell, because initialising needs every rank."""
-
-    type: ClassVar[str] = "prepare_horovod"
-    run: str
-
-
-@dataclass(frozen=True)
-class RestHorovod(Wire):
-    """Shut Horovod down between cells: its background thread would keep a core busy."""
-
-    type: ClassVar[str] = "rest_horovod"
-
-
-@dataclass(frozen=True)
-class Describe(Wire):
-    """Send RankReady (again), and RankWarm when that has happened."""
-
-    type: ClassVar[str] = "describe"
-
-
-@dataclass(frozen=True)
-class Release(Wire):
-    """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
-
-    Attributes:
-        reason: what the rank's own report says, e.g. "rank 1 raised".
-    """
-
-    type: ClassVar[str] = "release"
-    run: str
-    reason: str
-
-
-Request = RunCell | PrepareHorovod | RestHorovod | Describe | Release
-
-_WIRE_TYPES: dict[str, type[Any]] = {
-    wire.type: wire
-    for wire in (
-        RankReady,
-        RankWarm,
-        RunStarted,
-        OutputChunk,
-        RichOutput,
-        OutputCleared,
-        RankFinished,
-        RankFailed,
-        RankLost,
-        RunFinished,
-        RunCell,
-        PrepareHorovod,
-        RestHorovod,
-        Describe,
-        Release,
-    )
-}
-
-
-def encode(message: Event | Request) -> dict[str, Any]:
-    """Return the JSON form: the dataclass's fields, and `type`."""
-    return {"type": message.type, **asdict(message)}
-
-
-def decode(content: dict[str, Any]) -> Any:
-    """Return the dataclass of a JSON form.
-
-    Fields that this version does not know are left out, so that a newer rank can be read.
-
-    Raises:
-        ValueError: `type` is missing or unknown, or a field is missing.
-    """
-    wire = _WIRE_TYPES.get(content.get("type", ""))
-    if wire is None:
-        raise ValueError(f"A message's type must be one of {sorted(_WIRE_TYPES)}. Received: {content.get('type')!r}.")
-    known = {f.name for f in fields(wire)}
-    values = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in content.items() if name in known
-    }
-    try:
-        return wire(**values)
-    except TypeError as error:
-        raise ValueError(f"A {wire.type} message must have all its fields. Received: {sorted(values)}.") from error

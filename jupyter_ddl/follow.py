@@ -170,7 +170,8 @@ class Follower:
             raise ClusterError(
                 f"Every rank must answer its release within {ANSWER_S:g} s. Received: nothing from ranks "
                 f"{compact(sorted(run.pending))} ({self._outcome}). They are blocked outside Python and Horovod: "
-                f"the next cell works once they have answered, and %ddl restart starts new ones. Logs: {run.folder.path}"
+                f"the next cell works once they have answered, and %ddl restart starts new ones. "
+                f"Logs: {run.folder.path}"
             )
         if self._outcome == "interrupted":
             raise RunInterrupted(f"The cell was interrupted after {run.seconds:.1f} s, and its ranks were released.")

@@ -18,10 +18,11 @@ from jupyter_ddl.cluster.horovod_turns import HorovodTurns
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
-from jupyter_ddl.events import PrepareHorovod, RankLost, Release, RestHorovod, RunCell, RunStarted
+from jupyter_ddl.events import RankLost, RunStarted
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
+from jupyter_ddl.requests import PrepareHorovod, Release, RestHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.first_rank import FirstRank

@@ -16,11 +16,14 @@ from typing import TYPE_CHECKING, Any
 import zmq
 from jupyter_client.session import Session as Signer
 
-from jupyter_ddl.events import Event, Request, decode, encode
+from jupyter_ddl.wire import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
+
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.requests import Request
 
 _TOPIC = b"ddl"
 _MESSAGE_TYPE = "ddl_request"

@@ -21,7 +21,8 @@ from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
-from jupyter_ddl.events import Describe, RankLost, RankReady, RankWarm
+from jupyter_ddl.events import RankLost, RankReady, RankWarm
+from jupyter_ddl.requests import Describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable

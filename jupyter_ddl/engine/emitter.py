@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import encode
+from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event

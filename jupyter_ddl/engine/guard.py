@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.emitter import Emitter
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.events import Release, RunCell
+    from jupyter_ddl.requests import Release, RunCell
 
 _NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
 

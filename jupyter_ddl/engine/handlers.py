@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
-from jupyter_ddl.events import Describe, PrepareHorovod, RankReady, Release, RestHorovod, RunCell, decode
+from jupyter_ddl.events import RankReady
+from jupyter_ddl.requests import Describe, PrepareHorovod, Release, RestHorovod, RunCell
+from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned

@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import mpi, paths
-from jupyter_ddl.events import RankFailed, RankFinished, Release
+from jupyter_ddl.events import RankFailed, RankFinished
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.requests import Release
 from jupyter_ddl.script import SETTINGS_VARIABLE
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record

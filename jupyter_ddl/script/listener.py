@@ -13,14 +13,16 @@ import selectors
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from jupyter_ddl.events import OutputChunk, decode
+from jupyter_ddl.events import OutputChunk
 from jupyter_ddl.script.pipes import STREAMS, Pipes, as_line
+from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jupyter_ddl.events import Event, Request, Stream
+    from jupyter_ddl.events import Event, Stream
+    from jupyter_ddl.requests import Request
 
 _READ_BYTES = 1 << 16
 # What TensorFlow's C++ code remarks of itself at its start, line after line on each rank; and that it finds no GPU

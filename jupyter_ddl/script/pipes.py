@@ -13,13 +13,14 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import Stream, decode, encode
+from jupyter_ddl.wire import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event, Request
+    from jupyter_ddl.events import Event, Stream
+    from jupyter_ddl.requests import Request
 
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _KINDS = (*STREAMS, "events", "requests")

@@ -8,7 +8,8 @@ import pytest
 
 from jupyter_ddl.auto_options import AutoOptions, add_arguments, from_arguments
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import RunCell, decode, encode
+from jupyter_ddl.requests import RunCell
+from jupyter_ddl.wire import decode, encode
 
 
 def parsed(*words: str) -> Namespace:

@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
-from jupyter_ddl import events
-from jupyter_ddl.events import Wire, decode, encode
+from jupyter_ddl import events, requests
+from jupyter_ddl.wire import Wire, decode, encode
 
 EXAMPLES = (
     events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
@@ -15,20 +15,22 @@ EXAMPLES = (
     events.OutputChunk("run-1", 0, "stderr", "é<script>\x1b[1m\r", 17),
     events.RichOutput("run-1", 0, "result", {"text/plain": "1"}, {"image/png": {"width": 3}}, "id"),
     events.OutputCleared("run-1", 0, wait=True),
+    events.MetricsSample("run-1", 1, 2.0, 99.5, 2**30, "sequential", 7, 5, 0, 1e3, loss=0.5, metrics={"acc": 0.9}, n=3),
+    events.StragglerMarked("run-1", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
     events.RankLost(None, "mpiexec ended", 3.0),
     events.RunFinished("run-1", "failed", 0.25),
-    events.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
-    events.PrepareHorovod("run-1"),
-    events.RestHorovod(),
-    events.Describe(),
-    events.Release("run-1", "interrupted"),
+    requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
+    requests.PrepareHorovod("run-1"),
+    requests.RestHorovod(),
+    requests.Describe(),
+    requests.Release("run-1", "interrupted"),
 )
 
 
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.type)
-def test_a_message_survives_json(message: events.Event | events.Request) -> None:
+def test_a_message_survives_json(message: events.Event | requests.Request) -> None:
     assert decode(json.loads(json.dumps(encode(message)))) == message
 
 

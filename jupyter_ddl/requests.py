@@ -1,0 +1,77 @@
+"""What the session asks of a rank. See `jupyter_ddl.events` for what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.wire import Wire
+
+
+@dataclass(frozen=True)
+class RunCell(Wire):
+    """Run a cell on the receiving rank, in its IPython namespace.
+
+    Attributes:
+        code: the cell's source, magics and all.
+        ranks: every rank that runs it.
+        horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
+            `ranks` by PrepareHorovod.
+        log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
+        independent: each rank means to train a model of its own.
+        auto: how to distribute a program that was written for one process; None for one that says so itself.
+    """
+
+    type: ClassVar[str] = "run_cell"
+    run: str
+    code: str
+    ranks: tuple[int, ...]
+    horovod: bool
+    log_dir: str | None
+    independent: bool = False
+    auto: AutoOptions | None = None
+
+    def __post_init__(self) -> None:
+        """Make the options that came as JSON what they are."""
+        auto: Any = self.auto
+        if isinstance(auto, dict):
+            object.__setattr__(self, "auto", AutoOptions(**auto))
+
+
+@dataclass(frozen=True)
+class PrepareHorovod(Wire):
+    """Initialise Horovod on a rank that does not run the cell, because initialising needs every rank."""
+
+    type: ClassVar[str] = "prepare_horovod"
+    run: str
+
+
+@dataclass(frozen=True)
+class RestHorovod(Wire):
+    """Shut Horovod down between cells: its background thread would keep a core busy."""
+
+    type: ClassVar[str] = "rest_horovod"
+
+
+@dataclass(frozen=True)
+class Describe(Wire):
+    """Send RankReady (again), and RankWarm when that has happened."""
+
+    type: ClassVar[str] = "describe"
+
+
+@dataclass(frozen=True)
+class Release(Wire):
+    """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
+
+    Attributes:
+        reason: what the rank's own report says, e.g. "rank 1 raised".
+    """
+
+    type: ClassVar[str] = "release"
+    run: str
+    reason: str
+
+
+Request = RunCell | PrepareHorovod | RestHorovod | Describe | Release
