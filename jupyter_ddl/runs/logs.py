@@ -1,0 +1,224 @@
+"""Reads a rank's log, however large it is, in pieces of about a megabyte: from any place on, or from its end.
+
+A log is bytes as the rank wrote them. Positions are offsets in them, or with `--stderr` in what of them is stderr.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from array import array
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from jupyter_ddl.runs.reading import rank_files
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+
+BLOCK_BYTES = 1 << 20
+LONG_LINE_BYTES = 1 << 20
+"""A line that is longer is not given whole: its beginning, or what rewrites it at its end, and how much more it has."""
+
+_END_BYTES = 1 << 14
+_LOG = re.compile(r"rank-([0-9]+)\.log")
+_SPAN = re.compile(rb"\[([0-9]{1,18}), *([0-9]{1,18})\]\s*")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Text of a log.
+
+    Attributes:
+        text: whole lines and, at the log's end, an unfinished one; invalid UTF-8 replaced.
+        more_characters: how many more the last line has. Then `text` is this line alone, without its newline.
+    """
+
+    text: str
+    more_characters: int = 0
+
+
+def log_files(folder: Path) -> dict[int, Path]:
+    """Return rank -> its log, of the ranks that have one."""
+    return rank_files(folder, _LOG)
+
+
+class RankLog:
+    """One rank's log, open for reading; a context manager.
+
+    Args:
+        path: `rank-K.log`.
+        only_stderr: read what the rank wrote to its standard error, and nothing else.
+    """
+
+    def __init__(self, path: Path, *, only_stderr: bool = False) -> None:
+        self._file: BinaryIO = path.open("rb")
+        self._spans = _Spans(path.with_suffix(".stderr.jsonl")) if only_stderr else None
+
+    def __enter__(self) -> RankLog:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def size(self) -> int:
+        """Return how many bytes there are by now."""
+        size = self._file.seek(0, 2)
+        return size if self._spans is None else self._spans.refresh(size)
+
+    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[Piece]:
+        """Yield the text between two positions; `start` must be a line's beginning.
+
+        Args:
+            start: the first position.
+            end: the position after the last; by default the end by now.
+        """
+        end = self.size() if end is None else end
+        at, held = start, b""
+        while at < end:
+            block = held + self._read(at, min(BLOCK_BYTES, end - at))
+            if len(block) == len(held):
+                return  # Somebody has cut the file.
+            at += len(block) - len(held)
+            cut = block.rfind(b"\n") + 1
+            if cut:
+                yield Piece(_text(block[:cut]))
+            held = block[cut:]
+            if len(held) > LONG_LINE_BYTES:
+                at = yield from self._long_line(held, at, end)
+                held = b""
+        if held:
+            yield Piece(_text(held))
+
+    def lines_before(self, position: int, count: int) -> int:
+        """Return where the lines begin of which `count` end at a position; 0 where there are not so many.
+
+        Args:
+            position: a line's beginning, or the end.
+            count: how many lines; an unfinished one is one.
+        """
+        if count <= 0:
+            return position
+        at = position
+        # The newline that ends the last line is not one between lines.
+        wanted = count + (position > 0 and self._read(position - 1, 1) == b"\n")
+        while at > 0:
+            begin = max(0, at - BLOCK_BYTES)
+            block = self._read(begin, at - begin)
+            here = block.count(b"\n")
+            if here >= wanted:
+                place = len(block)
+                for _ in range(wanted):
+                    place = block.rfind(b"\n", 0, place)
+                return begin + place + 1
+            wanted -= here
+            at = begin
+        return 0
+
+    def count_lines(self, start: int, end: int) -> int:
+        """Return how many lines end between two positions."""
+        return sum(self._read(at, min(BLOCK_BYTES, end - at)).count(b"\n") for at in range(start, end, BLOCK_BYTES))
+
+    def whole_lines_end(self, start: int) -> int:
+        """Return the end of the last whole line after a position; the position where none has ended yet."""
+        at = self.size()
+        while at > start:
+            begin = max(start, at - BLOCK_BYTES)
+            place = self._read(begin, at - begin).rfind(b"\n")
+            if place >= 0:
+                return begin + place + 1
+            at = begin
+        return start
+
+    def _long_line(self, head: bytes, at: int, end: int) -> Generator[Piece, None, int]:
+        """Yield what is shown of a line that goes on from `at`; return where it ends."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        beginning = decoder.decode(head)
+        more, last, newline = 0, head[-_END_BYTES:], -1
+        while at < end and newline < 0:
+            block = self._read(at, min(BLOCK_BYTES, end - at))
+            if not block:
+                break
+            newline = block.find(b"\n")
+            block = block if newline < 0 else block[:newline]
+            more += len(decoder.decode(block))
+            last = (last + block)[-_END_BYTES:]
+            at += len(block) + (newline >= 0)
+        _, rewritten, rest = last.rstrip(b"\r").rpartition(b"\r")
+        # Where a carriage return goes back to the line's beginning, what comes after it is what stays.
+        if rewritten:
+            yield Piece(_text(rest) + "\n")
+        else:
+            yield Piece(beginning, more) if more else Piece(beginning + "\n")
+        return at
+
+    def _read(self, position: int, count: int) -> bytes:
+        if self._spans is None:
+            self._file.seek(position)
+            return self._file.read(count)
+        parts = []
+        for offset, length in self._spans.within(position, count):
+            self._file.seek(offset)
+            parts.append(self._file.read(length))
+        return b"".join(parts)
+
+
+class _Spans:
+    """Which stretches of a log are stderr, one after the other. Memory: 16 bytes a stretch."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self._offsets = array("Q")
+        self._ends = array("Q")  # in what the stretches make together
+
+    def refresh(self, log_bytes: int) -> int:
+        """Read what has been added to the file; return how many bytes of a log of that size are stderr."""
+        try:
+            with self._path.open("rb") as file:
+                file.seek(self._read_bytes)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        break  # Half written: its rest may still come.
+                    self._read_bytes += len(line)
+                    self._add(line)
+        except FileNotFoundError:
+            return 0
+        # A full disk may have taken the stretch and not what it is of.
+        last = bisect_right(self._offsets, log_bytes) - 1
+        if last < 0:
+            return 0
+        before = self._ends[last - 1] if last else 0
+        return min(self._ends[last], before + log_bytes - self._offsets[last])
+
+    def within(self, position: int, count: int) -> Iterator[tuple[int, int]]:
+        """Yield offset and length in the log of what is between two positions."""
+        index = bisect_right(self._ends, position)
+        while count > 0 and index < len(self._ends):
+            before = self._ends[index - 1] if index else 0
+            length = min(count, self._ends[index] - position)
+            yield self._offsets[index] + position - before, length
+            position += length
+            count -= length
+            index += 1
+
+    def _add(self, line: bytes) -> None:
+        log_end = self._offsets[-1] + self._length_of_last() if self._ends else 0
+        match = _SPAN.fullmatch(line)
+        offset, length = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not length or offset < log_end:
+            return
+        if self._ends and offset == log_end:
+            self._ends[-1] += length
+            return
+        self._ends.append((self._ends[-1] if self._ends else 0) + length)
+        self._offsets.append(offset)
+
+    def _length_of_last(self) -> int:
+        return self._ends[-1] - (self._ends[-2] if len(self._ends) > 1 else 0)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")

@@ -1,0 +1,181 @@
+"""Finds runs on disk. What a listing costs does not depend on what the runs printed or measured.
+
+A run is a folder of `paths.runs_dir()` whose name is a run's id. Links are never followed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import socket
+import time
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl import paths
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.runs.reading import rank_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ID = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2})-.+-[0-9a-f]{4}")
+_TIME = "%Y-%m-%dT%H-%M-%S"
+_LOG = re.compile(r"rank-([0-9]+)\.(?:log|events\.jsonl)")
+# What the system says of a process's beginning depends on its clock, which is set now and then.
+_CLOCK_S = 2.0
+_AMBIGUOUS_SHOWN = 4
+
+RUNNING = "running"
+CUT_OFF = "cut off"
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What run.json says of a run, and what its folder's name says where run.json does not.
+
+    Attributes:
+        path: its folder.
+        run: its id.
+        start_s: when it began, seconds since the epoch.
+        ranks: the ranks that ran the cell, in order.
+        world_size: of the cluster, as far as known.
+        state: its outcome, as in `events.Outcome`; of a run without one "running" where the kernel that records it
+            lives, "cut off" where that has ended, "unknown" where that is on another host.
+        seconds: what it took; None while it runs, and where nobody wrote that down.
+        samples_per_s: of all ranks together; None where nothing was measured.
+        loss: the last one.
+        options: as the cell had them.
+    """
+
+    path: Path
+    run: str
+    start_s: float
+    ranks: tuple[int, ...]
+    world_size: int
+    state: str
+    seconds: float | None = None
+    samples_per_s: float | None = None
+    loss: float | None = None
+    model: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def newest_first() -> Iterator[RunRecord]:
+    """Yield all runs, the newest first. Each is read when it is asked for."""
+    for _, names in groupby(_ids(), key=lambda name: name[:19]):
+        # A name has no fractions of seconds.
+        yield from sorted(map(read_record, map(_path, names)), key=lambda record: record.start_s, reverse=True)
+
+
+def resolve(text: str | None = None) -> RunRecord:
+    """Return the run that a text means: by default the newest.
+
+    Args:
+        text: a run's id, its folder, or a beginning or an end of the id that no other run has.
+
+    Raises:
+        InvalidInput: there is no such run, or several.
+    """
+    ids = list(_ids())
+    if not ids:
+        remedy = f"Run a cell with %%distributed, or set {paths.RUNS_VARIABLE} to the folder that has them."
+        raise InvalidInput("A run must have been recorded.", f"none in {paths.runs_dir()}", remedy)
+    if text is None:
+        return next(newest_first())
+    name = Path(text).name if Path(text).parent == paths.runs_dir() else text
+    if name in ids:
+        return read_record(_path(name))
+    found = [run for run in ids if name and (run.startswith(name) or run.endswith(name))]
+    if len(found) == 1:
+        return read_record(_path(found[0]))
+    rule = "A run is named by its id, or by a beginning or an end of it that no other run has."
+    if not found:
+        raise InvalidInput(rule, f"{text!r}, which is no run", "The listing shows the runs: %ddl runs.")
+    shown = ", ".join(found[:_AMBIGUOUS_SHOWN])
+    rest = f" and {len(found) - _AMBIGUOUS_SHOWN:,} more" if len(found) > _AMBIGUOUS_SHOWN else ""
+    raise InvalidInput(rule, f"{text!r}, which may be {shown}{rest}", "Write more of it.")
+
+
+def read_record(path: Path) -> RunRecord:
+    """Return what is known of the run in a folder; whatever of it is missing or broken is left out."""
+    content = _content(path / "run.json")
+    ranks = content.get("ranks")
+    if not (isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks)):
+        ranks = list(rank_files(path, _LOG))
+    world_size = content.get("world_size")
+    outcome, model, options = content.get("outcome"), content.get("model"), content.get("options")
+    return RunRecord(
+        path=path,
+        run=path.name,
+        start_s=_number(content.get("start_s")) or _start_s(path.name),
+        ranks=tuple(sorted(ranks)),
+        world_size=world_size if isinstance(world_size, int) else max(ranks, default=-1) + 1,
+        state=outcome if isinstance(outcome, str) else _state(content.get("session")),
+        seconds=_number(content.get("seconds")),
+        samples_per_s=_number(content.get("samples_per_s")),
+        loss=_number(content.get("loss")),
+        model=model if isinstance(model, str) else None,
+        options=options if isinstance(options, dict) else {},
+    )
+
+
+def _is_run(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of the folder of runs is a run: a folder, not a link, named as we name them."""
+    return _ID.fullmatch(entry.name) is not None and entry.is_dir(follow_symlinks=False)
+
+
+def _ids() -> list[str]:
+    try:
+        with os.scandir(paths.runs_dir()) as entries:
+            return sorted((entry.name for entry in entries if _is_run(entry)), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _path(run: str) -> Path:
+    return paths.runs_dir() / run
+
+
+def _content(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        # Not written yet, or cut by a kill: the run is told by what else is there.
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _start_s(run: str) -> float:
+    match = _ID.fullmatch(run)
+    try:
+        return time.mktime(time.strptime(match[1], _TIME)) if match else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _state(session: object) -> str:
+    """Return the state of a run that has no outcome."""
+    import psutil
+
+    if not isinstance(session, dict):
+        return CUT_OFF
+    if session.get("host") != socket.gethostname():
+        return UNKNOWN
+    pid, started_s = session.get("pid"), _number(session.get("started_s"))
+    if not isinstance(pid, int) or started_s is None:
+        return CUT_OFF
+    try:
+        process = psutil.Process(pid)
+        lives = abs(process.create_time() - started_s) < _CLOCK_S and process.status() != psutil.STATUS_ZOMBIE
+    except (psutil.Error, ValueError, OverflowError):
+        return CUT_OFF
+    return RUNNING if lives else CUT_OFF

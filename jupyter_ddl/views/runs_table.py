@@ -1,0 +1,112 @@
+"""The table of runs, and how a run is named in a line."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from jupyter_ddl.ranks import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_COLUMNS = ("run", "when", "ranks", "outcome", "took", "samples/s", "loss")
+_NUMBERS = ("took", "samples/s", "loss")
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
+
+
+class Row(Protocol):
+    """What the table shows of a run; see `runs.store.RunRecord`."""
+
+    @property
+    def run(self) -> str: ...  # noqa: D102
+    @property
+    def start_s(self) -> float: ...  # noqa: D102
+    @property
+    def ranks(self) -> tuple[int, ...]: ...  # noqa: D102
+    @property
+    def world_size(self) -> int: ...  # noqa: D102
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def seconds(self) -> float | None: ...  # noqa: D102
+    @property
+    def samples_per_s(self) -> float | None: ...  # noqa: D102
+    @property
+    def loss(self) -> float | None: ...  # noqa: D102
+    @property
+    def model(self) -> str | None: ...  # noqa: D102
+
+
+def runs_table(rows: Sequence[Row], now_s: float | None = None) -> str:
+    """Return a line a run as aligned text: id, when, ranks, outcome, duration, samples/s of all ranks, last loss."""
+    now_s = time.time() if now_s is None else now_s
+    cells = [_COLUMNS, *(_cells(row, now_s) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.rjust(width) if name in _NUMBERS else text.ljust(width)
+            for name, text, width in zip(_COLUMNS, line, widths, strict=True)
+        ).rstrip()
+        for line in cells
+    )
+
+
+def run_line(row: Row) -> str:
+    """Return what a run was in one line."""
+    ranks = _ranks(row)
+    parts = [
+        f"{'rank' if len(row.ranks) == 1 else 'ranks'} {ranks}" if ranks else "no ranks",
+        row.state if row.seconds is None else f"{row.state} after {duration(row.seconds)}",
+    ]
+    if row.samples_per_s is not None:
+        parts.append(f"{row.samples_per_s:,.0f} samples/s")
+    if row.loss is not None:
+        parts.append(f"loss {row.loss:.4g}")
+    if row.model:
+        parts.append(row.model)
+    return f"{row.run}: {'; '.join(parts)}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration as people say it: 0.3 s, 42 s, 3 min 05 s, 2 h 07 min, 4 d 03 h."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < _MINUTE_S:
+        return f"{whole} s"
+    if whole < _HOUR_S:
+        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02} s"
+    if whole < _DAY_S:
+        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S:02} min"
+    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S:02} h"
+
+
+def _cells(row: Row, now_s: float) -> tuple[str, ...]:
+    seconds = row.seconds
+    if seconds is None and row.state == "running":
+        seconds = max(0.0, now_s - row.start_s)
+    return (
+        row.run,
+        _ago(now_s - row.start_s),
+        _ranks(row),
+        row.state,
+        "" if seconds is None else duration(seconds),
+        "" if row.samples_per_s is None else f"{row.samples_per_s:,.0f}",
+        "" if row.loss is None else f"{row.loss:.4g}",
+    )
+
+
+def _ranks(row: Row) -> str:
+    return compact(row.ranks) + (f" of {row.world_size}" if len(row.ranks) < row.world_size else "")
+
+
+def _ago(seconds: float) -> str:
+    if seconds < _MINUTE_S:
+        return "just now"
+    if seconds < _HOUR_S:
+        return f"{seconds // _MINUTE_S:.0f} min ago"
+    if seconds < _DAY_S:
+        return f"{seconds // _HOUR_S:.0f} h ago"
+    days = int(seconds // _DAY_S)
+    return "1 day ago" if days == 1 else f"{days:,} days ago"
