@@ -50,7 +50,6 @@ def main() -> None:
     auto = settings["auto"]
     cell.begin(cell.Cell(world.world_size, settings["independent"], AutoOptions(**auto) if auto else None))
     install()
-    cell.prepare()
     ScriptRank(world, pipes).run(script)
 
 

@@ -20,12 +20,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import interrupts
+from jupyter_ddl.engine import cell, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
-from jupyter_ddl.events import RankFailed, RankFinished, Release
-from jupyter_ddl.script.pipes import as_line
+from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.requests import Release
+from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
@@ -57,6 +58,7 @@ class ScriptRank:
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
             self._interrupts.arm(_RUN)
+            cell.prepare()
             _run_as_main(script)
         except SystemExit as error:
             self._exited(error)

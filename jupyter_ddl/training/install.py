@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -32,8 +33,12 @@ _installed = False
 
 
 def install() -> None:
-    """Install what a rank needs, once; nothing where the program uses Keras 2, which stock Horovod serves."""
+    """Install what a rank needs, once.
+
+    Where the program uses Keras 2, which stock Horovod serves, only what refuses to distribute it.
+    """
     global _installed
+    _prepare_cells()
     if _installed or not uses_keras_3():
         return
     _installed = True
@@ -44,20 +49,30 @@ def install() -> None:
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("tensorflow", _remember_datasets)
     import_hooks.when_imported("keras", _hook_keras)
-    cell.prepare_with(auto.prepare)
     # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
     legacy.install()
 
 
+@cache
+def _prepare_cells() -> None:
+    """Have each cell that is to be distributed made ready for that, or refused."""
+    cell.prepare_with(auto.prepare)
+
+
 def uses_keras_3() -> bool:
     """Return whether `tf.keras` and `keras` are Keras 3 or newer, without importing them."""
-    if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
+    if asks_for_keras_2():
         return False
     try:
         version = metadata.version("keras")
     except metadata.PackageNotFoundError:
         return False
     return int(version.partition(".")[0]) >= 3
+
+
+def asks_for_keras_2() -> bool:
+    """Return whether the environment makes `tf.keras` Keras 2."""
+    return os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
 
 
 def _remember_datasets(_tensorflow: ModuleType) -> None:

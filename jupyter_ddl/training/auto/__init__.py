@@ -24,6 +24,7 @@ from jupyter_ddl import import_hooks
 from jupyter_ddl.auto_options import PER_RANK, AutoOptions
 from jupyter_ddl.engine import cell
 from jupyter_ddl.engine.cell import Cell
+from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -37,7 +38,7 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
     Collective: every rank must call this, before it makes its model and data.
 
     Raises:
-        InvalidInput: a value is wrong.
+        InvalidInput: a value is wrong; `keras` is not Keras 3.
     """
     from jupyter_ddl.training.install import install
 
@@ -49,20 +50,45 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
 
         hvd.init()
         running = Cell(hvd.size())
-    cell.begin(replace(running, auto=options))
-    prepare(replace(running, auto=options))
+    running = replace(running, auto=options)
+    cell.begin(running)
+    prepare(running)
 
 
 def prepare(running: Cell) -> None:
     """Make this rank ready for what runs, if that is to be distributed: now, or when it imports Keras.
 
     Collective: every rank must call this.
+
+    Raises:
+        InvalidInput: it is to be distributed, and would train with Keras 2.
     """
-    if running.auto is not None:
-        import_hooks.when_imported("keras", _begin)
+    if running.auto is None:
+        return
+    from jupyter_ddl.training.install import asks_for_keras_2, uses_keras_3
+
+    if not uses_keras_3():
+        raise _keras_2("TF_USE_LEGACY_KERAS, set" if asks_for_keras_2() else "an older Keras, or none")
+    import_hooks.when_imported("keras", _begin)
+    import_hooks.when_imported("tf_keras", _refuse)
 
 
 def _begin(_keras: ModuleType) -> None:
     from jupyter_ddl.training.auto import hook
 
     hook.begin()
+
+
+def _refuse(_tf_keras: ModuleType) -> None:
+    """Raise where what runs now is to be distributed: the import may come cells after it was asked to be told of."""
+    running = cell.current()
+    if running is not None and running.auto is not None:
+        raise _keras_2("tf_keras, imported")
+
+
+def _keras_2(received: str) -> InvalidInput:
+    return InvalidInput(
+        "--auto distributes programs of Keras 3.",
+        received,
+        "Import keras, or tf.keras without TF_USE_LEGACY_KERAS; for Keras 2, write the program with Horovod.",
+    )
