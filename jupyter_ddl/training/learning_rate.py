@@ -66,6 +66,26 @@ def last_own_step(batch: int, steps: int, steps_per_execution: int) -> int:
     return min(batch, (steps - 1) // steps_per_execution * steps_per_execution)
 
 
+def warmup_growth(epoch: float, warmup_epochs: float, size: int) -> float:
+    """Return the factor on the learning rate while it grows from one rank's share to the whole.
+
+    Source: Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 2.2, gradual warmup.
+
+    Args:
+        epoch: counted in steps; at most `warmup_epochs`.
+        warmup_epochs: more than 0.
+        size: the number of ranks.
+    """
+    return (epoch * (size - 1) / warmup_epochs + 1) / size
+
+
+def inner(optimizer: Any) -> Any:
+    """Return the optimizer that makes the updates, inside of those that scale the loss."""
+    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
+        optimizer = optimizer.inner_optimizer
+    return optimizer
+
+
 def set_rate(optimizer: Any, rate: Any, new: float, *, corrects_momentum: bool) -> None:
     """Set the learning rate.
 
@@ -91,8 +111,7 @@ def set_rate(optimizer: Any, rate: Any, new: float, *, corrects_momentum: bool) 
 
 def _sums_of_updates(optimizer: Any) -> list[Any]:
     """Return the variables in which an optimizer keeps sums of updates; other optimizers keep averages of gradients."""
-    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        optimizer = optimizer.inner_optimizer
+    optimizer = inner(optimizer)
     name = {keras.optimizers.SGD: "momentums", keras.optimizers.RMSprop: "_momentums"}
     for kind, attribute in name.items():
         if isinstance(optimizer, kind):
@@ -112,8 +131,7 @@ def _scale() -> Any:
 
 
 def _description(optimizer: Any) -> str:
-    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        optimizer = optimizer.inner_optimizer
+    optimizer = inner(optimizer)
     rate = getattr(optimizer, "_learning_rate", None)
     if isinstance(rate, keras.optimizers.schedules.LearningRateSchedule):
         return f"{optimizer.name} with the schedule {type(rate).__name__}"

@@ -148,3 +148,85 @@ def test_what_cannot_be_distributed_is_refused(prepared: Kernel, name: str) -> N
 def test_only_all_ranks(prepared: Kernel) -> None:
     told = told_by(prepared.run("1", "--auto -r 1"))
     assert "--auto distributes over all ranks. Received: ranks 1 of 2. Drop -r" in told
+
+
+NO_SEED = "tf.random.set_seed(None)"
+WATCHED = """
+seen = []
+class Watch(keras.layers.Layer):
+    def call(self, rows):
+        if tf.executing_eagerly():
+            seen.append(rows.numpy().ravel().tolist())
+        return rows
+rows = np.arange(32, dtype='float32').reshape(-1, 1)
+model = keras.Sequential([keras.Input((1,)), Watch(), keras.layers.Dense(1)])
+model.compile('sgd', 'mse', run_eagerly=True)
+model.fit(rows, 0 * rows, batch_size=32, epochs=3, verbose=0)
+len({str(batch) for batch in seen})
+"""
+
+
+def test_each_cell_tells_its_plan(prepared: Kernel) -> None:
+    code = "made().fit(x, y, epochs=2, verbose=0).epoch[0]"
+    for _ in range(2):
+        assert "Distributed over 2 ranks:" in prepared.run(code, "--auto").text
+
+
+def test_a_seed_that_no_program_set_freezes_no_shuffles(prepared: Kernel) -> None:
+    assert prepared.run(NO_SEED).error is None
+    for turn in ("first", "second"):
+        cell = prepared.run(WATCHED, "--auto --batch global")
+        assert cell.error is None, cell.told
+        assert "random seed" in cell.text, turn
+        assert cell.lines[-1].split()[-1] == "3", f"{turn} cell: each epoch has an order of its own"
+    assert prepared.run("keras.utils.set_random_seed(7)").error is None
+    cell = prepared.run(WATCHED, "--auto --batch global")
+    assert "random seed" not in cell.text
+    assert cell.lines[-1].split()[-1] == "1", "the order of one process"
+
+
+NORMALISED = """
+model = keras.Sequential([keras.Input((4,)), keras.layers.BatchNormalization(momentum=0.5), keras.layers.Dense(3)])
+model.compile('sgd', keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=['accuracy'])
+"""
+
+
+def test_moving_statistics_are_averaged_in_a_loop_over_batches(prepared: Kernel) -> None:
+    code = "for _ in range(2): model.train_on_batch(x, y)\nmoving = model.layers[0].moving_mean.numpy()"
+    cell = prepared.run(NORMALISED + code, "--auto")
+    assert cell.error is None, cell.told
+    cell = prepared.run("bool(np.allclose(moving, 0.75 * x.mean(axis=0), rtol=1e-5)), float(moving.sum())")
+    assert len(cell.lines) == 1, cell.text
+    assert cell.text.startswith("[0-1] (True, ")
+
+
+# A sample for each rank, and in the second epoch one for rank 0 alone.
+FEWER_IN_THE_SECOND = """
+size = 2
+class Fewer(keras.callbacks.Callback):
+    def on_epoch_begin(self, epoch, logs=None):
+        global size
+        size = 2 - epoch
+kinds = tf.TensorSpec((4,), 'float32'), tf.TensorSpec((), 'int64')
+data = tf.data.Dataset.from_generator(lambda: ((x[i], y[i]) for i in range(size)), output_signature=kinds)
+losses = model.fit(data.batch(8), epochs=2, callbacks=Fewer(), verbose=0).history['loss']
+"""
+
+
+def test_a_rank_without_a_batch_takes_part_in_the_statistics(prepared: Kernel) -> None:
+    cell = prepared.run(NORMALISED + FEWER_IN_THE_SECOND, "--auto")
+    assert cell.error is None, cell.told
+    assert len(prepared.run("len(losses), float(model.layers[0].moving_mean.numpy().sum())").lines) == 1
+
+
+def test_evaluate_takes_a_callback_as_it_is(prepared: Kernel) -> None:
+    cell = prepared.run(
+        "begun = []\n"
+        "class Begun(keras.callbacks.Callback):\n"
+        "    def on_test_begin(self, logs=None):\n"
+        "        begun.append('begun')\n"
+        "told = made().evaluate(x, y, callbacks=Begun(), verbose=0)",
+        "--auto",
+    )
+    assert cell.error is None, cell.told
+    assert prepared.run("begun").lines == ["[0-1] ['begun']"]

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # They write files, or to a network: one rank is enough, and several would write over each other.
-ON_FIRST_RANK = (
+_ON_FIRST_RANK = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.CSVLogger,
     keras.callbacks.ModelCheckpoint,
@@ -37,13 +38,24 @@ def arranged(given: Sequence[Any], *between: Any) -> list[Any]:
         given: the program's own.
         *between: that come after them.
     """
-    own = [callback for callback in given if hvd.rank() == 0 or not isinstance(callback, ON_FIRST_RANK)]
-    return [MovingStatistics(), MetricAverageCallback(), *own, *between, StartTogether()]
+    return [MovingStatistics(), MetricAverageCallback(), *of_this_rank(given), *between, StartTogether()]
+
+
+def listed(given: Any) -> list[Any]:
+    """Return what Keras takes as `callbacks`, as a list: that may be none, one, several or its own CallbackList."""
+    if isinstance(given, keras.callbacks.CallbackList):
+        return list(given.callbacks)
+    return [] if given is None else tf.nest.flatten(given)
+
+
+def of_this_rank(given: Sequence[Any]) -> list[Any]:
+    """Return those of a program's callbacks that run on this rank."""
+    return [callback for callback in given if hvd.rank() == 0 or not isinstance(callback, _ON_FIRST_RANK)]
 
 
 def first_rank_only(given: Sequence[Any]) -> list[str]:
     """Return the names of the callbacks that run on rank 0 only, each once."""
-    return list(dict.fromkeys(type(callback).__name__ for callback in given if isinstance(callback, ON_FIRST_RANK)))
+    return list(dict.fromkeys(type(callback).__name__ for callback in given if isinstance(callback, _ON_FIRST_RANK)))
 
 
 class StartTogether(BroadcastGlobalVariablesCallback):
@@ -70,8 +82,8 @@ class MovingStatistics(keras.callbacks.Callback):
         super().__init__()
         self._is_due = False
 
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Note that they have changed."""
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Note that they are about to change: on some rank, if not on this one, which may have no batch."""
         self._is_due = True
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
@@ -90,11 +102,17 @@ class MovingStatistics(keras.callbacks.Callback):
 
 def average_statistics(model: Any) -> None:
     """Set the statistics that layers keep to their means over the ranks. Collective: every rank must call this."""
-    for i, weight in enumerate(statistics_of(model)):
-        first = hvd.broadcast(weight.value, 0, name=f"statistics_{i}")
-        # From rank 0's, so that what all ranks hold alike stays as it is to the last bit.
-        difference = hvd.allreduce(weight.value - first, op=hvd.Average, name=f"statistics_difference_{i}")
-        weight.assign(first + difference)
+    weights = statistics_of(model)
+    if not weights:
+        return
+    # All in one vector: a collective costs about the same for one number as for thousands.
+    own = tf.concat([tf.reshape(tf.cast(weight.value, tf.float64), [-1]) for weight in weights], axis=0)
+    first = hvd.broadcast(own, 0, name="statistics")
+    # From rank 0's, so that what all ranks hold alike stays as it is to the last bit.
+    means = first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference")
+    lengths = [math.prod(weight.shape) for weight in weights]
+    for weight, mean in zip(weights, tf.split(means, lengths), strict=True):
+        weight.assign(tf.cast(tf.reshape(mean, weight.shape), weight.dtype))
 
 
 def statistics_of(model: Any) -> list[Any]:

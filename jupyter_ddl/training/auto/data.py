@@ -18,7 +18,7 @@ from jupyter_ddl.auto_options import GLOBAL
 from jupyter_ddl.training.auto.parts.adapter import Parts, require_room
 from jupyter_ddl.training.auto.refusals import refuse_data
 from jupyter_ddl.training.data.shard import shard_with_note
-from jupyter_ddl.training.fit.batches import KERAS_BATCH_SIZE
+from jupyter_ddl.training.fit.batches import KERAS_BATCH_SIZE, dataset_batch_size, first_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,18 +32,17 @@ class Divided:
     """This rank's data.
 
     Attributes:
-        x: what Keras is given for the data; it holds targets and weights too, where `is_whole`.
-        is_whole: nothing else goes with it.
+        x: what Keras is given for the data.
         how: how they were divided, for the plan; empty where the numbers say it.
         samples: of all ranks in an epoch; None where nobody knows.
         own_batch: the samples of a batch on this rank.
         whole_batch: on all ranks.
         steps: an epoch's, where the program counts them.
-        parts: what `x` then is, where all ranks make the same batches and each takes its part.
+        parts: what `x` then is, with targets and weights in it, where all ranks make the same batches and each takes
+            its part.
     """
 
     x: Any
-    is_whole: bool
     how: str = ""
     samples: int | None = None
     own_batch: int | None = None
@@ -71,14 +70,14 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         own_steps = None if steps is None else -(-steps // place.size)
         if isinstance(data, tf.data.Dataset):
             sharded = shard_with_note(data, place.size, place.rank)
-            own = _batch_of(data)
-            return Divided(sharded.dataset, False, sharded.how, None, own, own and own * place.size, own_steps)
+            own = dataset_batch_size(data)
+            return Divided(sharded.dataset, sharded.how, None, own, own and own * place.size, own_steps)
         if isinstance(data, keras.utils.PyDataset):
             how = f"each rank takes every {_ordinal(place.size)} batch"
-            return Divided(EveryNth(data, place), False, how, steps=own_steps)
+            return Divided(EveryNth(data, place), how, steps=own_steps)
         if isinstance(data, types.GeneratorType):
             how = f"each rank takes every {_ordinal(place.size)} batch of the generator"
-            return Divided(_every_nth(data, place), False, how, steps=own_steps)
+            return Divided(_every_nth(data, place), how, steps=own_steps)
     batch = arguments.get("batch_size") or _batch_for(arguments, steps)
     if not shares_batches:
         batch *= place.size
@@ -96,7 +95,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     require_room(whole, place)
     parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
     how = "" if parts.samples is not None else "each batch is split"
-    return Divided(parts, True, how, parts.samples, parts.batch_size, whole.batch_size, steps, parts)
+    return Divided(parts, how, parts.samples, parts.batch_size, whole.batch_size, steps, parts)
 
 
 def divide_evaluation(arguments: dict[str, Any], place: Place) -> Any:
@@ -155,15 +154,10 @@ def _are_arrays(arguments: dict[str, Any]) -> bool:
 
 def _batch_for(arguments: dict[str, Any], steps: int | None) -> int:
     """Return the batch size that Keras takes where the program says none."""
-    first = next((part for part in tf.nest.flatten(arguments.get("x")) if hasattr(part, "shape")), None)
-    if steps and first is not None and _are_arrays(arguments):
-        return -(-int(first.shape[0]) // int(steps))
+    shape = getattr(first_part(arguments.get("x")), "shape", None)
+    if steps and shape and _are_arrays(arguments):
+        return -(-int(shape[0]) // int(steps))
     return KERAS_BATCH_SIZE
-
-
-def _batch_of(dataset: Any) -> int | None:
-    first = tf.nest.flatten(dataset.element_spec)[0]
-    return first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
 
 
 def _ordinal(number: int) -> str:

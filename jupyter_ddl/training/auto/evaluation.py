@@ -10,7 +10,7 @@ from typing import Any
 import horovod.tensorflow as hvd
 import keras
 
-from jupyter_ddl.training.auto.callbacks import ON_FIRST_RANK
+from jupyter_ddl.training.auto.callbacks import listed, of_this_rank
 from jupyter_ddl.training.auto.data import divide_evaluation
 from jupyter_ddl.training.auto.parts.adapter import Parts
 from jupyter_ddl.training.auto.parts.place import Place
@@ -33,8 +33,8 @@ def evaluate(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     if hvd.rank() > 0:
         arguments["verbose"] = 0
     given = arguments.get("callbacks")
-    if hvd.rank() > 0 and given is not None and not isinstance(given, keras.callbacks.CallbackList):
-        arguments["callbacks"] = [callback for callback in given if not isinstance(callback, ON_FIRST_RANK)]
+    if not isinstance(given, keras.callbacks.CallbackList):  # that is what `fit` passes: it is of this rank
+        arguments["callbacks"] = of_this_rank(listed(given))
     return over_all_ranks(model, stock(model, **arguments, **options, return_dict=True), wants_names=wants_names)
 
 

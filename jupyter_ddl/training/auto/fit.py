@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import horovod.tensorflow as hvd
-import keras
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from jupyter_ddl.auto_options import GLOBAL
@@ -19,19 +18,21 @@ from jupyter_ddl.training.auto.data import divide_evaluation, divide_training
 from jupyter_ddl.training.auto.parts.likeness import AlikeData
 from jupyter_ddl.training.auto.parts.place import Place
 from jupyter_ddl.training.auto.plan import Plan
-from jupyter_ddl.training.auto.rate import ScaledRate, Warmup, inner, scaling_of
+from jupyter_ddl.training.auto.rate import ScaledRate, Warmup, scaling_of
 from jupyter_ddl.training.auto.refusals import refuse_distributed, refuse_model
+from jupyter_ddl.training.learning_rate import inner
 from jupyter_ddl.training.optimizer import DistributedOptimizer, is_distributed
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_options import AutoOptions
+    from jupyter_ddl.training.auto.parts.adapter import Parts
 
 # The optimizers that were distributed here, and not by the program.
 _ours: WeakSet[Any] = WeakSet()
 _rates: WeakKeyDictionary[Any, ScaledRate] = WeakKeyDictionary()
 
 
-def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions, seed: int | None) -> Any:
+def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions) -> Any:
     """Train on this rank's part of the data, and return Keras's History, with what all ranks measured.
 
     Collective: every rank must call this.
@@ -41,38 +42,22 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions,
         model: a compiled model.
         arguments: of `fit`, by name.
         options: how to distribute.
-        seed: the random seed that was set for the program; for the plan.
 
     Raises:
         InvalidInput: it cannot be distributed so.
     """
     place = Place(hvd.size(), hvd.rank())
-    plan = Plan(place.size, None if seeds.are_programs(seed) else seed)
+    plan = Plan(place.size, seeds.ours())
     distribute(model)
     plan.optimizer(model.optimizer)
     _split_validation(arguments)
-    steps = arguments.get("steps_per_epoch")
-    data = divide_training(arguments, options, place, is_seeded=seeds.are_programs(seed))
-    plan.data(data.samples, data.how)
-    plan.batch(data.own_batch, data.whole_batch)
-    if steps is not None and data.steps is not None:
-        plan.steps(steps, data.steps)
-    arguments |= {"x": data.x, "steps_per_epoch": data.steps}
-    if data.is_whole:
-        arguments |= {"y": None, "sample_weight": None, "class_weight": None, "batch_size": None, "shuffle": False}
+    parts = _divide(arguments, options, place, plan)
     _divide_validation(arguments, place)
-    scaling = scaling_of(model.optimizer, options, place.size, arguments.get("epochs", 1))
-    if int(inner(model.optimizer).iterations.numpy()) > 0:
-        scaling = replace(scaling, warmup_epochs=0.0)  # it goes on with training, and is warm
-    plan.rate(model.optimizer, scaling)
-    given = _callbacks_of(arguments)
+    warmup = _warmup(model.optimizer, options, place, plan, epochs=arguments.get("epochs", 1))
+    given = callbacks.listed(arguments.get("callbacks"))
     plan.on_first_rank(callbacks.first_rank_only(given))
-    rate = _rate_of(model.optimizer)
-    rate.steps_in_one.assign(1 if options.batch == GLOBAL else place.size)
-    between: list[Any] = [Warmup(rate, scaling, place.size)]
-    if data.parts is not None:
-        between.append(AlikeData(data.parts))
-    arguments["callbacks"] = callbacks.arranged(given, *between)
+    alike = [] if parts is None else [AlikeData(parts)]
+    arguments["callbacks"] = callbacks.arranged(given, warmup, *alike)
     if place.rank == 0:
         plan.tell()
     else:
@@ -99,6 +84,31 @@ def unscale(optimizer: Any) -> None:
     """Give an optimizer its own learning rate back, for steps that are as large as one process's."""
     if inner(optimizer) in _rates:
         _rates[inner(optimizer)].set(1.0)
+
+
+def _divide(arguments: dict[str, Any], options: AutoOptions, place: Place, plan: Plan) -> Parts | None:
+    """Put this rank's data in the place of the program's; return them where each rank takes its part of a batch."""
+    steps = arguments.get("steps_per_epoch")
+    data = divide_training(arguments, options, place, is_seeded=seeds.are_programs())
+    plan.data(data.samples, data.how)
+    plan.batch(data.own_batch, data.whole_batch)
+    if steps is not None and data.steps is not None:
+        plan.steps(steps, data.steps)
+    arguments |= {"x": data.x, "steps_per_epoch": data.steps}
+    if data.parts is not None:
+        arguments |= {"y": None, "sample_weight": None, "class_weight": None, "batch_size": None, "shuffle": False}
+    return data.parts
+
+
+def _warmup(optimizer: Any, options: AutoOptions, place: Place, plan: Plan, epochs: int) -> Warmup:
+    """Return what scales the learning rate, and warms it up where the optimizer has made no update yet."""
+    scaling = scaling_of(optimizer, options, place.size, epochs)
+    if int(inner(optimizer).iterations.numpy()) > 0:
+        scaling = replace(scaling, warmup_epochs=0.0)  # it goes on with training, and is warm
+    plan.rate(optimizer, scaling)
+    rate = _rate_of(optimizer)
+    rate.steps_in_one.assign(1 if options.batch == GLOBAL else place.size)
+    return Warmup(rate, scaling, place.size)
 
 
 def _rate_of(optimizer: Any) -> ScaledRate:
@@ -132,12 +142,3 @@ def _divide_validation(arguments: dict[str, Any], place: Place) -> None:
         "steps": arguments.pop("validation_steps", None),
     }
     arguments["validation_data"] = divide_evaluation(of_evaluate, place)
-
-
-def _callbacks_of(arguments: dict[str, Any]) -> list[Any]:
-    given = arguments.get("callbacks")
-    if given is None:
-        return []
-    if isinstance(given, keras.callbacks.CallbackList):
-        return list(given.callbacks)
-    return list(given) if isinstance(given, (list, tuple)) else [given]

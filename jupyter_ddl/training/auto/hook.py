@@ -16,10 +16,10 @@ import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.engine import cell
-from jupyter_ddl.training.auto import seeds
+from jupyter_ddl.training.auto import plan, seeds
 from jupyter_ddl.training.auto.evaluation import evaluate
-from jupyter_ddl.training.auto.fit import distribute, fit, unscale
-from jupyter_ddl.training.auto.on_batch import on_batch
+from jupyter_ddl.training.auto.fit import fit
+from jupyter_ddl.training.auto.on_batch import on_batch, train_on_batch
 from jupyter_ddl.training.auto.prediction import predict
 from jupyter_ddl.training.auto.refusals import refuse_optimizer
 from jupyter_ddl.training.auto.saving import on_first_rank
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Keras's methods call each other, and a program's callbacks call them: what is inside of one is this rank's own, but
 # for the validation of `fit`.
 _inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
-_seed: int | None = None
 
 
 def install() -> None:
@@ -44,7 +43,7 @@ def install() -> None:
         "fit": _fit,
         "evaluate": evaluate,
         "predict": predict,
-        "train_on_batch": _train_on_batch,
+        "train_on_batch": train_on_batch,
         "test_on_batch": on_batch,
     }.items():
         setattr(keras.Model, name, _wrapped(name, getattr(keras.Model, name), distributed))
@@ -62,14 +61,15 @@ def install() -> None:
 
 
 def begin() -> None:
-    """Make the ranks ready for a program that is to be distributed: Horovod runs, and they draw alike.
+    """Make the ranks ready for a cell that is to be distributed: Horovod runs, they draw alike, and no plan is told.
 
     Collective: every rank must call this.
     """
-    global _seed
+    plan.begin()
     if not hvd.is_initialized():
         hvd.init()
-    _seed = seeds.make_alike() if hvd.size() > 1 else None
+    if hvd.size() > 1:
+        seeds.make_alike()
 
 
 def _options() -> AutoOptions | None:
@@ -77,8 +77,6 @@ def _options() -> AutoOptions | None:
     running = cell.current()
     if running is None or running.auto is None:
         return None
-    if not hvd.is_initialized():
-        hvd.init()
     return running.auto if hvd.size() > 1 else None
 
 
@@ -123,13 +121,7 @@ def _saving(stock: Callable[..., Any]) -> Callable[..., Any]:
 def _fit(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     options = _options()
     assert options is not None
-    return fit(stock, model, arguments, options, _seed)
-
-
-def _train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
-    distribute(model)
-    unscale(model.optimizer)
-    return on_batch(stock, model, arguments)
+    return fit(stock, model, arguments, options)
 
 
 def _watched(stock: Callable[..., Any]) -> Callable[..., Any]:

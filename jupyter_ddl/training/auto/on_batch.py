@@ -14,11 +14,28 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.auto.callbacks import StartTogether
+from jupyter_ddl.training.auto.callbacks import StartTogether, average_statistics
 from jupyter_ddl.training.auto.evaluation import over_all_ranks
+from jupyter_ddl.training.auto.fit import distribute, unscale
 from jupyter_ddl.training.auto.parts.place import Place
 
 _started: WeakSet[Any] = WeakSet()
+
+
+def train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
+    """Train on this rank's part of a batch, and return the results over all ranks in Keras's form.
+
+    Collective: every rank must call this.
+
+    Raises:
+        InvalidInput: the model cannot be distributed; the batch has fewer samples than there are ranks.
+    """
+    distribute(model)
+    unscale(model.optimizer)
+    answer = on_batch(stock, model, arguments)
+    # After each step: whether the program evaluates or saves next, only the program knows.
+    average_statistics(model)
+    return answer
 
 
 def on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:

@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from jupyter_ddl.auto_options import NONE
-from jupyter_ddl.training.auto.rate import inner
+from jupyter_ddl.training.learning_rate import inner
 
 if TYPE_CHECKING:
     from jupyter_ddl.training.auto.rate import Scaling
 
 _told = ""
+
+
+def begin() -> None:
+    """Forget what was printed: it was for the last cell."""
+    global _told
+    _told = ""
 
 
 @dataclass
@@ -25,7 +31,7 @@ class Plan:
 
     Attributes:
         size: the number of ranks.
-        seed: the random seed that was set, because the program had set none; None where it had.
+        seed: the random seed that was set on all ranks; None where it is the program's own.
     """
 
     size: int
@@ -81,7 +87,7 @@ class Plan:
         """Return the plan."""
         rows = dict(self._rows)
         if self.seed is not None:
-            rows["random seed"] = f"{self.seed}, as the program sets none"
+            rows["random seed"] = f"{self.seed} on all ranks"
         lines = [f"  {name:<14} {text}" for name, text in rows.items()]
         return "\n".join([f"Distributed over {self.size} ranks:", *lines])
 

@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
-from jupyter_ddl.training import learning_rate
+from jupyter_ddl.training.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 from jupyter_ddl.training.optimizer import is_updating
 
 if TYPE_CHECKING:
@@ -48,20 +48,13 @@ def scaling_of(optimizer: Any, options: AutoOptions, size: int, epochs: int) -> 
     """
     if options.batch == GLOBAL or size == 1:
         return Scaling(NONE, 1.0, 0.0)
-    how = options.scale_lr or (LINEAR if type(inner(optimizer)).__mro__.count(keras.optimizers.SGD) else SQRT)
+    how = options.scale_lr or (LINEAR if isinstance(inner(optimizer), keras.optimizers.SGD) else SQRT)
     if how == NONE:
         return Scaling(NONE, 1.0, 0.0)
     warmup = options.warmup_epochs
     if warmup is None:
         warmup = min(_WARMUP_EPOCHS, _WARMUP_SHARE * epochs)
     return Scaling(how, float(size) if how == LINEAR else math.sqrt(size), warmup)
-
-
-def inner(optimizer: Any) -> Any:
-    """Return the optimizer that makes the updates, inside of those that scale the loss."""
-    while isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
-        optimizer = optimizer.inner_optimizer
-    return optimizer
 
 
 class ScaledRate:
@@ -84,7 +77,7 @@ class ScaledRate:
 
     def set(self, factor: float) -> None:
         """Set the factor, and what the optimizer keeps of earlier updates with it (learning_rate.set_rate)."""
-        learning_rate.set_rate(self._optimizer, self._factor, factor, corrects_momentum=True)
+        set_rate(self._optimizer, self._factor, factor, corrects_momentum=True)
 
     def _current(self) -> Any:
         optimizer = self._optimizer
@@ -102,7 +95,7 @@ class ScaledRate:
 class Warmup(keras.callbacks.Callback):
     """Raises the factor from that of one rank's share to the whole, at each step of the first epochs.
 
-    The formula is LearningRateWarmupCallback's, so that the program that `--explain` writes out does the same.
+    As LearningRateWarmupCallback does, so that the program that `--explain` writes out does the same.
     """
 
     def __init__(self, rate: ScaledRate, scaling: Scaling, size: int) -> None:
@@ -116,7 +109,7 @@ class Warmup(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Look how many steps an epoch has. Collective: every rank must call this."""
-        self._steps = learning_rate.fewest_steps(self.model, self.params.get("steps") or 0)
+        self._steps = fewest_steps(self.model, self.params.get("steps") or 0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Note where the training is."""
@@ -129,7 +122,7 @@ class Warmup(keras.callbacks.Callback):
         warmup = self._scaling.warmup_epochs
         done = self._epoch + self._share_of_epoch(batch)
         self._is_warm = done >= warmup
-        share = 1.0 if self._is_warm else (done * (self._size - 1) / warmup + 1) / self._size
+        share = 1.0 if self._is_warm else warmup_growth(done, warmup, self._size)
         self._rate.set(self._scaling.factor * share)
 
     def _share_of_epoch(self, batch: int) -> float:
@@ -137,5 +130,5 @@ class Warmup(keras.callbacks.Callback):
         if not self._steps:
             return 1.0
         at_once: int = self.model.steps_per_execution
-        begun: int = learning_rate.last_own_step(batch, self._steps, at_once)
+        begun: int = last_own_step(batch, self._steps, at_once)
         return min(1.0, (begun + at_once) / self._steps)

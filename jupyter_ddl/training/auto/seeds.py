@@ -18,33 +18,36 @@ from tensorflow.python.eager import context
 
 _SEEDS = 2**31
 _apart: WeakSet[Any] = WeakSet()
+# The last seed that was set here. It stays in force in later cells, where it still is not the program's.
+_ours: int | None = None
 
 
-def make_alike() -> int | None:
-    """Give all ranks alike random states, unless they have them; return the seed that was set, or None.
+def make_alike() -> None:
+    """Give all ranks alike random states, unless they have them.
 
     Alike they are where the cells before have set a seed. One process without a seed would draw any numbers; the ranks
     may draw any as well, but together.
 
     Collective: every rank must call this.
     """
+    global _ours
     seed = int.from_bytes(random.SystemRandom().randbytes(8), "big") % _SEEDS
     everyone = hvd.allgather_object((_fingerprint(), seed), name="random_states")
     states = {state for state, _ in everyone}
     if len(states) == 1 and context.global_seed() is not None:
-        return None
-    first: int = everyone[0][1]
-    keras.utils.set_random_seed(first)
-    return first
+        return
+    _ours = everyone[0][1]
+    keras.utils.set_random_seed(_ours)
 
 
-def are_programs(ours: int | None) -> bool:
-    """Return whether the program has set TensorFlow's seed itself.
+def are_programs() -> bool:
+    """Return whether the program has set TensorFlow's seed itself."""
+    return context.global_seed() not in (None, _ours)
 
-    Args:
-        ours: the seed that `make_alike` set, or None.
-    """
-    return bool(context.global_seed() != ours)
+
+def ours() -> int | None:
+    """Return the seed that `make_alike` set, in this cell or in one before; None where it is not in force."""
+    return None if are_programs() else _ours
 
 
 def set_apart(model: Any, rank: int) -> None:

@@ -9,6 +9,7 @@ import horovod.tensorflow as hvd
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.callbacks.learning_rate_schedule import LearningRateScheduleCallback
 from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.learning_rate import warmup_growth
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):
@@ -80,5 +81,4 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         # The end of the step, so that an epoch's last step has a round number, and the warm-up's last the whole rate.
         # Source: horovod 0.28.1, horovod/_keras/callbacks.py, LearningRateWarmupCallbackImpl
         epoch = min(epoch + self.model.steps_per_execution / self.steps_per_epoch, self.warmup_epochs)
-        size: int = hvd.size()
-        return (epoch * (size - 1) / self.warmup_epochs + 1) / size
+        return warmup_growth(epoch, self.warmup_epochs, hvd.size())

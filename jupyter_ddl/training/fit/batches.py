@@ -89,7 +89,7 @@ def _of_this_rank(arguments: dict[str, Any]) -> Known:
         # One of our own adapters: it divides the data itself.
         own: Known = data.known(steps)
         return own
-    shape = getattr(_first_part(data), "shape", None)
+    shape = getattr(first_part(data), "shape", None)
     if not shape:
         return Known(steps=steps)
     samples, size = int(shape[0]), arguments.get("batch_size") or KERAS_BATCH_SIZE
@@ -97,15 +97,21 @@ def _of_this_rank(arguments: dict[str, Any]) -> Known:
 
 
 def _of_dataset(dataset: Any, steps: int) -> Known:
-    first = tf.nest.flatten(dataset.element_spec)[0]
-    size = first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
+    size = dataset_batch_size(dataset)
     if steps == UNKNOWN:
         count = int(dataset.cardinality())
         steps = count if count >= 0 else UNKNOWN  # negative: infinite, or it cannot tell
     return Known(steps=steps) if size is None else Known(ALL_FULL, size, steps)
 
 
-def _first_part(data: Any) -> Any:
+def dataset_batch_size(dataset: Any) -> int | None:
+    """Return the samples of each of a tf.data.Dataset's batches, where its specification says that."""
+    first = tf.nest.flatten(dataset.element_spec)[0]
+    size: int | None = first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
+    return size
+
+
+def first_part(data: Any) -> Any:
     """Return the first array of what Keras takes as x: an array, or a list, tuple or dict of them."""
     while isinstance(data, (list, tuple, dict)) and data:
         data = next(iter(data.values())) if isinstance(data, dict) else data[0]

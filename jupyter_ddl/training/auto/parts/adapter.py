@@ -90,8 +90,9 @@ class Parts(DataAdapter):
         if not isinstance(self._whole, ArrayDataAdapter):
             return None
         samples: int = self._whole._num_samples
-        is_cut = self.likeness is None and self._steps is not None
-        return min(samples, self._steps * self._whole.batch_size) if is_cut and self._steps is not None else samples
+        if self.likeness is None and self._steps is not None:
+            return min(samples, self._steps * int(self._whole.batch_size))
+        return samples
 
     @property
     def num_batches(self) -> int | None:

@@ -22,7 +22,7 @@ _TOO_SMALL = (
 
 def dataset(batches: Any, place: Place) -> Any:
     """Return a tf.data.Dataset of this rank's part of each batch; a batch that has none for it is left out."""
-    kept = _divided(batches, place).filter(lambda *batch: _count(_first(batch)) > 0)
+    kept = _divided(batches, place).filter(lambda *batch: _count(first_of(batch)) > 0)
     return kept.prefetch(tf.data.AUTOTUNE)
 
 
@@ -38,11 +38,11 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
     """
 
     def keep(has_ended: Any, *batch: Any) -> Any:
-        count = _count(_first(batch))
+        count = _count(first_of(batch))
         is_fine = (count > 0) if is_endless else tf.logical_not(tf.logical_and(has_ended, count > 0))
         with tf.control_dependencies([tf.debugging.Assert(is_fine, [_TOO_SMALL])]):
             is_empty = tf.identity(count <= 0)
-        return is_empty, (is_empty, _one(batch))
+        return is_empty, (is_empty, as_made(batch))
 
     told = _divided(batches, place).scan(tf.constant(False), keep)
     kept = told.filter(lambda is_empty, _: tf.logical_not(is_empty)).map(lambda _, structure: structure)
@@ -50,23 +50,25 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
 
 
 def _divided(batches: Any, place: Place) -> Any:
+    """Return a dataset of this rank's part of each batch, an empty one where it has none."""
 
     def part(*batch: Any) -> Any:
-        first = _first(batch)
+        first = first_of(batch)
         fixed = first.shape[0] if isinstance(first, tf.Tensor) and first.shape.rank else None
         start, stop = place.bounds(fixed) if fixed is not None else place.tensor_bounds(_count(first))
-        return tf.nest.map_structure(lambda whole: _slice(whole, start, stop), _one(batch))
+        return tf.nest.map_structure(lambda whole: _slice(whole, start, stop), as_made(batch))
 
     return batches.map(part, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
 
 
-def _one(batch: tuple[Any, ...]) -> Any:
+def as_made(batch: tuple[Any, ...]) -> Any:
     """Return a batch as it was made: tf.data passes a tuple's parts one by one."""
     return batch[0] if len(batch) == 1 else batch
 
 
-def _first(batch: tuple[Any, ...]) -> Any:
-    return next(part for part in tf.nest.flatten(batch) if part is not None)
+def first_of(batch: tuple[Any, ...], *, expands: bool = False) -> Any:
+    """Return the first tensor of a batch: of a ragged or sparse one, where that `expands`, the first it is made of."""
+    return next(part for part in tf.nest.flatten(batch, expand_composites=expands) if part is not None)
 
 
 def _count(part: Any) -> Any:

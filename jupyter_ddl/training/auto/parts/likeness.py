@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.auto.parts.batches import as_made, first_of
 
 if TYPE_CHECKING:
     from jupyter_ddl.training.auto.parts.adapter import Parts
@@ -37,14 +38,13 @@ class Likeness:
         """Return a dataset of the same batches, of which each pass notes its first."""
 
         def note(index: Any, *batch: Any) -> Any:
-            structure = batch[0] if len(batch) == 1 else batch
-            first = next(part for part in tf.nest.flatten(structure, expand_composites=True) if part is not None)
+            first = first_of(batch, expands=True)
             tf.cond(
                 tf.equal(index, 0),
                 lambda: tf.identity(self.first.assign(_checksum(first))),
                 lambda: tf.constant(0, tf.int64),
             )
-            return index + 1, structure
+            return index + 1, as_made(batch)
 
         return batches.scan(tf.constant(0, tf.int64), note)
 
@@ -92,13 +92,17 @@ class AlikeData(keras.callbacks.Callback):
 
 
 def _checksum(tensor: Any) -> Any:
-    """Return the sum of a tensor's bits, or of hashes of its strings, each times where it stands: an int64 scalar."""
-    flat = tf.reshape(tensor, [-1])
-    if tensor.dtype == tf.string:
-        numbers = tf.strings.to_hash_bucket_fast(flat, 2**31 - 1)
-    elif tensor.dtype == tf.bool:
-        numbers = tf.cast(flat, tf.int64)
-    else:
-        numbers = tf.cast(tf.bitcast(flat, _BITS[tensor.dtype.size]), tf.int64) if tensor.dtype.size in _BITS else None
-        numbers = tf.zeros([1], tf.int64) if numbers is None else numbers
+    """Return the sum of what stands for a tensor's elements, each times where it stands: an int64 scalar."""
+    numbers = _numbers(tf.reshape(tensor, [-1]))
     return tf.reduce_sum(numbers * tf.range(1, tf.size(numbers, tf.int64) + 1))
+
+
+def _numbers(flat: Any) -> Any:
+    """Return a number for each element: a string's hash, a number's bits; one 0 for numbers of more than 64 bits."""
+    if flat.dtype == tf.string:
+        return tf.strings.to_hash_bucket_fast(flat, 2**31 - 1)
+    if flat.dtype == tf.bool:
+        return tf.cast(flat, tf.int64)
+    if flat.dtype.size not in _BITS:
+        return tf.zeros([1], tf.int64)
+    return tf.cast(tf.bitcast(flat, _BITS[flat.dtype.size]), tf.int64)
