@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from jupyter_ddl import auto_options
+from jupyter_ddl import auto_options, log_commands, run_commands
 from jupyter_ddl import session as sessions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
@@ -46,7 +46,7 @@ class _HelpShown(Exception):
 
 
 def _ddl_parser() -> _Parser:
-    parser = _Parser(prog="%ddl", description="Start, see and end the ranks.")
+    parser = _Parser(prog="%ddl", description="Start, see and end the ranks, and see what ran.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_Parser)
 
     start = commands.add_parser("start", help="start ranks")
@@ -70,6 +70,10 @@ def _ddl_parser() -> _Parser:
     for command in (push, pull):
         command.add_argument("names", nargs="+", metavar="NAME")
         command.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
+
+    run_commands.add_runs_options(commands.add_parser("runs", help="list what was run, or delete old runs"))
+    run_commands.add_run(commands.add_parser("show", help="show a run's output again"))
+    log_commands.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))
     return parser
 
 
@@ -98,7 +102,7 @@ class DdlMagics(Magics):
     @no_var_expand
     @line_magic
     def ddl(self, line: str) -> None:
-        """Start, see and end the ranks: %ddl start|status|stop|restart|attach|push|pull, each with -h."""
+        """Start, see and end the ranks, and see what ran: %ddl COMMAND, as %ddl -h lists them, each with -h."""
         arguments = _parse(_ddl_parser(), line or "-h")
         if arguments is not None:
             getattr(self, f"_{arguments.command}")(arguments)
@@ -196,10 +200,19 @@ class DdlMagics(Magics):
             values = session.pull(name, ranks)
             self.shell.user_ns[name] = next(iter(values.values())) if len(values) == 1 else values
 
+    def _runs(self, arguments: Namespace) -> None:
+        run_commands.list_runs(arguments)
+
+    def _show(self, arguments: Namespace) -> None:
+        run_commands.show_run(arguments, in_notebook=True)
+
+    def _logs(self, arguments: Namespace) -> None:
+        log_commands.print_logs(arguments, in_notebook=True)
+
 
 def _parse(parser: _Parser, line: str) -> Namespace | None:
     try:
-        return parser.parse_args(shlex.split(line))
+        return parser.parse_args(_split(line))
     except _HelpShown:
         return None
     except ValueError as error:
@@ -208,6 +221,16 @@ def _parse(parser: _Parser, line: str) -> Namespace | None:
         raise InvalidInput(
             "Quotes must be closed.", line, "Write 'a b' or \"a b\" for a value with a space."
         ) from error
+
+
+def _split(line: str) -> list[str]:
+    """Split a line as a shell does, but for backslashes in `logs`: there they belong to a regular expression."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    lexer.whitespace_split = True
+    lexer.commenters = ""
+    if line.split(maxsplit=1)[:1] == ["logs"]:
+        lexer.escape = ""
+    return list(lexer)
 
 
 def _ranks(text: str | None, session: sessions.Session) -> tuple[int, ...] | None:
@@ -222,4 +245,4 @@ def _environment(arguments: Namespace) -> dict[str, str]:
 
 
 def _view(run: Run) -> View:
-    return for_environment(run.ranks, str(run.folder.path))
+    return for_environment(run.ranks, f"%ddl logs {run.id}")

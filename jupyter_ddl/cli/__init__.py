@@ -7,11 +7,13 @@ imports stay cheap: what is heavy is imported in `main`.
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from jupyter_ddl import __version__
-from jupyter_ddl.cli import build_horovod, doctor, modernise, run
+from jupyter_ddl.cli import build_horovod, doctor, logs, modernise, run, runs, show
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ class Subcommand(Protocol):
         """Run it; return the exit status."""
 
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run, modernise)
+# As shells have it: 128 and the number of the signal that ended a process.
+_SIGNALLED = 128
+
+SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run, runs, show, logs, modernise)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -55,7 +60,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         status: int = arguments.main(arguments)
+        sys.stdout.flush()
     except DdlError as error:
         print(f"jupyter ddl: {error}", file=sys.stderr)
         return 1
+    except BrokenPipeError:
+        # Whoever read our output has enough (`| head`). What is still buffered can go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _SIGNALLED + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return _SIGNALLED + signal.SIGINT
     return status

@@ -6,6 +6,7 @@ A run is a folder of `paths.runs_dir()` whose name is a run's id. Links are neve
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
@@ -118,7 +119,7 @@ def read_record(path: Path) -> RunRecord:
         state=outcome if isinstance(outcome, str) else _state(content.get("session")),
         seconds=_number(content.get("seconds")),
         samples_per_s=_number(content.get("samples_per_s")),
-        loss=_number(content.get("loss")),
+        loss=_number(content.get("loss"), finite=False),
         model=model if isinstance(model, str) else None,
         options=options if isinstance(options, dict) else {},
     )
@@ -150,8 +151,10 @@ def _content(file: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+def _number(value: object, *, finite: bool = True) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) or not finite else None
 
 
 def _start_s(run: str) -> float:

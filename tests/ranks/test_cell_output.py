@@ -106,9 +106,8 @@ def test_a_flood_is_short_in_the_notebook_and_whole_on_disk(notebook):
     print(f"{2 * count} lines: {size} bytes, {cell.seconds:.1f} s, {len(cell.shown_s)} updates")
     assert size < 100_000
     assert f"line {count - 1} of rank" in cell.text
-    assert "more lines: " in cell.text
     folder = last_run()
-    assert str(folder) in cell.text
+    assert f"more lines: %ddl logs {folder.name}" in cell.text
     for rank in (0, 1):
         lines = (folder / f"rank-{rank}.log").read_text().splitlines()
         assert lines == [f"line {line} of rank {rank}" for line in range(count)]

@@ -1,0 +1,28 @@
+"""`jupyter ddl logs`: prints all that a run's ranks wrote, also while they do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import log_commands
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "logs"
+HELP = "Print all that a run's ranks wrote."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's options."""
+    log_commands.add_logs_options(parser)
+    parser.add_argument("-f", "--follow", action="store_true", help="go on as they grow, until the run is over")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Print them; return the exit status."""
+    if arguments.follow:
+        log_commands.follow_logs(arguments)
+    else:
+        log_commands.print_logs(arguments, in_notebook=False)
+    return 0

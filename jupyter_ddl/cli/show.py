@@ -1,0 +1,24 @@
+"""`jupyter ddl show`: shows a run's output again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import run_commands
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "show"
+HELP = "Show a run's output again."
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's options."""
+    run_commands.add_run(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Show it; return the exit status."""
+    run_commands.show_run(arguments, in_notebook=False)
+    return 0

@@ -1,0 +1,84 @@
+"""Shows the events of a run that is over as they showed when it ran, at once."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.views import for_environment
+from jupyter_ddl.views.cell import CellView
+from jupyter_ddl.views.first_rank import FirstRank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
+    from jupyter_ddl.views.publish import Publisher
+
+# Ranks send chunks a tenth of a second apart, so a rank's next chunk says how much time has passed.
+_CHUNK_S = 0.1
+
+
+def replay(events: Iterable[Event], ranks: Sequence[int], logs: str | None, *, only_first_rank: bool = False) -> None:
+    """Show a run's events where this process shows its output.
+
+    Args:
+        events: in the order in which they arrived.
+        ranks: the ranks that ran the cell.
+        logs: where the whole output can be read, for the line that counts what is not shown.
+        only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
+    """
+    view = for_environment(ranks, logs)
+    if not isinstance(view, CellView):
+        _feed(FirstRank(view) if only_first_rank else view, events)
+        return
+    from jupyter_ddl.views.publish import JupyterPublisher
+
+    outputs = Outputs()
+    view = CellView(ranks, logs, outputs)
+    _feed(FirstRank(view) if only_first_rank else view, events)
+    outputs.publish_all(JupyterPublisher(sys.modules["IPython"].get_ipython()))
+
+
+class Outputs:
+    """A `Publisher` that keeps what a cell shows in the end, so that not every step of it goes to the front end.
+
+    Its outputs get names of their own: the cell that ran, and what it displayed, stay as they are.
+    """
+
+    def __init__(self) -> None:
+        self._outputs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Keep a new output, after all earlier ones."""
+        self._outputs[display_id] = data, metadata
+
+    def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Replace an output; one of an earlier cell is not there to be replaced."""
+        if display_id in self._outputs:
+            self._outputs[display_id] = data, metadata
+
+    def publish_all(self, publisher: Publisher) -> None:
+        """Show what there is."""
+        name = uuid.uuid4().hex
+        for count, (data, metadata) in enumerate(self._outputs.values()):
+            if data != {"text/plain": ""}:
+                publisher.publish(data, metadata, f"ddl-{name}-{count}")
+
+
+def _feed(view: View, events: Iterable[Event]) -> None:
+    """Give a view the events with about the time that passed between them, which decides what folds."""
+    now_s = 0.0
+    heard: set[tuple[int, str]] = set()
+    for event in events:
+        if isinstance(event, OutputChunk):
+            if (event.rank, event.stream) in heard:
+                heard.clear()
+                now_s += _CHUNK_S
+                view.tick(now_s)
+            heard.add((event.rank, event.stream))
+        view.handle(event)
+    view.flush()
