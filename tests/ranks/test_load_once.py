@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ranks.kernel import Kernel
 
 pytestmark = pytest.mark.mpi
@@ -52,3 +57,35 @@ def test_nothing_is_left_behind(notebook: Kernel) -> None:
 def test_what_is_no_array_is_told(notebook: Kernel) -> None:
     told = notebook.run("data.load_once(lambda: {'names': ['a', object()]})").told
     assert "jupyter_ddl.data.load_once shares arrays of numbers. Received: builtins.object of dtype object." in told
+
+
+def test_no_room_says_of_each_place_why(notebook: Kernel) -> None:
+    told = notebook.run("data.load_once(lambda: np.broadcast_to(np.zeros(1, 'int8'), (10**16,)))").told
+    assert "InvalidInput: What is loaded once needs room where all ranks of this host find it: 10,000.0 TB. " in told
+    assert "/dev/shm has room for " in told
+    assert "; /tmp has room for " in told
+    assert " Set TMPDIR to a folder with room." in told
+
+
+# A job of one process, with a ramdisk of its own.
+ALONE = """
+import os, sys
+from jupyter_ddl.training.data import places
+places.PLACES["ramdisk"] = (sys.argv[1],)
+import numpy as np
+import horovod.tensorflow as hvd
+import jupyter_ddl.data as data
+hvd.init()
+"""
+KILLED = "np.save = lambda file, array: (file.write_bytes(b'half'), os.kill(os.getpid(), 9))\n"
+
+
+def test_what_a_killed_rank_left_goes_at_the_next_use(tmp_path: Path) -> None:
+    def ended(code: str) -> int:
+        program = f"{ALONE}{code}assert data.load_once(lambda: np.ones(3)).sum() == 3"
+        return subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False, timeout=120).returncode
+
+    assert ended(KILLED) == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 1
+    assert ended("") == 0
+    assert not list(tmp_path.iterdir())

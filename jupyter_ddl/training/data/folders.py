@@ -13,7 +13,13 @@ import json
 import os
 import shutil
 import socket
+import tempfile
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PREFIX = "jupyter_ddl-cache-"
 MARK = "owner.json"
@@ -31,6 +37,23 @@ def own_folder(place: Path) -> Path:
         remove_stale(place)
         _own[place] = _made(place)
     return _own[place]
+
+
+@contextmanager
+def passing_folder(place: Path) -> Iterator[Path]:
+    """Make a folder inside this process's own in `place`, and remove it at the end, with the own one if that is new.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    place = place.resolve()
+    is_new = place not in _own
+    folder = Path(tempfile.mkdtemp(dir=own_folder(place)))
+    try:
+        yield folder
+    finally:
+        # What was there before may be somebody's, even if empty: a cache's files come with its first pass.
+        shutil.rmtree(_own.pop(place) if is_new else folder)
 
 
 def remove_stale(place: Path) -> list[Path]:

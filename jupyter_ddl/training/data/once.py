@@ -5,9 +5,8 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import shutil
 import socket
-import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +16,11 @@ import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.collectives import barrier, require_horovod
+from jupyter_ddl.training.data.folders import passing_folder
+from jupyter_ddl.training.data.places import PLACES, RAMDISK, first_with_room, size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-# A file there is memory; elsewhere it is the disk's cache, as good while there is memory to spare.
-_MEMORY = Path("/dev/shm")  # noqa: S108 (a folder of our own in it, of mode 0700)
+    from collections.abc import Callable
 
 
 def load_once(load: Callable[[], Any]) -> Any:
@@ -37,29 +35,35 @@ def load_once(load: Callable[[], Any]) -> Any:
         load: returns a NumPy array, or a structure (tuple, list, dict) of them; e.g. `keras.datasets.mnist.load_data`.
 
     Raises:
-        InvalidInput: Horovod is not initialised; a part of the answer is no array of numbers.
+        InvalidInput: Horovod is not initialised; a part of the answer is no array of numbers; there is no room for it.
     """
     require_horovod("jupyter_ddl.data.load_once")
-    is_loader = hvd.local_rank() == 0
-    folder = None
-    answer = None
-    try:
-        if is_loader:
-            loaded = load()
-            arrays = [_checked(part) for part in tf.nest.flatten(loaded)]
-            folder = _folder_for(sum(array.nbytes for array in arrays))
-            for i, array in enumerate(arrays):
-                np.save(folder / f"{i}.npy", array)
-            answer = (str(folder), tf.nest.map_structure(lambda _: None, loaded), len(arrays))
+    with ExitStack() as stack:
+        # Gone once it is mapped by all, or given up: the memory goes when the last of them lets go of it.
+        answer = _saved(load(), stack) if hvd.local_rank() == 0 else None
         everyone = hvd.allgather_object((socket.gethostname(), answer), name="load_once")
         here = next(told for host, told in everyone if host == socket.gethostname() and told is not None)
         shared = _mapped(*here)
         barrier()
-        return shared
-    finally:
-        if folder is not None:
-            # Mapped by all, or given up: the memory goes when the last of them lets go of it.
-            shutil.rmtree(folder)
+    return shared
+
+
+def _saved(loaded: Any, stack: ExitStack) -> tuple[str, Any, int]:
+    """Write arrays where all ranks of this host find them until the stack ends; return what `_mapped` takes."""
+    arrays = [_checked(part) for part in tf.nest.flatten(loaded)]
+    size_bytes = sum(array.nbytes for array in arrays)
+    place = first_with_room(
+        # The first are memory; elsewhere it is the disk's cache, as good while there is memory to spare.
+        (*PLACES[RAMDISK], "$TMPDIR", "/tmp"),  # noqa: S108 (a folder of our own in it, of mode 0700)
+        size_bytes,
+        f"What is loaded once needs room where all ranks of this host find it: {size(size_bytes)}.",
+        "Set TMPDIR to a folder with room.",
+    )
+    assert place.path is not None
+    folder = stack.enter_context(passing_folder(place.path))
+    for i, array in enumerate(arrays):
+        np.save(folder / f"{i}.npy", array)
+    return str(folder), tf.nest.map_structure(lambda _: None, loaded), len(arrays)
 
 
 def _mapped(folder: str, structure: Any, count: int) -> Any:
@@ -87,15 +91,3 @@ def _checked(part: Any) -> Any:
             "Return NumPy arrays of a fixed dtype.",
         )
     return array
-
-
-def _folder_for(size_bytes: int) -> Path:
-    candidates: Sequence[Path] = (_MEMORY, Path(tempfile.gettempdir()))
-    for parent in candidates:
-        if parent.is_dir() and shutil.disk_usage(parent).free > size_bytes:
-            return Path(tempfile.mkdtemp(prefix="jupyter_ddl-", dir=parent))
-    raise InvalidInput(
-        "What is loaded once is put where all ranks of the host find it.",
-        f"{size_bytes:,} bytes, and less room than that in {' and '.join(map(str, candidates))}",
-        "Set TMPDIR to a folder with room.",
-    )

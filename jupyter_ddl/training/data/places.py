@@ -23,7 +23,7 @@ from jupyter_ddl.cores import memory_limit_bytes
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 RAMDISK = "ramdisk"
 NVME = "nvme"
@@ -60,9 +60,29 @@ def find_place(where: str | os.PathLike[str], need_bytes: int) -> Place:
     Raises:
         InvalidInput: there is no such place, or none with that room; says of each why.
     """
-    names = PLACES.get(os.fspath(where))
+    where = os.fspath(where)
+    return first_with_room(
+        PLACES.get(where, (where,)),
+        need_bytes,
+        f"A cache needs room: {size(need_bytes)} for the ranks of this host.",
+        "Pass a folder with more room as where=..., cache smaller elements (before they are decoded), or do not cache.",
+    )
+
+
+def first_with_room(names: Sequence[str], need_bytes: int, rule: str, remedy: str) -> Place:
+    """Return the first of some places that has room.
+
+    Args:
+        names: folders, or variables of the environment that name them ("$TMPDIR").
+        need_bytes: of all ranks of this host together.
+        rule: what the error says, before it says of each place why not.
+        remedy: what it says after that.
+
+    Raises:
+        InvalidInput: there is none.
+    """
     refused = []
-    for name in names or (os.fspath(where),):
+    for name in names:
         found = _place(name)
         if isinstance(found, str):
             refused.append(f"{name} {found}")
@@ -70,11 +90,7 @@ def find_place(where: str | os.PathLike[str], need_bytes: int) -> Place:
             refused.append(f"{name} has room for {size(found.free_bytes)}")
         else:
             return found
-    raise InvalidInput(
-        f"A cache needs room: {size(need_bytes)} for the ranks of this host.",
-        "; ".join(refused),
-        "Pass a folder with more room as where=..., cache smaller elements (before they are decoded), or do not cache.",
-    )
+    raise InvalidInput(rule, "; ".join(refused), remedy)
 
 
 def check_memory(need_bytes: int) -> Place:
