@@ -15,7 +15,6 @@ what is done between epochs, and without start-up.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.harness import PAIRS, Row, report, rounds
+from benchmarks.command_line import asked, told
+from benchmarks.harness import Row, report, rounds
 from benchmarks.training_sides import Figures, on_ranks, our_environment
 from jupyter_ddl.datasets import mnist
 
@@ -46,7 +46,7 @@ def speed(data: Path, pairs: int) -> list[Row]:
         side: partial(on_ranks, our_environment(), N, SPEED, [side, str(data), "ANSWER", *WAYS])
         for side in ("auto", "by hand")
     }
-    found = rounds(sides, pairs, show=_told)
+    found = rounds(sides, pairs, show=told)
     return [
         Row(
             f"n={N} {way}, against hand-written Horovod",
@@ -65,35 +65,25 @@ def memory(data: Path, pairs: int) -> list[Row]:
         side: partial(on_ranks, our_environment(), n, MEMORY, [side, str(data), "ANSWER"])
         for side, n in (("auto", N), ("alone", 1))
     }
-    found = rounds(sides, pairs, show=_told)
+    found = rounds(sides, pairs, show=told)
     one, ranks = (tuple(figures["data_mb"] for figures in found[side]) for side in ("alone", "auto"))
     return [Row(f"data memory of one process, against that of {N} ranks", one, ranks, "MB", 1 / AT_MOST)]
 
 
-def _told(figures: Figures) -> str:
-    return "/".join(f"{figure:.4g}" for figure in figures.values())
-
-
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROWS", help=f"of {', '.join(GROUPS)}; all by default")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="turns of each side")
-    arguments = parser.parse_args()
-    groups = set(arguments.rows or GROUPS)
-    if unknown := groups - set(GROUPS):
-        parser.error(f"ROWS must be of {', '.join(GROUPS)}. Received: {', '.join(sorted(unknown))}.")
+    groups, pairs = asked(__doc__, GROUPS)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="jupyter-ddl-bench-") as folder:
         if "speed" in groups:
             images = Path(folder, "images.npz")
             (x, y), _, _ = mnist(download=False)
             np.savez(images, x=x, y=y)
-            rows += speed(images, arguments.pairs)
+            rows += speed(images, pairs)
         if "memory" in groups:
             mapped = Path(folder, "mapped.npy")
             np.save(mapped, np.random.default_rng(0).random(MAPPED_SHAPE, dtype="float32"))
-            rows += memory(mapped, arguments.pairs)
+            rows += memory(mapped, pairs)
     report("auto", rows, aim=1.0, better="higher")
 
 

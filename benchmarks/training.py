@@ -17,7 +17,6 @@ next for all its life, which no number of turns of the same two would even out.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
@@ -29,7 +28,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks import rival_horovod
-from benchmarks.harness import PAIRS, Row, report, rounds
+from benchmarks.command_line import asked, told
+from benchmarks.harness import Row, report, rounds
 from benchmarks.training_sides import Figures, as_one_process, as_workers, on_ranks, our_environment
 from jupyter_ddl.datasets import mnist
 
@@ -71,7 +71,7 @@ class Benchmark:
         if not sides:
             return
         ours = partial(on_ranks, our_environment(), N, TRAIN, self._arguments("ours", CNN, *[LARGE] * (STOCK in sides)))
-        found = rounds({"ours": ours, **sides}, self._pairs, show=_told)
+        found = rounds({"ours": ours, **sides}, self._pairs, show=told)
         for rival, training, aim in (
             (STOCK, CNN, 1.0),
             (STOCK, LARGE, 1.0),
@@ -95,7 +95,7 @@ class Benchmark:
         }
         # What the first rank itself costs.
         sides[ALONE] = partial(on_ranks, here, 1, TRAIN, self._arguments(ALONE, CNN, LARGE, cores=cores[:1]))
-        found = rounds(sides, self._pairs, show=_told)
+        found = rounds(sides, self._pairs, show=told)
         for training, aim in ((CNN, 0.92), (LARGE, 0.75)):
             a_rank = tuple(figure / N for figure in _figures(found[str(N)], training))
             name = f"{N} ranks of one core, {training}, against"
@@ -106,7 +106,7 @@ class Benchmark:
         """Compare the exchange alone with mpi4py's Allreduce."""
         here = our_environment()
         sides: Sides = {way: partial(on_ranks, here, N, EXCHANGE, [way, "ANSWER"]) for way in ("ours", "mpi4py")}
-        found = rounds(sides, self._pairs, show=_told)
+        found = rounds(sides, self._pairs, show=told)
         pair = _figures(found["ours"], "exchange"), _figures(found["mpi4py"], "exchange")
         self.rows.append(Row(f"n={N} exchange of 100 MB, against mpi4py's Allreduce", *pair, "MB/s", 1.4))
 
@@ -122,7 +122,7 @@ class Benchmark:
             "now": partial(on_ranks, our_environment(), 1, TRAIN, arguments),
             "2.15": partial(on_ranks, before, 1, TRAIN, arguments),
         }
-        found = rounds(sides, self._pairs, show=_told)
+        found = rounds(sides, self._pairs, show=told)
         for training in (CNN, LARGE):
             pair = _figures(found["now"], training), _figures(found["2.15"], training)
             self.also.append(Row(f"1 process, {training}, against TensorFlow 2.15", *pair, "images/s"))
@@ -152,24 +152,14 @@ def _figures(measured: list[Figures], training: str) -> tuple[float, ...]:
     return tuple(figures[training] for figures in measured)
 
 
-def _told(figures: Figures) -> str:
-    return "/".join(f"{figure:.4g}" for figure in figures.values())
-
-
 def main() -> None:
     """Run the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", metavar="ROWS", help=f"of {', '.join(GROUPS)}; all by default")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="turns of each side")
-    arguments = parser.parse_args()
-    groups = set(arguments.rows or GROUPS)
-    if unknown := groups - set(GROUPS):
-        parser.error(f"ROWS must be of {', '.join(GROUPS)}. Received: {', '.join(sorted(unknown))}.")
+    groups, pairs = asked(__doc__, GROUPS)
     with tempfile.TemporaryDirectory(prefix="jupyter-ddl-bench-") as folder:
         data = Path(folder, "data.npz")
         (x, y), _, _ = mnist(download=False)
         np.savez(data, x=x, y=y)
-        benchmark = Benchmark(data, arguments.pairs)
+        benchmark = Benchmark(data, pairs)
         if groups & {"horovod", "distribute"}:
             benchmark.against_rivals(horovod="horovod" in groups, distribute="distribute" in groups)
         if "scaling" in groups:
