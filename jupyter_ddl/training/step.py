@@ -89,7 +89,9 @@ class Step:
             everyone = hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
             self._totals[key] = everyone = tf.stop_gradient(everyone)
             self.turn.present.assign(everyone[1])
-            self.turn.steps.assign_add(1)
+            # After the exchange: where the data end TensorFlow may still run what needs no batch.
+            with tf.control_dependencies([everyone]):
+                self.turn.steps.assign_add(1)
         return self._totals[key]
 
     def share(self, process_set: Any) -> Any:
