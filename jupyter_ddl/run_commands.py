@@ -122,7 +122,9 @@ class _Ends:
         if record.state == "interrupted":
             return f"RunInterrupted: The cell was interrupted{took}, and its ranks were released."
         if record.state == "timed out":
-            return f"RunTimedOut: The cell must end within its timeout. Received: ranks still at it{took}."
+            timeout_s = record.options.get("timeout_s")
+            received = "ranks still at it" if timeout_s is None else f"--timeout {timeout_s:g}, and ranks still at it"
+            return f"RunTimedOut: The cell must end within its timeout. Received: {received}. They were released."
         causes = causes_of(self._failures.values())
         if not causes:
             return ""

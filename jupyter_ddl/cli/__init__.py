@@ -7,6 +7,7 @@ imports stay cheap: what is heavy is imported in `main`.
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import signal
 import sys
@@ -58,6 +59,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         subcommand.configure(subparser)
         subparser.set_defaults(main=subcommand.main)
     arguments = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What ranks print may be more than this terminal's encoding has.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = arguments.main(arguments)
         sys.stdout.flush()

@@ -22,6 +22,7 @@ BLOCK_BYTES = 1 << 20
 LONG_LINE_BYTES = 1 << 20
 """A line that is longer is not given whole: its beginning, or what rewrites it at its end, and how much more it has."""
 
+_BEGINNING_CHARACTERS = 1 << 16
 _END_BYTES = 1 << 14
 _LOG = re.compile(r"rank-([0-9]+)\.log")
 _SPAN = re.compile(rb"\[([0-9]{1,18}), *([0-9]{1,18})\]\s*")
@@ -155,7 +156,7 @@ class RankLog:
         if rewritten:
             yield Piece(_text(rest) + "\n")
         else:
-            yield Piece(beginning, more) if more else Piece(beginning + "\n")
+            yield Piece(beginning[:_BEGINNING_CHARACTERS], len(beginning[_BEGINNING_CHARACTERS:]) + more)
         return at
 
     def _read(self, position: int, count: int) -> bytes:
