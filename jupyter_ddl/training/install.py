@@ -47,7 +47,7 @@ def install() -> None:
         import_hooks.replace(name, target, when=uses_keras_3)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
-    import_hooks.when_imported("tensorflow", _remember_datasets)
+    import_hooks.when_imported("tensorflow", _hook_datasets)
     import_hooks.when_imported("keras", _hook_keras)
     # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
     legacy.install()
@@ -75,11 +75,12 @@ def asks_for_keras_2() -> bool:
     return os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true")
 
 
-def _remember_datasets(_tensorflow: ModuleType) -> None:
-    """Have datasets remember how they are made: a later cell may ask for a rank's shard of one."""
-    from jupyter_ddl.training.data import recipe
+def _hook_datasets(_tensorflow: ModuleType) -> None:
+    """Have datasets remember how they are made, for a rank's shard of one, and their iterators go without a wait."""
+    from jupyter_ddl.training.data import iterators, recipe
 
     recipe.install()
+    iterators.install()
 
 
 def _hook_keras(keras: ModuleType) -> None:
