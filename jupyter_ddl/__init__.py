@@ -3,6 +3,7 @@
     %load_ext jupyter_ddl       the magics %ddl and %%distributed
     jupyter_ddl.start(n=2)      the same in Python: a Session
     jupyter_ddl.auto()          in a script on MPI ranks: distribute it as it stands
+    jupyter_ddl.report(...)     on a rank, in a training loop of one's own: how it goes
 
 Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and touches no GPU.
 """
@@ -14,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from jupyter_ddl.engine.meter import report
     from jupyter_ddl.session import Session, attach, start
     from jupyter_ddl.training.auto import auto
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Session", "attach", "auto", "start"]
+__all__ = ["Session", "attach", "auto", "report", "start"]
 _OF_SESSION = ("Session", "attach", "start")
 
 
@@ -32,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from jupyter_ddl.training.auto import auto
 
         return auto
+    if name == "report":
+        from jupyter_ddl.engine.meter import report
+
+        return report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

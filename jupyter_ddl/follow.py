@@ -15,7 +15,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
-from jupyter_ddl.events import RunFinished
+from jupyter_ddl.events import OutputChunk, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.views.failure import render_failure
@@ -62,6 +62,7 @@ class Follower:
         self._given_up_s: float | None = None
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
+        self._is_told = False
 
     def wait(self) -> RunResult:
         """Follow the run in this thread to its end; return its result.
@@ -122,10 +123,20 @@ class Follower:
             run.handle(event)
             if self._view is not None:
                 self._view.handle(event)
+        self._tell_of_the_record()
         now_s = time.monotonic()
         if self._view is not None:
             self._view.tick(now_s)
         self._check_deadlines(now_s)
+
+    def _tell_of_the_record(self) -> None:
+        """Tell, once, that the run's folder cannot be written: the run goes on."""
+        problem = self.run.recorder.problem
+        if problem is None or self._is_told or self._view is None:
+            return
+        self._is_told = True
+        text = f"jupyter_ddl: this run is not recorded any more: {problem}\n"
+        self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", text))
 
     def _check_deadlines(self, now_s: float) -> None:
         run = self.run
@@ -153,9 +164,12 @@ class Follower:
             self._outcome = "lost"
         elif run.causes() and self._outcome == "finished":
             self._outcome = "failed"
-        run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4))
+        finished = RunFinished(run.id, self._outcome, run.seconds)
+        run.recorder.handle(finished)
+        run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **run.summary.fields())
+        self._tell_of_the_record()
         if self._view is not None:
-            self._view.handle(RunFinished(run.id, self._outcome, run.seconds))
+            self._view.handle(finished)
             self._view.flush()
         self._end(run)
 

@@ -21,6 +21,7 @@ class RunCell(Wire):
         log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
         independent: each rank means to train a model of its own.
         auto: how to distribute a program that was written for one process; None for one that says so itself.
+        sample_every_s: how often the rank sends a MetricsSample; None for never.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -31,6 +32,7 @@ class RunCell(Wire):
     log_dir: str | None
     independent: bool = False
     auto: AutoOptions | None = None
+    sample_every_s: float | None = None
 
     def __post_init__(self) -> None:
         """Make the options that came as JSON what they are."""

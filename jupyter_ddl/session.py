@@ -10,11 +10,11 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import threading
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.active_runs import ActiveRuns
 from jupyter_ddl.cluster import lifecycle
-from jupyter_ddl.cluster.horovod_turns import HorovodTurns
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
@@ -22,8 +22,8 @@ from jupyter_ddl.events import RankLost, RunStarted
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
-from jupyter_ddl.requests import PrepareHorovod, Release, RestHorovod, RunCell
-from jupyter_ddl.runs.folder import RunFolder
+from jupyter_ddl.requests import PrepareHorovod, RunCell
+from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.first_rank import FirstRank
 
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from jupyter_ddl.auto_options import AutoOptions
-    from jupyter_ddl.cluster.channel import Channel
     from jupyter_ddl.cluster.lifecycle import Cluster
-    from jupyter_ddl.events import Event, RankReady, RankWarm
+    from jupyter_ddl.events import RankReady, RankWarm
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views import View
 
@@ -77,7 +76,9 @@ def attach(name: str = "default") -> Session:
     Raises:
         NoCluster: none of that name runs on this host.
     """
-    return _made_current(Session(lifecycle.attach(name)))
+    session = Session(lifecycle.attach(name))
+    session._resume()
+    return _made_current(session)
 
 
 def current() -> Session:
@@ -111,11 +112,7 @@ class Session:
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
-        self._active: dict[str, Run] = {}
-        self._lock = threading.Lock()
-        self._lost: RankLost | None = None
-        self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
-        cluster.listen(self._on_event)
+        self._runs = ActiveRuns(cluster)
 
     @property
     def name(self) -> str:
@@ -140,12 +137,12 @@ class Session:
     @property
     def state(self) -> str | None:
         """Why no cell can be run any more; None while one can."""
-        return None if self._lost is None else self._lost.cause
+        return None if self._runs.lost is None else self._runs.lost.cause
 
     @property
     def busy(self) -> list[str]:
         """The ids of the runs that go on."""
-        return sorted(self._active)
+        return self._runs.ids()
 
     def wait_warm(self) -> dict[int, RankWarm]:
         """Wait until TensorFlow and Horovod are imported on every rank; return versions and problems by rank."""
@@ -160,6 +157,7 @@ class Session:
         view: Callable[[Run], View] | None = None,
         independent: bool = False,
         auto: AutoOptions | None = None,
+        sample_every_s: float | None = 1.0,
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -170,6 +168,7 @@ class Session:
             view: makes what shows the run's events as they come.
             independent: each rank means to train a model of its own, so none warns of it.
             auto: distribute code that was written for one process, in this way.
+            sample_every_s: how often each rank says how it fares; None for never.
 
         Raises:
             InvalidInput: `auto` and only some of the ranks.
@@ -179,7 +178,15 @@ class Session:
             ClusterLost: the cluster went away.
         """
         with interrupts_noted():
-            return self.submit(code, ranks, timeout_s=timeout_s, view=view, independent=independent, auto=auto).wait()
+            return self.submit(
+                code,
+                ranks,
+                timeout_s=timeout_s,
+                view=view,
+                independent=independent,
+                auto=auto,
+                sample_every_s=sample_every_s,
+            ).wait()
 
     def submit(
         self,
@@ -190,6 +197,7 @@ class Session:
         view: Callable[[Run], View] | None = None,
         independent: bool = False,
         auto: AutoOptions | None = None,
+        sample_every_s: float | None = 1.0,
     ) -> Follower:
         """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`."""
         self._check_usable()
@@ -200,23 +208,23 @@ class Session:
                 f"ranks {compact(chosen)} of {self.world_size}",
                 "Drop -r, or start a cluster of that many ranks.",
             )
-        prepares = self._horovod.begins_with(code, auto=auto is not None)
+        prepares = self._runs.prepares_horovod(code, auto=auto is not None)
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
         shown = view(run) if view else None
         if shown is not None and auto is not None:
             shown = FirstRank(shown)
-        follower = Follower(run, self._release, self._end, shown, timeout_s)
-        with self._lock:
-            self._active[run.id] = run
-        run.events.put(RunStarted(run.id, chosen, self.world_size, folder.start_s))
-        channel = self._channel()
+        follower = Follower(run, self._runs.release, self._runs.end, shown, timeout_s)
+        run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))
+        self._runs.begin(run)
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
-        channel.queue(PrepareHorovod(run.id), others)
-        channel.queue(RunCell(run.id, code, chosen, prepares, str(folder.path), independent, auto), chosen)
+        self._cluster.request(PrepareHorovod(run.id), others)
+        cell = RunCell(run.id, code, chosen, prepares, folder.log_dir, independent, auto, sample_every_s)
+        self._cluster.request(cell, chosen)
         # While the ranks are at it already.
-        folder.write(code, **self._record(chosen))
+        options = {"timeout_s": timeout_s, "independent": independent, "auto": auto and asdict(auto)}
+        folder.write(code, **self._record(chosen), options=options)
         return follower
 
     def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
@@ -239,10 +247,7 @@ class Session:
 
     def interrupt(self, reason: str = "interrupted") -> None:
         """Release every rank from what it runs. Safe from any thread."""
-        with self._lock:
-            runs = list(self._active.values())
-        for run in runs:
-            self._release(run, reason)
+        self._runs.release_all(reason)
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> None:
         """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost."""
@@ -268,7 +273,7 @@ class Session:
         """End the ranks and wait until they are gone. Safe to call twice."""
         self._transfer.close()
         self._cluster.stop()
-        self._lost = self._lost or RankLost(None, "stopped", 0.0)
+        self._runs.lost = self._runs.lost or RankLost(None, "stopped", 0.0)
 
     def detach(self) -> None:
         """Let go of the cluster without ending it, where it was started to be kept."""
@@ -283,43 +288,12 @@ class Session:
     ) -> None:
         self.stop()
 
-    def _on_event(self, event: Event) -> None:
-        """Hand an event to the run that it belongs to. Called in the channel's thread."""
-        if isinstance(event, RankLost):
-            self._lost = event
-        of = getattr(event, "run", None)
-        with self._lock:
-            runs = [run for run in self._active.values() if of == run.id or isinstance(event, RankLost)]
-            for run in runs:
-                run.events.put(event)
-            late = [run for run in runs if run.abandoned]
-        for run in late:
-            self._end(run)
-
-    def _release(self, run: Run, reason: str) -> None:
-        self._channel().interject(Release(run.id, reason), sorted(run.pending))
-
-    def _end(self, run: Run) -> None:
-        """Take leave of a run: Horovod rests until the next one.
-
-        A rank that did not answer its release keeps the run active, until it does: no cell may queue behind it.
-        """
-        with self._lock:
-            run.take_what_came()
-            if run.lost is not None:
-                return
-            run.abandoned = bool(run.pending)
-            if not run.pending:
-                self._active.pop(run.id, None)
-            rests = self._horovod.rests_after(
-                uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._active
-            )
-        if rests:
-            self._channel().queue(RestHorovod(), range(self.world_size))
-
-    def _channel(self) -> Channel:
-        assert self._cluster.channel is not None
-        return self._cluster.channel
+    def _resume(self) -> None:
+        """Take up the runs that the ranks began for another kernel: record what that one missed, and what comes."""
+        for folder in unfinished(self._cluster.world_id):
+            run = Run(folder, tuple(folder.record["ranks"]), self.world_size)
+            self._runs.resume(run)
+            Follower(run, self._runs.release, self._runs.end, None, None).follow_in_background()
 
     def _chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         if ranks is None:
@@ -334,26 +308,29 @@ class Session:
         return chosen
 
     def _check_usable(self) -> None:
-        if self._lost is not None:
-            if self._lost.cause == "stopped":
+        lost = self._runs.lost
+        if lost is not None:
+            if lost.cause == "stopped":
                 raise NoCluster(
                     f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
                 )
-            raise ClusterLost(f"Ranks must run. Received: {self._lost.cause}\n%ddl restart starts new ones.")
-        with self._lock:
-            stuck = {rank for run in self._active.values() if run.abandoned for rank in run.pending}
+            raise ClusterLost(f"Ranks must run. Received: {lost.cause}\n%ddl restart starts new ones.")
+        stuck = self._runs.stuck()
         if stuck:
             raise ClusterError(
-                f"Every rank must have ended the cell before. Received: ranks {compact(sorted(stuck))} did not answer "
+                f"Every rank must have ended the cell before. Received: ranks {stuck} did not answer "
                 f"their release. Wait until they do, or start new ones with %ddl restart."
             )
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         return {
             "cluster": self.name,
+            "world_id": self._cluster.world_id,
             "ranks": list(ranks),
             "world_size": self.world_size,
             "hosts": {ready.rank: ready.host for ready in self.ranks},
             "devices": {ready.rank: ready.device for ready in self.ranks},
             "threads": self._cluster.spec.threads,
+            "versions": next((warm.versions for warm in self._cluster.warm.values()), {}),
+            "session": this_process(),
         }

@@ -6,6 +6,7 @@ asked of a rank; a process decodes what it has imported.
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, fields
 from typing import Any, ClassVar
 
@@ -24,6 +25,11 @@ class Wire:
 def encode(message: Any) -> dict[str, Any]:
     """Return the JSON form of a `Wire`: the dataclass's fields, and `type`."""
     return {"type": message.type, **asdict(message)}
+
+
+def as_line(message: Any) -> bytes:
+    """Return a message as a line of JSON, as files and pipes have it."""
+    return json.dumps(encode(message)).encode() + b"\n"
 
 
 def decode(content: dict[str, Any]) -> Any:

@@ -25,10 +25,11 @@ from jupyter_ddl.events import RankLost, RankReady, RankWarm
 from jupyter_ddl.requests import Describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.events import Event
+    from jupyter_ddl.requests import Request
 
 # The ranks of a big world on a busy file system take minutes to import; a rank that never comes must not hang `start`.
 START_TIMEOUT_S = 300.0
@@ -41,6 +42,7 @@ class Cluster:
 
     Attributes:
         spec: what was asked for.
+        world_id: names this world of ranks, among all that were or will be.
         ranks: rank -> what it said of itself.
         warm: rank -> what came of its imports; filled as they end.
     """
@@ -48,7 +50,7 @@ class Cluster:
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
         self.folder = folder
         self.spec = folder.spec()
-        self._world_id: str = folder.settings()["world_id"]
+        self.world_id: str = folder.settings()["world_id"]
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
         self.channel: Channel | None = None
@@ -77,7 +79,7 @@ class Cluster:
         while not self.folder.connection_file.exists():
             self._check(deadline_s, "the controller's connection file")
             time.sleep(_POLL_S)
-        self.channel = Channel(self.folder.connection_file, self._world_id, self._on_event)
+        self.channel = Channel(self.folder.connection_file, self.world_id, self._on_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             # Asked again and again: a rank that has not registered yet cannot be reached, and ZeroMQ does not say so.
@@ -116,6 +118,16 @@ class Cluster:
     def is_running(self) -> bool:
         """Return whether the lease lives."""
         return self._lease.poll() is None if self._lease else self.folder.lease() is not None
+
+    def request(self, request: Request, ranks: Iterable[int]) -> None:
+        """Send a request that each rank handles in its turn."""
+        assert self.channel is not None
+        self.channel.queue(request, ranks)
+
+    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
+        """Send a request that each rank handles at once, whatever its main thread does."""
+        assert self.channel is not None
+        self.channel.interject(request, ranks)
 
     def stop(self) -> None:
         """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
@@ -164,7 +176,7 @@ class Cluster:
 
     def _unwritten_ending(self) -> Ending:
         """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
-        if self.folder.settings().get("world_id") == self._world_id:
+        if self.folder.settings().get("world_id") == self.world_id:
             return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
         return Ending(True, "stopped", time.time())
 

@@ -19,6 +19,9 @@ from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
+from jupyter_ddl.engine.journal import Journal
+from jupyter_ddl.engine.run_files import RunFiles
+from jupyter_ddl.engine.sampler import Sampler
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
@@ -68,13 +71,15 @@ class RankEngine(IPEngine):
             self.log.fatal("Rank %i was given engine id %i", self.world.rank, self.id)
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
-        emit = Emitter(self.session, iopub_socket)
-        capture = Capture(self.world.rank, emit)
+        files = RunFiles(self.world.rank)
+        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
+        capture = Capture(self.world.rank, emit, files)
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
         refusals.install(shell)
         # By this tqdm and others decide for widgets, which need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
         shell.user_ns.update(rank=self.world.rank, local_rank=self.world.local_rank, world_size=self.world.world_size)
-        guard = Guard(shell, self.world, emit, capture, outlet, self.warmup)
+        sampler = Sampler(self.world.rank, emit)
+        guard = Guard(shell, self.world, emit, capture, outlet, sampler, self.warmup)
         Handlers(self.world, self.pinned, self.warmup, guard, emit).install(kernel)

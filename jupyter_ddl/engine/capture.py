@@ -17,14 +17,14 @@ import select
 import sys
 import threading
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 from jupyter_ddl.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.engine.run_files import RunFiles
     from jupyter_ddl.events import Stream
 
 CHUNK_INTERVAL_S = 0.1
@@ -89,13 +89,14 @@ class Capture:
     Args:
         rank: this rank.
         emit: sends an event.
+        files: takes every byte.
     """
 
-    def __init__(self, rank: int, emit: Callable[[OutputChunk], None]) -> None:
+    def __init__(self, rank: int, emit: Callable[[OutputChunk], None], files: RunFiles) -> None:
         self._rank = rank
         self._emit = emit
+        self._files = files
         self._lock = threading.Lock()
-        self._log: BinaryIO | None = None
         self._run = ""
         self._original_stderr = os.dup(2)
         sys.stdout.flush()
@@ -106,14 +107,13 @@ class Capture:
         self._stderr = sys.stderr = _text_stream(2)
         threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True).start()
 
-    def begin(self, run: str, log_dir: str | None, *, is_starting: bool = False) -> None:
-        """Attribute everything from now on to `run`, and write it to rank-K.log in `log_dir`.
+    def begin(self, run: str, *, is_starting: bool = False) -> None:
+        """Attribute everything from now on to `run`.
 
         What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
 
         Args:
             run: the run's id.
-            log_dir: the run's folder, or None for no log.
             is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
         """
         self.drain()
@@ -124,13 +124,7 @@ class Capture:
             self._stderr = sys.stderr = _text_stream(2)
         with self._lock:
             self._is_starting = is_starting
-            if self._log is not None:
-                self._log.close()
             self._run = run
-            self._log, problem = _open(log_dir, self._rank)
-        if problem:
-            # Training goes on: the user is told once, in the run's own output.
-            os.write(2, f"jupyter_ddl: the log of rank {self._rank} cannot be written: {problem}\n".encode())
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
@@ -168,16 +162,10 @@ class Capture:
         if self._is_starting:
             data = _STARTUP_LOG.sub(self._divert, data)
         pipe.keep(data)
-        if self._log is None:
+        if self._files.has_log:
+            self._files.write_output(pipe.stream, data)
+        else:
             os.write(self._original_stderr, data)
-            return True
-        try:
-            self._log.write(data)
-        except OSError as error:
-            self._log.close()
-            self._log = None
-            text = f"jupyter_ddl: the log of rank {self._rank} ends here: {error.strerror}\n"
-            self._emit(OutputChunk(self._run, self._rank, "stderr", text))
         return True
 
     def _divert(self, match: re.Match[bytes]) -> bytes:
@@ -189,17 +177,6 @@ class Capture:
             chunk = pipe.take(self._run, self._rank)
             if chunk is not None and self._run:
                 self._emit(chunk)
-
-
-def _open(log_dir: str | None, rank: int) -> tuple[BinaryIO | None, str | None]:
-    if log_dir is None:
-        return None, None
-    log = Path(log_dir) / f"rank-{rank}.log"
-    try:
-        # Unbuffered: a rank that is killed has written all that it printed.
-        return log.open("ab", buffering=0), None
-    except OSError as error:
-        return None, f"{log}: {error.strerror}"
 
 
 def _text_stream(descriptor: int) -> io.TextIOWrapper:

@@ -22,11 +22,13 @@ class Cell:
         ranks: the number of ranks that run it.
         independent: each of them means to train a model of its own.
         auto: how what was written for one process is distributed over them; None where that is not wanted.
+        is_sampled: somebody reads how its training goes.
     """
 
     ranks: int
     independent: bool = False
     auto: AutoOptions | None = None
+    is_sampled: bool = False
 
 
 _current: Cell | None = None
@@ -57,3 +59,8 @@ def prepare() -> None:
 def current() -> Cell | None:
     """Return what runs, or ran last; None in a process that is no rank of ours."""
     return _current
+
+
+def is_sampled() -> bool:
+    """Return whether somebody reads how the training goes."""
+    return _current is not None and _current.is_sampled

@@ -15,7 +15,7 @@ from jupyter_ddl.events import OutputCleared, RichOutput
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.capture import Capture
-    from jupyter_ddl.engine.emitter import Emitter
+    from jupyter_ddl.engine.journal import Journal
 
 
 class Outlet:
@@ -25,7 +25,7 @@ class Outlet:
         run: the run that output belongs to; the guard sets it.
     """
 
-    def __init__(self, rank: int, emit: Emitter, capture: Capture) -> None:
+    def __init__(self, rank: int, emit: Journal, capture: Capture) -> None:
         self.run = ""
         self._rank = rank
         self._emit = emit

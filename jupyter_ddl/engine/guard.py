@@ -16,7 +16,7 @@ import traceback
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import cell, horovod_runtime, iterators, late_variables
+from jupyter_ddl.engine import cell, horovod_runtime, late_variables
 from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -26,7 +26,8 @@ from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 if TYPE_CHECKING:
     from jupyter_ddl.engine.capture import Capture
     from jupyter_ddl.engine.display import Outlet
-    from jupyter_ddl.engine.emitter import Emitter
+    from jupyter_ddl.engine.journal import Journal
+    from jupyter_ddl.engine.sampler import Sampler
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.requests import Release, RunCell
@@ -38,17 +39,24 @@ class Guard:
     """Runs cells on one rank, one at a time."""
 
     def __init__(
-        self, shell: Any, world: World, emit: Emitter, capture: Capture, outlet: Outlet, warmup: Warmup
+        self,
+        shell: Any,
+        world: World,
+        emit: Journal,
+        capture: Capture,
+        outlet: Outlet,
+        sampler: Sampler,
+        warmup: Warmup,
     ) -> None:
         self._shell = shell
         self._world = world
         self._emit = emit
         self._capture = capture
         self._outlet = outlet
+        self._sampler = sampler
         self._warmup = warmup
         self._interrupts = Interrupts(shell.user_ns)
         self._traceback: list[str] = []
-        self._held: list[Any] = []
         # When the cell's own code raised, and whether that was after its release; None while it has not raised.
         self._raised_s: float | None = None
         self._was_released = False
@@ -63,10 +71,14 @@ class Guard:
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
+        # What a thread that an earlier cell left behind has printed meanwhile is still that cell's.
+        self._capture.drain()
+        self._emit.begin(request.run, request.log_dir)
         self._outlet.run = request.run
         self._traceback = []
-        self._let_iterators_go()
-        cell.begin(Cell(len(request.ranks), request.independent, request.auto))
+        self._sampler.begin(request.run, request.sample_every_s)
+        is_sampled = request.sample_every_s is not None
+        cell.begin(Cell(len(request.ranks), request.independent, request.auto, is_sampled))
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
         if self._raised_s is not None:
@@ -74,14 +86,12 @@ class Guard:
             was_released = self._was_released
         if error is not None:
             horovod_runtime.abandon()
+        self._sampler.end()
         self._capture.drain()
-        self._let_iterators_go()
         self._emit(self._finished(request) if error is None else self._failed(request, error, was_released))
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
-        if self._outlet.run == request.run:
-            self._held = iterators.alive()
         self._interrupts.request(request.run, request.reason)
         if self._outlet.run == request.run:
             horovod_runtime.abandon()
@@ -91,10 +101,6 @@ class Guard:
         self._warmup.done.wait()
         if self._warmup.report is not None and self._warmup.report.problem is None:
             horovod_runtime.initialise(self._world.communicator, on_subset=on_subset)
-
-    def _let_iterators_go(self) -> None:
-        held, self._held = self._held, []
-        iterators.let_go(held)
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
@@ -133,7 +139,7 @@ class Guard:
         if request.horovod or _NEEDS_IMPORTS.search(request.code):
             # It would wait for the imports all the same; what TensorFlow prints meanwhile is not the cell's.
             self._warmup.done.wait()
-        self._capture.begin(request.run, request.log_dir, is_starting=not self._warmup.done.is_set())
+        self._capture.begin(request.run, is_starting=not self._warmup.done.is_set())
 
     async def _run_cell(self, code: str) -> Any:
         """Run code as IPython does: at once, unless it awaits something."""

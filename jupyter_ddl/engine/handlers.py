@@ -15,8 +15,8 @@ from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
-    from jupyter_ddl.engine.emitter import Emitter
     from jupyter_ddl.engine.guard import Guard
+    from jupyter_ddl.engine.journal import Journal
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
 
@@ -26,7 +26,7 @@ MESSAGE_TYPE = "ddl_request"
 class Handlers:
     """The two message handlers of one rank."""
 
-    def __init__(self, world: World, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Emitter) -> None:
+    def __init__(self, world: World, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Journal) -> None:
         self._world = world
         self._pinned = pinned
         self._warmup = warmup

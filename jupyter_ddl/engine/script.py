@@ -24,8 +24,9 @@ from jupyter_ddl.engine import cell, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
-from jupyter_ddl.events import RankFailed, RankFinished, Release
-from jupyter_ddl.script.pipes import as_line
+from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.requests import Release
+from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World

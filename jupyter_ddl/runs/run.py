@@ -7,7 +7,18 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
+from jupyter_ddl.events import (
+    COLLECTIVE_ON_SUBSET,
+    MetricsSample,
+    OutputChunk,
+    RankFailed,
+    RankFinished,
+    RankLost,
+    RichOutput,
+)
+from jupyter_ddl.runs.recorder import Recorder
+from jupyter_ddl.runs.stragglers import Stragglers
+from jupyter_ddl.runs.summary import Summary
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event, Outcome
@@ -58,7 +69,9 @@ class Run:
 
     Attributes:
         prepared_horovod: Horovod was initialised on all ranks before it.
-        events: where the channel's thread puts the run's events.
+        events: what has come and waits for whoever follows the run.
+        recorder: writes all that comes into the run's folder.
+        summary: what its metrics come to.
         pending: the ranks that have neither finished nor failed.
         lost: why the cluster went away, or None.
         abandoned: it was given up while ranks were still at it.
@@ -75,13 +88,16 @@ class Run:
         # Not a SimpleQueue: its get(timeout) waits for ever where a signal, such as the stop button's, comes just when
         # the time is up. Seen in Python 3.10 to 3.12; source: Modules/_queuemodule.c, the rest of the timeout below 0.
         self.events: queue.Queue[Event] = queue.Queue()
+        self.recorder = Recorder(folder)
         self.pending = set(ranks)
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
         self.horovod_runs = False
         self.lost: RankLost | None = None
         self.abandoned = False
-        self._began_s = time.monotonic()
+        self.summary = Summary()
+        self._stragglers = Stragglers()
+        self._ended_s: float | None = None
 
     @property
     def is_over(self) -> bool:
@@ -90,11 +106,20 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Seconds since it was sent."""
-        return time.monotonic() - self._began_s
+        """Seconds since it was sent, up to its end where no kernel was there to see that."""
+        return (self._ended_s or time.time()) - self.folder.start_s
+
+    def take(self, event: Event) -> None:
+        """Take an event as it comes: record it, and keep it for whoever follows the run."""
+        if not self.recorder.handle(event):
+            return
+        self.events.put(event)
+        mark = self._stragglers.handle(event) if isinstance(event, MetricsSample) else None
+        if mark is not None:
+            self.take(mark)
 
     def handle(self, event: Event) -> None:
-        """Take an event of this run."""
+        """Note what an event says of the run. Called by whoever follows it."""
         if isinstance(event, OutputChunk):
             result = self.results[event.rank]
             kept = (getattr(result, event.stream) + event.text)[-KEPT_CHARACTERS:]
@@ -102,6 +127,8 @@ class Run:
         elif isinstance(event, RichOutput):
             if event.kind == "result":
                 self.results[event.rank].value = event.data.get("text/plain")
+        elif isinstance(event, MetricsSample):
+            self.summary.handle(event)
         elif isinstance(event, RankFinished):
             self.pending.discard(event.rank)
             self.uses_horovod |= event.uses_horovod

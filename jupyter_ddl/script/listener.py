@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from jupyter_ddl.events import OutputChunk
-from jupyter_ddl.script.pipes import STREAMS, Pipes, as_line
-from jupyter_ddl.wire import decode
+from jupyter_ddl.script.pipes import STREAMS, Pipes
+from jupyter_ddl.wire import as_line, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,14 +13,13 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.wire import decode, encode
+from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event, Stream
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.events import Stream
 
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _KINDS = (*STREAMS, "events", "requests")
@@ -76,11 +75,6 @@ class Pipes:
 
     def _path(self, kind: str) -> Path:
         return self._folder / f"rank-{self._rank}.{kind}"
-
-
-def as_line(message: Event | Request) -> bytes:
-    """Return a message as it travels."""
-    return json.dumps(encode(message)).encode() + b"\n"
 
 
 def _move(descriptor: int, to: int) -> None:

@@ -77,8 +77,12 @@ class Exchange:
                 set.
         """
         self._require_ranks()
+        clock = step.clock()
         with tf.name_scope(self.name) as scope:
-            return self._reduce([self._made_dense(gradient) for gradient in gradients], variables, scope)
+            dense = [self._made_dense(gradient) for gradient in gradients]
+            if clock is None:
+                return self._reduce(dense, variables, scope)
+            return clock.exchange(dense, lambda: self._reduce(dense, variables, scope))
 
     def _require_ranks(self) -> None:
         require_horovod("A distributed optimizer or tape")

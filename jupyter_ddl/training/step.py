@@ -21,6 +21,8 @@ import tensorflow as tf
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jupyter_ddl.training.fit.clock import Clock
+
 
 class Turn:
     """The state of a model's steps that outlives the making of one.
@@ -30,6 +32,7 @@ class Turn:
         present: ranks that were active in the last step: a float64 variable.
         steps: steps that have been taken: an int64 variable.
         exchanges: whether gradients have been exchanged in a step.
+        clock: where the steps' time goes; None where that is not measured.
     """
 
     def __init__(self) -> None:
@@ -38,6 +41,7 @@ class Turn:
             self.present = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="present")
             self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
         self.exchanges = False
+        self.clock: Clock | None = None
         self._batch: Any = None
 
     def keep(self, data: Any) -> None:
@@ -122,6 +126,12 @@ def making(step: Step) -> Iterator[Step]:
         yield step
     finally:
         _current.reset(token)
+
+
+def clock() -> Clock | None:
+    """Return what measures the current step; None outside of one, and where nobody asked."""
+    step = _current.get()
+    return step.turn.clock if step is not None else None
 
 
 def weighed_loss(loss: Any, exchange: Any) -> Any:

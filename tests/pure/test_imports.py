@@ -13,7 +13,7 @@ import jupyter_ddl
 
 PACKAGE = Path(jupyter_ddl.__file__).parent
 # Any part may import these.
-SHARED = {"auto_options", "errors", "events", "requests", "wire", "ranks", "paths", "cores", "mpi"}
+SHARED = {"auto_options", "errors", "events", "files", "requests", "wire", "ranks", "paths", "cores", "mpi"}
 # Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
 ALLOWED = {
     "cluster": {"tether"},
@@ -26,12 +26,12 @@ ALLOWED = {
 VIEWS_MAY = {"errors", "events", "wire", "ranks", "views"}
 TRAINING_MAY = SHARED - {"ranks", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
-ENGINE_MAY = {"auto_options", "errors", "events", "requests", "wire", "cores", "paths", "tether", "script"}
+ENGINE_MAY = {"auto_options", "errors", "events", "files", "requests", "wire", "cores", "paths", "tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
 RANK_ROOT = Path("engine/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
 # Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
-KERNEL_FILES = ("session.py", "magics.py", "follow.py")
+KERNEL_FILES = ("session.py", "active_runs.py", "magics.py", "follow.py")
 HEAVY = ("tensorflow", "keras", "horovod", "mpi4py", "pynvml")
 
 

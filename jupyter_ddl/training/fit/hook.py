@@ -1,8 +1,8 @@
 """The methods of Keras that a rank wraps.
 
 `Model.make_train_function`: the step is made without XLA, which has no kernel for Horovod's operations, and knows how
-many samples it has. `Model.fit`: callbacks of ours before and after the user's. `LossScaleOptimizer.__init__`: the
-exchange comes before the look for overflow.
+many samples it has, and what its time is spent on. `Model.fit`: callbacks of ours before and after the user's.
+`LossScaleOptimizer.__init__`: the exchange comes before the look for overflow.
 
 Runs on: every rank.
 """
@@ -20,11 +20,14 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
+from jupyter_ddl.engine import cell
 from jupyter_ddl.training import step
 from jupyter_ddl.training.fit.batches import Batches, agree
+from jupyter_ddl.training.fit.clock import Clock
 from jupyter_ddl.training.fit.in_step import InStep
 from jupyter_ddl.training.fit.meeting import Meeting
 from jupyter_ddl.training.fit.samples import SamplesSeen
+from jupyter_ddl.training.fit.telemetry import Telemetry
 from jupyter_ddl.training.fit.unexchanged import Unexchanged, ranks_that_train
 from jupyter_ddl.training.optimizer import exchange_of, is_distributed, take_exchange_outwards
 
@@ -90,11 +93,14 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
     Evaluation and prediction stay with XLA, where the user asked for it.
     """
     turn = step.Turn()
+    turn.clock = Clock() if cell.is_sampled() else None
     _made[model] = _Made(batches, turn)
     users_step = model.train_step
 
     @functools.wraps(users_step)
     def train_step(data: Any) -> Any:
+        if turn.clock is not None:
+            turn.clock.batch_is_there(data)
         if is_distributed(model.optimizer):
             turn.keep(data)
         samples = None if batches.are_alike else _samples_in(data)
@@ -123,10 +129,16 @@ def _samples_in(data: Any) -> Any:
 
 def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
     distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
-    if not distributed and ranks_that_train() == 1:
-        return stock(model, *args, **kwargs)
+    before: list[Any] = [Telemetry(lambda: clock_of(model))] if cell.is_sampled() else []
+    after: list[Any] = []
     call = inspect.signature(stock).bind(model, *args, **kwargs)
-    before, after = _callbacks(model, call.arguments) if distributed else ([], [_warning(model)])
+    if distributed:
+        first, last = _callbacks(model, call.arguments)
+        before, after = before + first, after + last
+    elif ranks_that_train() > 1:
+        after = [_warning(model)]
+    if not before and not after:
+        return stock(model, *args, **kwargs)
     given = call.arguments.get("callbacks")
     if isinstance(given, keras.callbacks.CallbackList):
         given.callbacks[:] = [*before, *given.callbacks, *after]
@@ -157,6 +169,12 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
 
 def _warning(model: Any) -> Unexchanged:
     return Unexchanged(lambda: turn_of(model).exchanges)
+
+
+def clock_of(model: Any) -> Clock | None:
+    """Return what measures the steps of a model's train function; None before it is made."""
+    made = _made.get(model)
+    return made.turn.clock if made is not None else None
 
 
 def turn_of(model: Any) -> step.Turn:

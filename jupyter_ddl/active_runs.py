@@ -1,0 +1,105 @@
+"""The runs of one cluster that go on: hands each its events, and takes leave of it.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.cluster.horovod_turns import HorovodTurns
+from jupyter_ddl.events import RankLost
+from jupyter_ddl.ranks import compact
+from jupyter_ddl.requests import Release, RestHorovod
+
+if TYPE_CHECKING:
+    from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.runs.run import Run
+
+
+class ActiveRuns:
+    """Every run whose end has not come. Safe to call from any thread.
+
+    Args:
+        cluster: whose ranks they are on.
+
+    Attributes:
+        lost: why the cluster is gone; None while it lives.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+        self._runs: dict[str, Run] = {}
+        self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
+        self.lost: RankLost | None = None
+        cluster.listen(self._on_event)
+
+    def ids(self) -> list[str]:
+        """Return the runs' ids."""
+        with self._lock:
+            return sorted(self._runs)
+
+    def prepares_horovod(self, code: str, *, auto: bool) -> bool:
+        """Return whether Horovod must be initialised on all ranks before a cell that is about to begin."""
+        return self._horovod.begins_with(code, auto=auto)
+
+    def begin(self, run: Run) -> None:
+        """Hand a run its events from here on."""
+        with self._lock:
+            self._runs[run.id] = run
+
+    def resume(self, run: Run) -> None:
+        """Hand a run that another kernel began all its events: those that have been, and those to come."""
+        with self._lock:
+            for event in run.recorder.catch_up(run.ranks):
+                run.events.put(event)
+            self._runs[run.id] = run
+
+    def release(self, run: Run, reason: str) -> None:
+        """Release the ranks that are still at a run."""
+        self._cluster.request_now(Release(run.id, reason), sorted(run.pending))
+
+    def release_all(self, reason: str) -> None:
+        """Release every rank from what it runs."""
+        with self._lock:
+            runs = list(self._runs.values())
+        for run in runs:
+            self.release(run, reason)
+
+    def end(self, run: Run) -> None:
+        """Take leave of a run: Horovod rests until the next one.
+
+        A rank that did not answer its release keeps the run active, until it does: no cell may queue behind it.
+        """
+        with self._lock:
+            run.take_what_came()
+            if run.lost is not None:
+                return
+            run.abandoned = bool(run.pending)
+            if not run.pending:
+                self._runs.pop(run.id, None)
+            rests = self._horovod.rests_after(uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs)
+        if rests:
+            self._cluster.request(RestHorovod(), range(self._cluster.world_size))
+
+    def stuck(self) -> str | None:
+        """Return the ranks that did not answer their release, for people; None where there are none."""
+        with self._lock:
+            ranks = {rank for run in self._runs.values() if run.abandoned for rank in run.pending}
+        return compact(sorted(ranks)) if ranks else None
+
+    def _on_event(self, event: Event) -> None:
+        """Hand an event to the run that it belongs to. Called in the channel's thread."""
+        if isinstance(event, RankLost):
+            self.lost = event
+        of = getattr(event, "run", None)
+        with self._lock:
+            runs = [run for run in self._runs.values() if of == run.id or isinstance(event, RankLost)]
+            for run in runs:
+                run.take(event)
+            late = [run for run in runs if run.abandoned]
+        for run in late:
+            self.end(run)

@@ -1,0 +1,146 @@
+"""What the training on this rank says of itself, for the sampler to send: the one place where both meet.
+
+The training layer, which this one does not know, attaches a source while it trains; a loop of the user's own reports
+with `jupyter_ddl.report`.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import quantiles
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The training since the reading before; the fields are those of `events.MetricsSample`."""
+
+    step: int
+    steps: int
+    model: str | None = None
+    epoch: int | None = None
+    samples_per_s: float | None = None
+    step_s: float | None = None
+    step_p50_s: float | None = None
+    step_p95_s: float | None = None
+    input_s: float | None = None
+    exchange_s: float | None = None
+    loss: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    """Something that trains."""
+
+    def read(self) -> Reading | None:
+        """Return what came since the last call, or None. Called in the sampler's thread."""
+
+
+class Reports:
+    """What a loop of the user's own has reported, as a source."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reported_s: list[float] = []
+        self._samples = 0
+        self._step = 0
+        self._loss: float | None = None
+        self._metrics: dict[str, float] = {}
+
+    def add(self, samples: int, loss: float | None, metrics: dict[str, float]) -> None:
+        """Note one step."""
+        with self._lock:
+            if self._reported_s:
+                # The first report only tells from when on: how long its step took nobody knows.
+                self._samples += samples
+                self._step += 1
+            self._reported_s.append(time.perf_counter())
+            self._loss = loss if loss is not None else self._loss
+            self._metrics |= metrics
+
+    def read(self) -> Reading | None:
+        """Return what came since the last call, or None."""
+        with self._lock:
+            times, samples = self._reported_s, self._samples
+            if len(times) < 2:
+                return None
+            self._reported_s, self._samples = times[-1:], 0
+            durations_s = [after - before for before, after in pairwise(times)]
+            return Reading(
+                step=self._step, loss=self._loss, metrics=dict(self._metrics), **step_times(durations_s, samples)
+            )
+
+
+def step_times(durations_s: Sequence[float], samples: float | None) -> dict[str, Any]:
+    """Return the fields of a Reading that follow from how long steps took.
+
+    Args:
+        durations_s: of each step: at least one.
+        samples: of all these steps; None where that is not known.
+    """
+    whole_s = sum(durations_s)
+    # quantiles(n=20) has the median and the 95th percentile among its cuts; one duration is both.
+    cuts = quantiles(durations_s, n=20, method="inclusive") if len(durations_s) > 1 else list(durations_s) * 19
+    return {
+        "steps": len(durations_s),
+        "samples_per_s": samples / whole_s if samples is not None and whole_s > 0 else None,
+        "step_s": whole_s / len(durations_s),
+        "step_p50_s": cuts[9],
+        "step_p95_s": cuts[18],
+    }
+
+
+_reports = Reports()
+_source: Source | None = None
+_last: Reading | None = None
+
+
+def begin() -> None:
+    """Forget what the cell before reported."""
+    global _reports, _source, _last
+    _reports, _source, _last = Reports(), None, None
+
+
+def attach(source: Source) -> None:
+    """Have `read` ask a source from here on."""
+    global _source
+    _source = source
+
+
+def detach(source: Source) -> None:
+    """Have `read` ask it no more; what it has not told yet is kept for the next `read`."""
+    global _source, _last
+    if _source is source:
+        _last = source.read() or _last
+        _source = None
+
+
+def read() -> Reading | None:
+    """Return what the training did since the last call; None where there was none."""
+    global _last
+    last, _last = _last, None
+    reading = _source.read() if _source is not None else None
+    return reading or last or _reports.read()
+
+
+def report(samples: int, loss: float | None = None, **metrics: float) -> None:
+    """Report one step of a training loop of your own, so that it shows as `fit` does. Keras's `fit` reports by itself.
+
+    Costs a microsecond; outside of a cell on the ranks it does nothing that anybody sees.
+
+    Runs on: every rank that trains.
+
+    Args:
+        samples: how many this rank trained on in the step.
+        loss: the step's loss, a number.
+        metrics: what else is to show, by name, each a number.
+    """
+    _reports.add(int(samples), None if loss is None else float(loss), {k: float(v) for k, v in metrics.items()})

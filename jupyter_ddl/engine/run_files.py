@@ -1,0 +1,121 @@
+"""What a rank writes into the run's folder as it goes, so that a kill at any moment leaves a readable run.
+
+```
+rank-K.log             all bytes that the rank wrote to its standard streams, as they came
+rank-K.stderr.jsonl    [offset, length] of each stretch of the log that is stderr
+rank-K.events.jsonl    the rank's events, numbered
+```
+A disk that is full, or a folder that cannot be written, is told once; the cell goes on without files.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.files import append, open_to_append
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.events import Stream
+
+
+class RunFiles:
+    """The three files of one rank, of one run at a time.
+
+    Args:
+        rank: this rank.
+
+    Attributes:
+        tell: called with a sentence when nothing more can be written; once a run.
+    """
+
+    def __init__(self, rank: int) -> None:
+        self._rank = rank
+        self._lock = threading.Lock()
+        self._open: _Open | None = None
+        self._size_bytes = 0
+        self.tell: Callable[[str], None] = lambda _: None
+
+    def begin(self, folder: str | None) -> None:
+        """Write into another folder from here on; nowhere where it is None."""
+        problem = None
+        with self._lock:
+            self._close()
+            if folder is None:
+                return
+            try:
+                self._open = _Open(Path(folder), self._rank)
+                self._size_bytes = 0
+            except OSError as error:
+                problem = self._give_up(error, "cannot be written")
+        if problem:
+            self.tell(problem)
+
+    @property
+    def has_log(self) -> bool:
+        """Whether what is printed is written anywhere."""
+        return self._open is not None
+
+    def write_output(self, stream: Stream, data: bytes) -> None:
+        """Append what the rank printed."""
+        with self._lock:
+            problem = self._written(lambda files: self._append_output(files, stream, data))
+        if problem:
+            self.tell(problem)
+
+    def write_event(self, line: bytes) -> None:
+        """Append an event, as a line of JSON."""
+        with self._lock:
+            problem = self._written(lambda files: append(files.events, line))
+        if problem:
+            self.tell(problem)
+
+    def _append_output(self, files: _Open, stream: Stream, data: bytes) -> None:
+        start = self._size_bytes
+        append(files.log, data)
+        self._size_bytes += len(data)
+        if stream == "stderr":
+            append(files.spans, f"[{start}, {len(data)}]\n".encode())
+
+    def _written(self, write: Callable[[_Open], None]) -> str | None:
+        """Write, where files are open; return what is to be told where it fails."""
+        if self._open is None:
+            return None
+        try:
+            write(self._open)
+        except OSError as error:
+            return self._give_up(error, "ends here")
+        return None
+
+    def _give_up(self, error: OSError, how: str) -> str:
+        self._close()
+        return f"jupyter_ddl: the log of rank {self._rank} {how}: {error.strerror}. The cell goes on.\n"
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+
+class _Open:
+    """The descriptors of the three files, all or none."""
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._all: list[int] = []
+        try:
+            for ending in (".log", ".stderr.jsonl", ".events.jsonl"):
+                self._all.append(open_to_append(folder / f"rank-{rank}{ending}"))
+        except OSError:
+            self.close()
+            raise
+        self.log, self.spans, self.events = self._all
+
+    def close(self) -> None:
+        for descriptor in self._all:
+            os.close(descriptor)

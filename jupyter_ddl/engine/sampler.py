@@ -1,0 +1,89 @@
+"""Sends a MetricsSample once a second, or as often as was asked for, while a cell runs.
+
+Runs on: every rank, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import psutil
+
+from jupyter_ddl.engine import meter
+from jupyter_ddl.engine.gpu import Gpu, GpuReading
+from jupyter_ddl.events import MetricsSample
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# A driver that hangs must not hang the cell's end.
+_END_S = 2.0
+
+
+class Sampler:
+    """Samples this rank, one run at a time.
+
+    Args:
+        rank: this rank.
+        emit: sends an event.
+    """
+
+    def __init__(self, rank: int, emit: Callable[[MetricsSample], None]) -> None:
+        self._rank = rank
+        self._emit = emit
+        self._process = psutil.Process()
+        self._gpu: Gpu | None = None
+        self._knows_gpu = False
+        self._run = ""
+        self._stop: threading.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def begin(self, run: str, every_s: float | None) -> None:
+        """Sample from here on, until `end`; not at all where `every_s` is None."""
+        meter.begin()
+        self._run = run
+        if every_s is None:
+            return
+        self._stop = threading.Event()
+        self._thread = threading.Thread(
+            target=self._sample_until, args=(self._stop, every_s), name="jupyter_ddl sampler", daemon=True
+        )
+        self._thread.start()
+
+    def end(self) -> None:
+        """Send what the training did since the last sample, and stop. Safe to call twice."""
+        if self._stop is None or self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join(_END_S)
+        self._stop = self._thread = None
+        reading = meter.read()
+        if reading is not None:
+            self._emit(self._sample(reading))
+
+    def _sample_until(self, stop: threading.Event, every_s: float) -> None:
+        # The first call only notes from when on.
+        self._process.cpu_percent()
+        while not stop.wait(every_s):
+            self._emit(self._sample(meter.read()))
+
+    def _sample(self, reading: meter.Reading | None) -> MetricsSample:
+        with self._process.oneshot():
+            cpu_pct, rss_bytes = self._process.cpu_percent(), self._process.memory_info().rss
+        return MetricsSample(
+            self._run,
+            self._rank,
+            time.time(),
+            cpu_pct=cpu_pct,
+            rss_bytes=rss_bytes,
+            **(asdict(reading) if reading is not None else {}),
+            **asdict(self._read_gpu()),
+        )
+
+    def _read_gpu(self) -> GpuReading:
+        if not self._knows_gpu:
+            self._gpu, self._knows_gpu = Gpu.of_this_rank(), True
+        return self._gpu.read() if self._gpu is not None else GpuReading()

@@ -1,0 +1,107 @@
+"""Writes a run's events into its folder as they come: `events.jsonl`, the merge of the ranks' with the session's own.
+
+A kernel that attaches to ranks whose kernel was killed takes such a file up where it ends: what the ranks have sent
+meanwhile stands in their own files.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from heapq import merge
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.events import RunFinished
+from jupyter_ddl.files import append, open_to_append
+from jupyter_ddl.runs.reading import read_events
+from jupyter_ddl.wire import as_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.runs.folder import RunFolder
+
+
+class Recorder:
+    """Records one run. Safe to call from any thread; `handle` waits for nothing but the disk."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._path = folder.path / "events.jsonl"
+        self._lock = threading.Lock()
+        self._descriptor: int | None = None
+        self._numbers: dict[int, int] = {}
+        self._problem: str | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why not all of the run is recorded; None while all is."""
+        return self._problem or self._folder.problem
+
+    def handle(self, event: Event) -> bool:
+        """Record an event; return False for one that is recorded already."""
+        with self._lock:
+            return self._take(event)
+
+    def catch_up(self, ranks: Iterable[int]) -> list[Event]:
+        """Record what the ranks' own files have and `events.jsonl` has not; return all of the run so far, in order.
+
+        Call it when new events arrive already: none is missed between the two, and none is recorded twice.
+        """
+        with self._lock:
+            known = list(read_events(self._path))
+            for event in known:
+                self._is_new(event)
+            self._end_half_line()
+            own = (_timed(read_events(self._path.with_name(f"rank-{rank}.events.jsonl"))) for rank in ranks)
+            return known + [event for _, event in merge(*own, key=itemgetter(0)) if self._take(event)]
+
+    def _take(self, event: Event) -> bool:
+        if not self._is_new(event):
+            return False
+        if self.problem is None:
+            try:
+                if self._descriptor is None:
+                    self._descriptor = open_to_append(self._path)
+                append(self._descriptor, as_line(event))
+            except OSError as error:
+                self._problem = f"{self._path}: {error.strerror}"
+        if self._descriptor is not None and (self._problem or isinstance(event, RunFinished)):
+            os.close(self._descriptor)
+            self._descriptor = None
+        return True
+
+    def _is_new(self, event: Event) -> bool:
+        """Return whether an event has not been taken before, and note that it has now."""
+        numbered: Any = event
+        number: int = getattr(event, "n", 0)
+        if number:
+            if number <= self._numbers.get(numbered.rank, 0):
+                return False
+            self._numbers[numbered.rank] = number
+        return True
+
+    def _end_half_line(self) -> None:
+        """End the line at which the kernel before was killed, so that the next one is whole."""
+        try:
+            with self._path.open("r+b") as file:
+                file.seek(0, os.SEEK_END)
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    if file.read(1) != b"\n":
+                        file.write(b"\n")
+        except OSError:
+            # There is none yet, or it cannot be written: then `_take` says so.
+            return
+
+
+def _timed(events: Iterable[Event]) -> Iterator[tuple[float, Event]]:
+    """Yield a rank's events with the time of each: its own, or that of the last one before it that has one."""
+    at_s = 0.0
+    for event in events:
+        at_s = getattr(event, "at_s", at_s)
+        yield at_s, event

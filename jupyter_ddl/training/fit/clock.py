@@ -1,0 +1,93 @@
+"""Where the time of training steps goes, measured inside the step: TensorFlow runs it as one call from Python.
+
+Three timestamps a step, each an operation that waits for what it times: the batch is there, the rank's own gradients
+are, everybody's are. What they sum to is read once a second, so that a step costs some microseconds.
+
+On a GPU the rank's own gradients count as there when their computation has been queued: what is left of it then counts
+as exchange, which waits for it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+from tensorflow.python.ops import control_flow_util
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over all steps so far.
+
+    Attributes:
+        steps: steps that have got their batch.
+        samples: of these, on this rank.
+        batch_s: the times when their batches were there, each since the clock's origin.
+        exchange_s: the time in exchanges.
+    """
+
+    steps: int = 0
+    samples: float = 0.0
+    batch_s: float = 0.0
+    exchange_s: float = 0.0
+
+
+class Clock:
+    """Measures the steps of one model's train function.
+
+    Attributes:
+        origin_s: what times count from, so that their sum keeps its digits; seconds since the epoch.
+    """
+
+    def __init__(self) -> None:
+        self.origin_s = time.time()
+        # On the host, where the timestamps are.
+        with tf.init_scope(), tf.device("CPU:0"):
+            self._batches = tf.Variable([0.0, 0.0, 0.0], dtype=tf.float64, trainable=False, name="clock_batches")
+            self._exchange_s = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="clock_exchange")
+
+    def batch_is_there(self, data: Any) -> None:
+        """Note the time, and the number of samples, at the beginning of the step."""
+        if is_compiled_by_xla():
+            return
+        tensors = [part for part in tf.nest.flatten(data, expand_composites=True) if part is not None]
+        with tf.device("CPU:0"):
+            at_s = self._after(tensors)
+            samples = tf.cast(tf.shape(tensors[0])[0], tf.float64) if tensors[0].shape.rank else 1.0
+            self._batches.assign_add(tf.stack([1.0, tf.cast(samples, tf.float64), at_s]), read_value=False)
+
+    def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:
+        """Return what `reduce` does, and note the time from when all gradients were there."""
+        with tf.device("CPU:0"):
+            began_s = self._after(gradients)
+        reduced = reduce()
+        with tf.device("CPU:0"):
+            self._exchange_s.assign_add(self._after(reduced) - began_s, read_value=False)
+        return reduced
+
+    def read(self) -> Sums:
+        """Return the sums; safe to call from any thread, while steps go on."""
+        exchange_s = float(self._exchange_s.numpy())
+        steps, samples, batch_s = self._batches.numpy()
+        return Sums(int(steps), float(samples), float(batch_s), exchange_s)
+
+    def _after(self, tensors: Sequence[Any]) -> Any:
+        """Return the time when all of these are there."""
+        with tf.control_dependencies([tensor for tensor in tensors if tensor is not None]):
+            return tf.timestamp() - tf.constant(self.origin_s, tf.float64)
+
+
+def is_compiled_by_xla() -> bool:
+    """Return whether what is being traced will be compiled, and so cannot tell the time.
+
+    TensorFlow has no public question for this; its own libraries ask the same function.
+    """
+    graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+    return graph is not None and bool(control_flow_util.GraphOrParentsInXlaContext(graph))

@@ -1,0 +1,153 @@
+"""Tells the sampler how `fit` goes: how fast, and what a step's time is spent on.
+
+Runs on: every rank. The callback runs in the main thread, `read` in the sampler's.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+
+from jupyter_ddl.engine import meter
+from jupyter_ddl.engine.meter import Reading, step_times
+from jupyter_ddl.training.fit.clock import Sums
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.training.fit.clock import Clock
+
+
+class Telemetry(keras.callbacks.Callback):
+    """A source of the meter for as long as `fit` goes on. It must come before every other callback.
+
+    What is waited for a batch is the difference of two sums: when the batches were there, and when they were asked for.
+
+    Args:
+        clock: returns what measures the steps of the model; None before its step is made.
+    """
+
+    def __init__(self, clock: Callable[[], Clock | None]) -> None:
+        super().__init__()
+        self._clock = clock
+        self._epoch = 0
+        self._steps = 0
+        self._logs: Any = None
+        # Appended to by the main thread, emptied by the other.
+        self._durations_s: list[float] = []
+        self._mark_s: float | None = None
+        # Of all steps: how many began, the sum of when, and when the last one did. One object, so that both are of one
+        # moment.
+        self._asked: tuple[int, float, float] = (0, 0.0, 0.0)
+        self._input_s = 0.0
+        self._told = Sums()
+        self._told_input_s = 0.0
+
+    def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Begin to be read."""
+        meter.attach(self)
+
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Tell the rest."""
+        meter.detach(self)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Leave out the steps that this rank took between epochs, with no batch of its own, for the others."""
+        self._epoch, self._mark_s = epoch, None
+        clock = self._clock()
+        if clock is not None:
+            sums = clock.read()
+            self._asked = (sums.steps, sums.batch_s - self._input_s, 0.0)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Keep what the epoch came to, validation included."""
+        self._logs = logs
+        clock = self._clock()
+        if clock is not None:
+            self._input_s = self._waited_s(clock.read(), self._asked) or self._input_s
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Note when the batch is asked for."""
+        now_s = time.time()
+        if self._mark_s is None:
+            self._mark_s = now_s
+        clock = self._clock()
+        if clock is not None:
+            count, total_s, _ = self._asked
+            since_s = now_s - clock.origin_s
+            self._asked = (count + 1, total_s + since_s, since_s)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Note how long it took, and keep the loss and the metrics: they are read when somebody asks."""
+        now_s = time.time()
+        if self._mark_s is not None:
+            self._durations_s.append(now_s - self._mark_s)
+        self._mark_s = now_s
+        self._logs = logs
+
+    def read(self) -> Reading | None:
+        """Return how the steps went that ended since the last call; None where none did."""
+        durations_s = self._durations_s[:]
+        del self._durations_s[: len(durations_s)]
+        if not durations_s:
+            return None
+        self._steps += len(durations_s)
+        samples, input_s, exchange_s = self._where_time_went(len(durations_s))
+        metrics = _numbers(self._logs)
+        return Reading(
+            step=self._steps,
+            model=self._name(),
+            epoch=self._epoch,
+            input_s=input_s,
+            exchange_s=exchange_s,
+            loss=metrics.pop("loss", None),
+            metrics=metrics,
+            **step_times(durations_s, samples),
+        )
+
+    def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:
+        """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds."""
+        clock = self._clock()
+        if clock is None:
+            return None, None, None
+        asked = self._asked
+        sums = clock.read()
+        before, self._told = self._told, sums
+        steps = sums.steps - before.steps
+        if steps <= 0:
+            return None, None, None
+        waited_s = self._waited_s(sums, asked) if asked is self._asked else None
+        input_s = None
+        if waited_s is not None:
+            input_s = max(0.0, waited_s - self._told_input_s) / steps
+            self._told_input_s = waited_s
+        samples = (sums.samples - before.samples) / steps * ended
+        return samples, input_s, (sums.exchange_s - before.exchange_s) / steps if sums.exchange_s else None
+
+    def _waited_s(self, sums: Sums, asked: tuple[int, float, float]) -> float | None:
+        """Return how long batches have been waited for in all; None where the two sums are not of the same steps.
+
+        They are not while a step waits, which is then left out; nor where Keras takes several steps at once.
+        """
+        count, total_s, last_s = asked
+        if count == sums.steps + 1:
+            return sums.batch_s - (total_s - last_s)
+        return sums.batch_s - total_s if count == sums.steps else None
+
+    def _name(self) -> str:
+        """Return what names the model and its batch, for figures of runs with one rank and with more."""
+        batch = round(self._told.samples / self._told.steps) if self._told.steps else 0
+        return f"{type(self.model).__name__}, {self.model.count_params():,} parameters, batch {batch}"
+
+
+def _numbers(logs: Any) -> dict[str, float]:
+    """Return Keras's logs as numbers; what is none is left out."""
+    numbers: dict[str, float] = {}
+    for name, value in dict(logs or {}).items():
+        array = np.asarray(value)
+        if array.ndim == 0 and np.issubdtype(array.dtype, np.number):
+            numbers[name] = float(array)
+    return numbers
