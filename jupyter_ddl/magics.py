@@ -225,7 +225,7 @@ def _parse(parser: _Parser, line: str) -> Namespace | None:
 
 def _split(line: str) -> list[str]:
     """Split a line as a shell does, but for backslashes in `logs`: there they belong to a regular expression."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
+    lexer = shlex.shlex(line, posix=True)
     lexer.whitespace_split = True
     lexer.commenters = ""
     if line.split(maxsplit=1)[:1] == ["logs"]:

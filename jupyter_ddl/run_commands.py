@@ -5,6 +5,7 @@ Runs on: kernel, or the terminal's process.
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 LISTED = 20
 _DOOMED_LISTED = 100
 _BYTE_STEP = 1_000.0
+# Every control character that is neither white space nor the beginning of a colour.
+_NOT_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
 
 def add_run(parser: ArgumentParser) -> None:
@@ -93,7 +96,7 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
     )
     told = ends.told(record)
     if told:
-        print(told if in_notebook else "\n".join(plain_lines(told)), flush=True)
+        print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
 
 
 class _Ends:
@@ -123,7 +126,8 @@ class _Ends:
             return f"RunInterrupted: The cell was interrupted{took}, and its ranks were released."
         if record.state == "timed out":
             timeout_s = record.options.get("timeout_s")
-            received = "ranks still at it" if timeout_s is None else f"--timeout {timeout_s:g}, and ranks still at it"
+            given = f"--timeout {timeout_s:g}, and " if isinstance(timeout_s, int | float) else ""
+            received = f"{given}ranks still at it"
             return f"RunTimedOut: The cell must end within its timeout. Received: {received}. They were released."
         causes = causes_of(self._failures.values())
         if not causes:

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.ranks import compact
+from jupyter_ddl.views.line import plain_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +66,7 @@ def run_line(row: Row) -> str:
         parts.append(f"loss {row.loss:.4g}")
     if row.model:
         parts.append(row.model)
-    return f"{row.run}: {'; '.join(parts)}"
+    return _plain(f"{row.run}: {'; '.join(parts)}")
 
 
 def duration(seconds: float) -> str:
@@ -87,14 +88,19 @@ def _cells(row: Row, now_s: float) -> tuple[str, ...]:
     if seconds is None and row.state == "running":
         seconds = max(0.0, now_s - row.start_s)
     return (
-        row.run,
+        _plain(row.run),
         _ago(now_s - row.start_s),
         _ranks(row),
-        row.state,
+        _plain(row.state),
         "" if seconds is None else duration(seconds),
         "" if row.samples_per_s is None else f"{row.samples_per_s:,.0f}",
         "" if row.loss is None else f"{row.loss:.4g}",
     )
+
+
+def _plain(text: str) -> str:
+    """Return text that a rank or a file's name made up, as one harmless line."""
+    return " ".join(plain_lines(text))
 
 
 def _ranks(row: Row) -> str:

@@ -73,8 +73,8 @@ def test_the_table(capsys):
     make_run("2026-11-20T18-03-08-default-0001", start_s=now_s - 200, ranks=[1], session=own_session())
     make_run("2026-11-20T18-03-09-default-0002", start_s=now_s - 5, session={"host": "elsewhere"}, loss=float("nan"))
     assert printed(capsys, "runs") == (
-        "run                               when       ranks   outcome        took  samples/s    loss\n"
-        "2026-11-20T18-03-09-default-0002  just now   0-1     unknown                            nan\n"
+        "run                               when       ranks   outcome         took  samples/s    loss\n"
+        "2026-11-20T18-03-09-default-0002  just now   0-1     unknown                             nan\n"
         "2026-11-20T18-03-08-default-0001  3 min ago  1 of 2  running   3 min 20 s\n"
         "2026-11-20T18-03-07-default-3f9c  2 h ago    0-1     finished  3 min 07 s     12,346  0.1235\n"
     )
@@ -263,9 +263,18 @@ def test_a_failure_is_told_again(capsys):
 
 
 def test_a_failure_in_a_notebook_keeps_its_colours(capsys, magics):
-    write_events(make_run(outcome="failed"), [failed(1, traceback=("\x1b[31mTraceback\x1b[0m",))])
+    traceback = ("\x1b[31mTraceback\x1b[0m", "ValueError: \x1b[2J\x1b]0;title\x07\x9b31mfalse")
+    write_events(make_run(outcome="failed"), [failed(1, traceback=traceback)])
     magics.ddl("show")
-    assert "\x1b[31mTraceback\x1b[0m" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "\x1b[31mTraceback\x1b[0m\nValueError: [2J]0;title31mfalse\n" in text
+
+
+def test_what_a_file_says_of_a_run_is_only_text(capsys):
+    make_run(outcome="\x1b[2Jfine\nor not", model="\x1b]0;title\x07<b>\r\n")
+    for text in (printed(capsys, "runs"), printed(capsys, "show")):
+        assert "fine or not" in text
+        assert not {"\x1b", "\x07", "\r"} & set(text)
 
 
 @pytest.mark.parametrize(
