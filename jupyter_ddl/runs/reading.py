@@ -11,14 +11,14 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RunFinished
+from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event, RankFailed
+    from jupyter_ddl.events import Event
     from jupyter_ddl.wire import Wire
 
 # A line that another process went on writing after a kill begins again in its middle. Within a JSON string the quotes
@@ -53,22 +53,39 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
 def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:
     """Yield a run's events: the merge, then what only the ranks' own files have, then the run's end.
 
-    The ranks' files have more where the kernel that wrote the merge was killed, and its ranks went on.
+    The ranks' files have more where the kernel that wrote the merge was killed, and its ranks went on. What a rank
+    says after its own end (a thread that the cell left behind) is in its file and log, and no part of the run.
     """
-    wanted = None if kinds is None else (*kinds, RunFinished)
+    wanted = None if kinds is None else tuple(kinds)
+    read = None if wanted is None else (*wanted, RankFinished, RankFailed, RunFinished)
     seen: dict[int, int] = {}
+    ended: set[int] = set()
     end: RunFinished | None = None
-    for event in read_events(folder / "events.jsonl", wanted):
+
+    def noted(events: Iterable[Event]) -> Iterator[Event]:
+        for event in events:
+            rank = getattr(event, "rank", None)
+            if rank is not None:
+                seen[rank] = max(seen.get(rank, 0), _number(event))
+            if isinstance(event, RankFinished | RankFailed):
+                ended.add(event.rank)
+            if wanted is None or isinstance(event, wanted):
+                yield event
+
+    merged = read_events(folder / "events.jsonl", read)
+    for event in noted(merged):
         if isinstance(event, RunFinished):
             end = event
-            continue
-        _note(event, seen)
-        yield event
-    for rank, path in rank_files(folder, _RANK_EVENTS).items():
-        # Nearly always there is no more, which the last line tells.
-        if _last_number(path) > seen.get(rank, 0):
-            yield from (event for event in read_events(path, kinds) if _number(event) > seen.get(rank, 0))
-    if end is not None and (kinds is None or isinstance(end, tuple(kinds))):
+        else:
+            yield event
+    # Nearly always there is no more, which the rank's end or the last line tells.
+    more = [
+        _after(read_events(path, read), seen.get(rank, 0))
+        for rank, path in rank_files(folder, _RANK_EVENTS).items()
+        if rank not in ended and _last_number(path) > seen.get(rank, 0)
+    ]
+    yield from noted(_in_turn(more))
+    if end is not None:
         yield end
 
 
@@ -102,11 +119,24 @@ def _event(line: bytes) -> Event | None:
     return None
 
 
-def _note(event: Event, seen: dict[int, int]) -> None:
-    number = _number(event)
-    rank: int | None = getattr(event, "rank", None)
-    if number and rank is not None:
-        seen[rank] = max(seen.get(rank, 0), number)
+def _after(events: Iterator[Event], number: int) -> Iterator[Event]:
+    """Yield a rank's events after the one of that number, up to the rank's end."""
+    for event in events:
+        if _number(event) > number:
+            yield event
+            if isinstance(event, RankFinished | RankFailed):
+                return
+
+
+def _in_turn(queues: list[Iterator[Event]]) -> Iterator[Event]:
+    """Yield an event of each in turn: between ranks there is no order, but they run side by side."""
+    while queues:
+        for queue in list(queues):
+            event = next(queue, None)
+            if event is None:
+                queues.remove(queue)
+            else:
+                yield event
 
 
 def _number(event: Event) -> int:

@@ -75,8 +75,8 @@ def test_what_only_the_ranks_wrote_is_there_and_before_the_end(tmp_path):
     """A kernel was killed after rank 0's first event, and its ranks went on."""
     write_events(tmp_path, [STARTED, out(0, "a", 1), FINISHED])
     write_events(tmp_path, [out(0, "a", 1), out(0, "b", 2), done(0, 3)], "rank-0.events.jsonl")
-    write_events(tmp_path, [out(1, "c", 1)], "rank-1.events.jsonl")
-    expected = [STARTED, out(0, "a", 1), out(0, "b", 2), done(0, 3), out(1, "c", 1), FINISHED]
+    write_events(tmp_path, [out(1, "c", 1), out(1, "d", 2)], "rank-1.events.jsonl")
+    expected = [STARTED, out(0, "a", 1), out(0, "b", 2), out(1, "c", 1), done(0, 3), out(1, "d", 2), FINISHED]
     assert list(run_events(tmp_path)) == expected
 
 
@@ -88,6 +88,14 @@ def test_nothing_comes_twice_where_the_merge_is_whole(tmp_path):
             tmp_path, [event for event in merged if getattr(event, "rank", None) == rank], f"rank-{rank}.events.jsonl"
         )
     assert list(run_events(tmp_path)) == merged
+
+
+def test_what_a_rank_says_after_its_end_is_no_part_of_the_run(tmp_path):
+    write_events(tmp_path, [STARTED, done(0, 1), FINISHED])
+    write_events(tmp_path, [done(0, 1), out(0, "a thread, later", 2)], "rank-0.events.jsonl")
+    write_events(tmp_path, [out(1, "b", 1), done(1, 2), out(1, "a thread, later", 3)], "rank-1.events.jsonl")
+    assert list(run_events(tmp_path)) == [STARTED, done(0, 1), out(1, "b", 1), done(1, 2), FINISHED]
+    assert list(run_events(tmp_path, [OutputChunk])) == [out(1, "b", 1)]
 
 
 def test_a_rank_whose_last_line_is_long_or_half_is_read(tmp_path):

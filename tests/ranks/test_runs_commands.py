@@ -92,6 +92,17 @@ def test_a_run_is_shown_as_it_showed(notebook):
     assert lines_under_heading(again) == lines
 
 
+def test_what_a_thread_says_after_the_cell_is_in_the_logs_alone(notebook):
+    notebook.run(
+        "import threading, time\n"
+        "def late():\n    time.sleep(0.3)\n    print('from the thread')\n"
+        "threading.Thread(target=late).start()\nprint('from the cell')"
+    )
+    run = newest().run
+    assert eventually(lambda: terminal("logs", run).count("[1] from the thread\n") == 1)
+    assert terminal("show", run).splitlines()[1:] == ["[0-1] from the cell"]
+
+
 def test_figures_are_shown_again_and_the_first_cell_stays_as_it_is(notebook):
     cell = notebook.run(
         "from IPython.display import HTML, display\n"
