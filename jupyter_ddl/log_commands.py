@@ -14,21 +14,22 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.ranks import compact, parse
 from jupyter_ddl.run_commands import add_run
-from jupyter_ddl.runs.logs import RankLog, log_files
+from jupyter_ddl.runs.logs import RankLog, log_files, spans_of
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, resolve
 from jupyter_ddl.views.line import LINE_LIMIT
 from jupyter_ddl.views.log_text import LogText
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from jupyter_ddl.runs.store import RunRecord
 
 TERMINAL_LINE_LIMIT = 10_000
 NOTEBOOK_LINES = 10_000
-"""Lines of all ranks together that a notebook gets unless it asks for more: more makes the browser slow."""
+NOTEBOOK_CHARACTERS = 1_000_000
+"""Of all ranks together, what a notebook gets unless it asks for more. Jupyter's server passes 1 MB a second on."""
 
 _FOLLOW_S = 0.2
 _PRINTED_LINES = 1_000  # at once
@@ -51,13 +52,13 @@ def print_logs(arguments: Namespace, *, in_notebook: bool) -> None:
     """
     printer, record = _begin(arguments, LINE_LIMIT if in_notebook else TERMINAL_LINE_LIMIT)
     logs = log_files(record.path)
-    limit = arguments.tail
-    if limit is None and in_notebook:
-        limit = NOTEBOOK_LINES // max(1, len(printer.ranks))
     missing = [rank for rank in printer.ranks if rank not in logs]
     for rank in printer.ranks:
         if rank in logs:
-            printer.print_rank(rank, logs[rank], limit, counts=arguments.tail is None)
+            if in_notebook and arguments.tail is None:
+                printer.print_end(rank, logs[rank])
+            else:
+                printer.print_rank(rank, logs[rank], arguments.tail)
     if missing:
         print(f"[{compact(missing)}] no log", file=sys.stderr)
 
@@ -103,49 +104,49 @@ class _Printer:
         self._only_stderr = only_stderr
         self._width = len(f"[{max(ranks, default=0)}]")
 
-    def print_rank(self, rank: int, path: Path, limit: int | None, *, counts: bool) -> None:
-        """Print a rank's log, or the last `limit` lines of it, and if asked how many stand before them."""
+    def print_rank(self, rank: int, path: Path, tail: int | None) -> None:
+        """Print a rank's log, or the last `tail` lines of it."""
         with RankLog(path, only_stderr=self._only_stderr) as log:
-            end = log.size()
-            start, before = 0, 0
-            if limit is not None and self._pattern is None:
-                start = log.lines_before(end, limit)
-                before = log.count_lines(0, start) if counts else 0
-            lines = self._lines(log, LogText(self._line_limit), start, end)
-            if limit is not None:
-                lines, earlier = _last(lines, limit)
-                before += earlier
-            if before and counts:
-                self._print(rank, iter([f"… {before:,} earlier lines: add --tail {before + (limit or 0)}"]))
-            self._print(rank, lines)
+            # What a pattern leaves is not known before it is read.
+            start = 0 if tail is None or self._pattern else log.lines_before(log.size(), tail)
+            lines = self._lines(log, start)
+            self._print(rank, lines if tail is None else deque(lines, maxlen=tail))
+
+    def print_end(self, rank: int, path: Path) -> None:
+        """Print as much of the end of a rank's log as a notebook bears, under a line that counts what it leaves out."""
+        count = max(1, NOTEBOOK_LINES // len(self.ranks))
+        with RankLog(path, only_stderr=self._only_stderr) as log:
+            start = 0 if self._pattern else log.lines_before(log.size(), count)
+            kept, before = _last(self._lines(log, start), count, NOTEBOOK_CHARACTERS // len(self.ranks))
+            before += log.count_lines(0, start)
+        if before:
+            noun = "line" if before == 1 else "lines"
+            kept.appendleft(f"… {before:,} earlier {noun}: add --tail {before + len(kept)}")
+        self._print(rank, kept)
 
     def follow(self, record: RunRecord, tail: int | None) -> None:
         """Print what there is and what comes, until the run is over."""
         followed: dict[int, _Followed] = {}
-        try:
-            is_over = False
-            while not is_over:
-                # Asked before reading: what was written until then is read.
-                is_over = read_record(record.path).state not in (RUNNING, UNKNOWN)
-                for rank, path in log_files(record.path).items():
-                    if rank in self.ranks:
-                        if rank not in followed:
-                            followed[rank] = _Followed(path, self._line_limit, only_stderr=self._only_stderr, tail=tail)
-                        self._print(rank, self._matching(followed[rank].lines(is_over=is_over)))
-                sys.stdout.flush()
-                if not is_over:
-                    time.sleep(_FOLLOW_S)
-        finally:
-            for log in followed.values():
-                log.close()
+        is_over = False
+        while not is_over:
+            # Asked before reading: what was written until then is read.
+            is_over = read_record(record.path).state not in (RUNNING, UNKNOWN)
+            for rank, path in log_files(record.path).items():
+                if rank in self.ranks:
+                    if rank not in followed:
+                        followed[rank] = _Followed(path, self._line_limit, only_stderr=self._only_stderr, tail=tail)
+                    self._print(rank, self._matching(followed[rank].lines(is_over=is_over)))
+            sys.stdout.flush()
+            if not is_over:
+                time.sleep(_FOLLOW_S)
 
-    def _lines(self, log: RankLog, text: LogText, start: int, end: int) -> Iterator[str]:
-        return self._matching(_rendered(log, text, start, end, is_end=True))
+    def _lines(self, log: RankLog, start: int) -> Iterator[str]:
+        return self._matching(_rendered(log, LogText(self._line_limit), start, log.size(), is_end=True))
 
     def _matching(self, lines: Iterator[str]) -> Iterator[str]:
         return lines if self._pattern is None else filter(self._pattern.search, lines)
 
-    def _print(self, rank: int, lines: Iterator[str]) -> None:
+    def _print(self, rank: int, lines: Iterable[str]) -> None:
         heading = f"[{rank}]".ljust(self._width) + " "
         batch: list[str] = []
         for line in lines:
@@ -157,22 +158,27 @@ class _Printer:
 
 
 class _Followed:
-    """A log that may grow, and what of it has been read."""
+    """A log that may grow, and what of it has been read. Its file is not kept open: there may be a thousand."""
 
     def __init__(self, path: Path, line_limit: int, *, only_stderr: bool, tail: int | None) -> None:
+        # What a rank adds to its log as standard error, it says to be that afterwards.
+        self._path = spans_of(path) if only_stderr else path
         self._log = RankLog(path, only_stderr=only_stderr)
         self._text = LogText(line_limit)
-        self._position = 0 if tail is None else self._log.lines_before(self._log.size(), tail)
+        self._size_bytes = -1
+        with self._log:
+            self._position = 0 if tail is None else self._log.lines_before(self._log.size(), tail)
 
     def lines(self, *, is_over: bool) -> Iterator[str]:
         """Yield the lines that have ended since; at the run's end all there is."""
-        end = self._log.size() if is_over else self._log.whole_lines_end(self._position)
-        yield from _rendered(self._log, self._text, self._position, end, is_end=is_over)
-        self._position = end
-
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
+        size_bytes = self._path.stat().st_size if self._path.exists() else 0
+        if size_bytes == self._size_bytes and not is_over:
+            return
+        self._size_bytes = size_bytes
+        with self._log:
+            end = self._log.size() if is_over else self._log.whole_lines_end(self._position)
+            yield from _rendered(self._log, self._text, self._position, end, is_end=is_over)
+            self._position = end
 
 
 def _rendered(log: RankLog, text: LogText, start: int, end: int, *, is_end: bool) -> Iterator[str]:
@@ -182,11 +188,14 @@ def _rendered(log: RankLog, text: LogText, start: int, end: int, *, is_end: bool
         yield from text.finish()
 
 
-def _last(lines: Iterator[str], count: int) -> tuple[Iterator[str], int]:
-    """Return the last lines, and how many stand before them."""
-    seen = 0
-    kept: deque[str] = deque(maxlen=count)
+def _last(lines: Iterator[str], count: int, characters: int) -> tuple[deque[str], int]:
+    """Return the last lines, within a number of lines and characters, and how many stand before them."""
+    kept: deque[str] = deque()
+    left_out = 0
     for line in lines:
         kept.append(line)
-        seen += 1
-    return iter(kept), seen - len(kept)
+        characters -= len(line)
+        while len(kept) > count or (characters < 0 and len(kept) > 1):
+            characters += len(kept.popleft())
+            left_out += 1
+    return kept, left_out

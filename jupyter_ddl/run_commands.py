@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput, RankError
 from jupyter_ddl.events import RankFailed, RankLost
+from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
 from jupyter_ddl.runs.reading import causes_of, run_events
 from jupyter_ddl.runs.store import CUT_OFF, newest_first, resolve
@@ -87,28 +88,36 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
     record = resolve(arguments.run)
     print(run_line(record), flush=True)
     ends = _Ends()
-    command = "%ddl" if in_notebook else "jupyter ddl"
+    logs = f"{'%ddl' if in_notebook else 'jupyter ddl'} logs {record.run}"
     replay(
         ends.noted(run_events(record.path)),
         record.ranks,
-        f"{command} logs {record.run}",
+        logs,
         only_first_rank=bool(record.options.get("auto")),
     )
+    if not ends.has_events and log_files(record.path):
+        print(f"Of its output only the logs are there: {logs}")
     told = ends.told(record)
     if told:
         print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
 
 
 class _Ends:
-    """How a run's ranks ended, for what is told after its output."""
+    """How a run's ranks ended, for what is told after its output.
+
+    Attributes:
+        has_events: anything was recorded.
+    """
 
     def __init__(self) -> None:
         self._failures: dict[int, RankFailed] = {}
         self._lost: RankLost | None = None
+        self.has_events = False
 
     def noted(self, events: Iterator[Event]) -> Iterator[Event]:
         """Yield the events, and keep what is needed of them."""
         for event in events:
+            self.has_events = True
             if isinstance(event, RankFailed):
                 self._failures[event.rank] = event
             elif isinstance(event, RankLost):

@@ -46,8 +46,13 @@ def log_files(folder: Path) -> dict[int, Path]:
     return rank_files(folder, _LOG)
 
 
+def spans_of(log: Path) -> Path:
+    """Return the file that says which stretches of a log are stderr."""
+    return log.with_suffix(".stderr.jsonl")
+
+
 class RankLog:
-    """One rank's log, open for reading; a context manager.
+    """One rank's log; a context manager. It is open from the first reading on until `close`, and then again.
 
     Args:
         path: `rank-K.log`.
@@ -55,8 +60,9 @@ class RankLog:
     """
 
     def __init__(self, path: Path, *, only_stderr: bool = False) -> None:
-        self._file: BinaryIO = path.open("rb")
-        self._spans = _Spans(path.with_suffix(".stderr.jsonl")) if only_stderr else None
+        self._path = path
+        self._open: BinaryIO | None = None
+        self._spans = _Spans(spans_of(path)) if only_stderr else None
 
     def __enter__(self) -> RankLog:
         return self
@@ -65,8 +71,10 @@ class RankLog:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        """Close the file, until it is read again."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
     def size(self) -> int:
         """Return how many bytes there are by now."""
@@ -158,6 +166,12 @@ class RankLog:
         else:
             yield Piece(beginning[:_BEGINNING_CHARACTERS], len(beginning[_BEGINNING_CHARACTERS:]) + more)
         return at
+
+    @property
+    def _file(self) -> BinaryIO:
+        if self._open is None:
+            self._open = self._path.open("rb")
+        return self._open
 
     def _read(self, position: int, count: int) -> bytes:
         if self._spans is None:

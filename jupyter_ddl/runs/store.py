@@ -96,7 +96,7 @@ def resolve(text: str | None = None) -> RunRecord:
         return read_record(_path(found[0]))
     rule = "A run is named by its id, or by a beginning or an end of it that no other run has."
     if not found:
-        raise InvalidInput(rule, f"{text!r}, which is no run", "The listing shows the runs: %ddl runs.")
+        raise InvalidInput(rule, f"{text!r}, which is no run", "%ddl runs lists them, and so does jupyter ddl runs.")
     shown = ", ".join(found[:_AMBIGUOUS_SHOWN])
     rest = f" and {len(found) - _AMBIGUOUS_SHOWN:,} more" if len(found) > _AMBIGUOUS_SHOWN else ""
     raise InvalidInput(rule, f"{text!r}, which may be {shown}{rest}", "Write more of it.")

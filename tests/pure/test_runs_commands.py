@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 
 import pytest
@@ -348,6 +349,31 @@ def test_a_notebook_gets_the_end_of_long_logs_and_how_much_stands_before(capsys,
     magics.ddl("logs --grep line")
     assert capsys.readouterr().out.splitlines()[0] == "[0] … 1,000 earlier lines: add --tail 6000"
     assert len(printed(capsys, "logs").splitlines()) == 12_000
+
+
+def test_a_notebook_gets_no_more_characters_than_its_server_passes_on(capsys, magics):
+    folder = make_run(outcome="finished")
+    for rank in (0, 1):
+        (folder / f"rank-{rank}.log").write_text("".join(f"{line} {'x' * 3_000}\n" for line in range(1_000)))
+    magics.ddl("logs")
+    text = capsys.readouterr().out
+    assert 900_000 < len(text) < 1_100_000
+    first = text.splitlines()[0]
+    before = int(re.fullmatch(r"\[0\] … (\d+) earlier lines: add --tail 1000", first)[1])
+    assert text.splitlines()[1].startswith(f"[0] {before} xxx")
+    (folder / "rank-1.log").write_text(f"a\n{'x' * 2_000_000}\n")
+    magics.ddl("logs -r 1")
+    assert capsys.readouterr().out == f"[1] a\n[1] {'x' * 2_000}… (+1,998,000 characters)\n"
+
+
+def test_a_run_of_which_only_logs_are_there_says_where_its_output_is(capsys, magics):
+    folder = make_run(outcome="finished")
+    (folder / "rank-0.log").write_text("text\n")
+    assert printed(capsys, "show").splitlines()[1:] == [
+        f"Of its output only the logs are there: jupyter ddl logs {folder.name}"
+    ]
+    magics.ddl("show")
+    assert f"only the logs are there: %ddl logs {folder.name}" in capsys.readouterr().out
 
 
 class Notebook:

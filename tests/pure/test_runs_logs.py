@@ -123,7 +123,7 @@ def test_what_options_refuse(folder, capsys):
     tail = "--tail takes a number of at least 0. Received: --tail -1. Pass how many lines."
     assert tail in refused(capsys, "--tail", "-1")
     assert "A rank must be below the world size. Received: rank 2, world_size=2." in refused(capsys, "-r", "2")
-    assert "'nothing', which is no run. The listing shows the runs" in refused(capsys, "nothing")
+    assert "'nothing', which is no run. %ddl runs lists them" in refused(capsys, "nothing")
     make_run("2026-11-20T18-03-08-default-0000", ranks=[1, 3], world_size=4, outcome="finished")
     rule = "Logs are there of the ranks that ran the cell. Received: rank 0,2."
     assert f"{rule} 2026-11-20T18-03-08-default-0000 ran on 1,3." in refused(capsys, "-r", "0-3")
@@ -286,6 +286,30 @@ def test_a_log_is_followed_to_its_end(capsys):
     assert main(["logs", "-f"]) == 0
     thread.join()
     assert (seen, capsys.readouterr().out) == (["[0] zero\n[0] one\n", "[0] two\n", ""], "[0] last\n[1] late\n")
+
+
+def test_stderr_is_followed_though_it_is_known_as_such_only_afterwards(capsys):
+    folder = make_run(RUN, session=own_session())
+    log, spans = folder / "rank-0.log", folder / "rank-0.stderr.jsonl"
+    log.write_bytes(b"out\n")
+    seen = []
+
+    def train():
+        for number in range(2):
+            with log.open("ab") as file:
+                file.write(b"err %d\nout\n" % number)
+            time.sleep(0.5)
+            with spans.open("a") as file:
+                file.write(f"[{4 + 10 * number}, 6]\n")
+            time.sleep(0.5)
+            seen.append(capsys.readouterr().out)
+        make_outcome(folder)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    assert main(["logs", "-f", "--stderr"]) == 0
+    thread.join()
+    assert (seen, capsys.readouterr().out) == (["[0] err 0\n", "[0] err 1\n"], "")
 
 
 def make_outcome(folder):
