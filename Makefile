@@ -6,14 +6,15 @@ BIN := $(VENV)/bin
 # A venv's bin is not on PATH when only its python is run, and mpiexec is found there.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SAY = @printf '\n== %s\n'
+DASHBOARD := jupyter_ddl/views/static/dashboard.js
 
-.PHONY: demo test test-slow check lab bench clean
+.PHONY: demo test test-slow check lab bench clean dashboard schema
 
-demo: $(VENV)/.horovod
+demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
 	@$(BIN)/python -m jupyter_ddl.demo -n 2
 
-test: $(VENV)/.test $(VENV)/.horovod
+test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "testing"
 	$(BIN)/python -m pytest -m "not slow"
 
@@ -21,20 +22,27 @@ test-slow: $(VENV)/.test $(VENV)/.horovod
 	$(SAY) "testing what takes minutes"
 	$(BIN)/python -m pytest -m slow --timeout 3000
 
-check: $(VENV)/.test
+check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	@if [ -e $(DASHBOARD) ]; then cd labextension && npm run --silent check && npm test --silent; fi
 
-lab: $(VENV)/.lab $(VENV)/.horovod
+# What of events.py other languages read.
+schema: $(VENV)/.test
+	$(BIN)/python labextension/schema/generate.py
+
+dashboard: $(DASHBOARD)
+
+lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD)
 	$(BIN)/jupyter lab notebooks
 
-bench: $(VENV)/.bench $(VENV)/.horovod
+bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@for name in start dispatch throughput training auto; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) build dist labextension/node_modules jupyter_ddl/views/static
 
 $(VENV)/bin/python:
 	$(SAY) "making $(VENV)"
@@ -67,3 +75,9 @@ $(VENV)/.horovod: $(VENV)/.demo
 	$(SAY) "Horovod for the TensorFlow that is installed (once; 1 to 3 minutes)"
 	$(BIN)/python -m jupyter_ddl.cli build-horovod
 	@touch $@
+
+# Without Node.js all else works: cells train, and a terminal shows their figures.
+$(DASHBOARD): labextension/package-lock.json labextension/build.mjs $(shell find labextension/src -type f)
+	$(SAY) "the dashboard (some seconds)"
+	@if command -v npm >/dev/null; then cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build; \
+		else echo "There is no npm (Node.js 20 or newer), so the dashboard in the notebook is left out."; fi

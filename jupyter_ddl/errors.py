@@ -14,7 +14,8 @@ Each says the rule, what was received, and the remedy.
     │   ├── RunTimedOut (TimeoutError)    `--timeout` passed
     │   └── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
     ├── TransferFailed (TypeError)        a value cannot be pushed or pulled
-    └── BuildError                        Horovod could not be built; `log` names the full log
+    ├── BuildError                        Horovod could not be built; `log` names the full log
+    └── DashboardMissing                  the browser's part of the dashboard was not built
 
 A rank's own exception is not rebuilt in the kernel (its class may not exist there): RankError carries its name,
 message and traceback as text.
@@ -137,3 +138,7 @@ class BuildError(DdlError):
         self.log = log
         tail = f" Full log: {log}" if log else ""
         super().__init__(f"{rule} Received: {received}. {remedy}{tail}")
+
+
+class DashboardMissing(DdlError):
+    """The browser's part of the dashboard was not built."""

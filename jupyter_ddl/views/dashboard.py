@@ -1,0 +1,228 @@
+"""How a run trains, live in the notebook: states, samples/s, loss, what a step is spent on, devices and logs.
+
+The browser's side is labextension/src, bundled into static/. This side sends it events: at most twice a second, never
+waiting for it, and now and then all of them, thinned, for a page that opens late or missed some.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections import deque
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import DashboardMissing
+from jupyter_ddl.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
+from jupyter_ddl.views.figures import Figures
+from jupyter_ddl.views.history import History, batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.views.publish import Publisher
+
+INTERVAL_S = 0.5
+# Characters of output in one batch. What is over it is in the log files, and counted.
+BATCH_TEXT = 256_000
+# All events are sent again once the run has gone on for half as long again: a page that missed some, while the kernel
+# is busy and answers nobody, waits no longer than that.
+_HISTORY_GROWTH = 1.5
+_STATIC = Path(__file__).parent / "static"
+ESM = _STATIC / "dashboard.js"
+CSS = _STATIC / "dashboard.css"
+
+
+class Dashboard:
+    """A `View` of a run that trains; it appears with the first sample of a training step.
+
+    Runs on: kernel. One thread at a time may call its methods; none waits for the browser.
+
+    Args:
+        publisher: shows it under a cell.
+        ready: the ranks, for their hosts.
+        single_rank_samples_per_s: what one rank does alone with the same model, for the scaling efficiency.
+        interval_s: the least time between two batches.
+    """
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        ready: Sequence[RankReady] = (),
+        single_rank_samples_per_s: float | None = None,
+        interval_s: float = INTERVAL_S,
+    ) -> None:
+        self._publisher = publisher
+        self._single = single_rank_samples_per_s
+        self._interval_s = interval_s
+        self._figures = Figures()
+        self._history = History()
+        # A page that opens late asks for the history, which the kernel's main thread answers.
+        self._lock = threading.Lock()
+        self._pending = Pending()
+        self._sent = 0
+        self._sent_s: float | None = None
+        self._shown_s = 0.0
+        self._history_due_s = 0.0
+        self._widget: Any = None
+        self._is_due = False
+        for rank in ready:
+            self.handle(rank)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the run trains, and so has a dashboard."""
+        return self._widget is not None
+
+    def show(self) -> None:
+        """Show it though the run does not train."""
+        if self._widget is None:
+            self._show(0.0)
+
+    def handle(self, event: Event) -> None:
+        """Take an event; nothing is sent before `tick` or `flush`."""
+        if isinstance(event, RichOutput | OutputCleared | RankWarm):
+            return
+        self._figures.handle(event)
+        if self._widget is None:
+            self._keep([event])
+        else:
+            self._pending.add(event)
+        if isinstance(event, MetricsSample) and event.step is not None:
+            self._is_due = True
+
+    def tick(self, now_s: float) -> None:
+        """Send what has come since, if the last time is long enough ago. Call it about ten times a second."""
+        if self._sent_s is not None and now_s - self._sent_s < self._interval_s:
+            return
+        self._sent_s = now_s
+        if self._widget is not None:
+            self._send(now_s)
+        elif self._is_due:
+            self._show(now_s)
+
+    def flush(self) -> None:
+        """Send the rest, and put the final state under the cell for when nothing is left to draw the dashboard."""
+        if self._widget is not None:
+            self._send(max(self._history_due_s, self._sent_s or 0.0))
+        elif self._is_due:
+            self._show(0.0)
+        else:
+            return
+        from jupyter_ddl.views.picture import picture
+
+        data = {"image/svg+xml": picture(self._figures, self._single), "text/plain": self._figures.text(self._single)}
+        self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
+
+    def history(self) -> bytes:
+        """Return all events so far, thinned, as the widget takes them. Safe from any thread."""
+        with self._lock:
+            entries = self._history.entries()
+            following = self._history.next
+        return batch(0, following, self._single, entries)
+
+    def _keep(self, events: Sequence[Event]) -> list[Any]:
+        with self._lock:
+            return [self._history.add(event) for event in events]
+
+    def _show(self, now_s: float) -> None:
+        from jupyter_ddl.views.widget import make_widget
+
+        self._widget = make_widget(self.history)
+        self._sent = self._history.next
+        self._shown_s = now_s
+        self._history_due_s = now_s + 2 * self._interval_s
+        data, metadata = self._widget.mimebundle()
+        self._publisher.publish(data, metadata, f"ddl-dashboard-{uuid.uuid4().hex}")
+
+    def _send(self, now_s: float) -> None:
+        entries = self._keep(self._pending.take())
+        if entries:
+            following = entries[-1].number + 1
+            self._widget.batch = batch(self._sent, following, self._single, entries)
+            self._sent = following
+        if now_s >= self._history_due_s:
+            self._widget.history = self.history()
+            self._history_due_s = now_s + (_HISTORY_GROWTH - 1) * max(now_s - self._shown_s, self._interval_s)
+
+
+class Pending:
+    """Events until they are sent; of output, as much as a batch may hold."""
+
+    def __init__(self, max_text: int = BATCH_TEXT) -> None:
+        self._max_text = max_text
+        self._events: list[Event] = []
+        self._output: deque[tuple[int, OutputChunk]] = deque()
+        self._text = 0
+        self._left_out: dict[tuple[int, str], int] = {}
+
+    def add(self, event: Event) -> None:
+        """Take an event."""
+        self._events.append(event)
+        if not isinstance(event, OutputChunk):
+            return
+        self._output.append((len(self._events) - 1, event))
+        self._text += len(event.text)
+        while self._text > self._max_text and len(self._output) > 1:
+            index, chunk = self._output.popleft()
+            self._text -= len(chunk.text)
+            key = chunk.rank, chunk.stream
+            size = len(chunk.text.encode(errors="replace"))
+            self._left_out[key] = self._left_out.get(key, 0) + size + chunk.skipped_bytes
+            # Its place stays until the batch is taken, without its text.
+            self._events[index] = replace(chunk, text="", skipped_bytes=0)
+
+    def take(self) -> list[Event]:
+        """Return what has come since the last call; what was left out is counted in the rank's next chunk."""
+        events: list[Event] = []
+        for event in self._events:
+            if isinstance(event, OutputChunk):
+                if not event.text and not event.skipped_bytes:
+                    continue
+                if left_out := self._left_out.pop((event.rank, event.stream), 0):
+                    event = replace(event, skipped_bytes=event.skipped_bytes + left_out)
+            events.append(event)
+        self._events, self._text = [], 0
+        self._output.clear()
+        return events
+
+
+def show_finished(
+    events: Iterable[Event], publisher: Publisher, single_rank_samples_per_s: float | None = None
+) -> None:
+    """Show a recorded run, or as much of one as there is.
+
+    Args:
+        events: the run's, in their order.
+        publisher: shows the dashboard under a cell.
+        single_rank_samples_per_s: as in `Dashboard`.
+
+    Raises:
+        ValueError: there are no events.
+        DashboardMissing: the browser's part was not built.
+    """
+    check_built()
+    dashboard = Dashboard(publisher, single_rank_samples_per_s=single_rank_samples_per_s)
+    is_empty = True
+    for event in events:
+        is_empty = False
+        dashboard.handle(event)
+    if is_empty:
+        raise ValueError("A run must have events to be shown. Received: none.")
+    dashboard.show()
+    dashboard.flush()
+
+
+def check_built() -> None:
+    """Raise unless the browser's part is there.
+
+    Raises:
+        DashboardMissing: it was not built.
+    """
+    if not (ESM.is_file() and CSS.is_file()):
+        raise DashboardMissing(
+            f"The dashboard's browser part must be built. Received: no {ESM.name} beside {Path(__file__).name}. "
+            "Run `make dashboard` in the repository (needs Node.js), or install a wheel, which has it."
+        )

@@ -1,0 +1,163 @@
+"""The events of a run in bounded memory: what a view that opens late needs to show the run as it stands.
+
+Samples are thinned evenly over time and alike on all ranks, so that their sums stay right. Of output the newest stays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, StragglerMarked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jupyter_ddl.events import Event
+
+MAX_SAMPLES = 24_000
+MAX_TEXT = 4_000_000
+MAX_MARKS = 4_000
+# Of a thousand ranks that fail alike, the first tracebacks tell all.
+MAX_TRACEBACKS = 32
+
+
+class Entry:
+    """An event, its number in the run, and its JSON once somebody asked for it."""
+
+    __slots__ = ("_json", "event", "number")
+
+    def __init__(self, number: int, event: Event) -> None:
+        self.number = number
+        self.event = event
+        self._json: str | None = None
+
+    @property
+    def json(self) -> str:
+        """The event as JSON, without the fields that hold their defaults."""
+        if self._json is None:
+            self._json = to_json(self.event)
+        return self._json
+
+
+class History:
+    """Numbers events and keeps what a late view needs of them."""
+
+    def __init__(self, max_samples: int = MAX_SAMPLES, max_text: int = MAX_TEXT) -> None:
+        self.next = 0
+        self._max_samples = max_samples
+        self._max_text = max_text
+        self._lasting: list[Entry] = []
+        self._marks: deque[Entry] = deque(maxlen=MAX_MARKS)
+        self._output: deque[Entry] = deque()
+        self._text = 0
+        self._samples: dict[int, list[tuple[int, Entry]]] = {}
+        self._n_samples = 0
+        self._slot_s = 1.0
+        self._tracebacks = 0
+
+    def add(self, event: Event) -> Entry:
+        """Number an event and keep it, or what of it is kept."""
+        if isinstance(event, RankFailed):
+            self._tracebacks += 1
+            if self._tracebacks > MAX_TRACEBACKS:
+                event = replace(event, traceback=())
+        entry = Entry(self.next, event)
+        self.next += 1
+        if isinstance(event, MetricsSample):
+            self._add_sample(event, entry)
+        elif isinstance(event, OutputChunk):
+            self._add_output(event, entry)
+        elif isinstance(event, StragglerMarked):
+            self._marks.append(entry)
+        else:
+            self._lasting.append(entry)
+        return entry
+
+    def entries(self) -> list[Entry]:
+        """Return what is kept, in the order of its numbers."""
+        samples = (entry for kept in self._samples.values() for _, entry in kept)
+        return sorted([*self._lasting, *self._marks, *self._output, *samples], key=attrgetter("number"))
+
+    def _add_sample(self, sample: MetricsSample, entry: Entry) -> None:
+        kept = self._samples.setdefault(sample.rank, [])
+        slot = math.floor(sample.at_s / self._slot_s)
+        if kept and kept[-1][0] == slot:
+            kept[-1] = slot, entry
+            return
+        kept.append((slot, entry))
+        self._n_samples += 1
+        # A sample of each rank is kept in any case.
+        while self._n_samples > self._max_samples and self._n_samples > len(self._samples):
+            self._thin()
+
+    def _thin(self) -> None:
+        self._slot_s *= 2
+        self._n_samples = 0
+        for rank, kept in self._samples.items():
+            # Of each slot the last one, as in `_add_sample`.
+            thinned = {slot // 2: entry for slot, entry in kept}
+            self._samples[rank] = list(thinned.items())
+            self._n_samples += len(thinned)
+
+    def _add_output(self, chunk: OutputChunk, entry: Entry) -> None:
+        self._output.append(entry)
+        self._text += len(chunk.text)
+        while self._text > self._max_text and len(self._output) > 1:
+            oldest = self._output.popleft().event
+            assert isinstance(oldest, OutputChunk)
+            self._text -= len(oldest.text)
+
+
+def batch(first: int, following: int, single_rank_samples_per_s: float | None, entries: Iterable[Entry]) -> bytes:
+    """Return events as one message for the browser.
+
+    Args:
+        first: the number of the first event.
+        following: the number of the event that comes next.
+        single_rank_samples_per_s: what one rank does alone, where that is known.
+        entries: the events; those between `first` and `following` that are left out are of no use any more.
+    """
+    events = ",".join(entry.json for entry in entries)
+    single = json.dumps(_finite(single_rank_samples_per_s))
+    return f'{{"first":{first},"next":{following},"single":{single},"events":[{events}]}}'.encode()
+
+
+def to_json(event: Event) -> str:
+    """Return an event as JSON that a browser reads: no default, and words for NaN and the infinities."""
+    content = {"type": event.type}
+    for name, default in _defaults(type(event)):
+        value = getattr(event, name)
+        if value != default or type(value) is not type(default):
+            content[name] = value
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(_finite(content), separators=(",", ":"))
+
+
+_MISSING = object()
+_KNOWN: dict[type, list[tuple[str, Any]]] = {}
+
+
+def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
+    if kind not in _KNOWN:
+        _KNOWN[kind] = [
+            (f.name, f.default if f.default.__class__ in (int, float, str, bool, type(None)) else _MISSING)
+            for f in fields(kind)
+        ]
+    return _KNOWN[kind]
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value

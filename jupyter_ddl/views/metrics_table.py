@@ -1,0 +1,200 @@
+"""The dashboard's figures in a plain terminal: one table that stays in place while the run goes on."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+from jupyter_ddl.views.figures import Figures, figure, mean
+
+if TYPE_CHECKING:
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
+    from jupyter_ddl.views.figures import RankFigures
+
+INTERVAL_S = 0.5
+_COLUMNS = ("rank", "state", "step", "samples/s", "step ms", "input", "exchange", "loss", "RSS", "GPU", "GPU memory")
+_WORST = ("lost", "failed", "straggler", "released", "waiting", "running", "training", "finished")
+_NOTHING = "-"
+
+
+class MetricsTable:
+    """A `View` that keeps a table under what another view prints. Its methods are to be called by one thread at a time.
+
+    Where the output is no terminal, the table is printed once, at the end of the run.
+
+    Args:
+        output: prints what the ranks write.
+        out: the terminal; default `sys.stdout`.
+        interval_s: the least time between two tables.
+        single_rank_samples_per_s: what one rank does alone, for the scaling efficiency.
+    """
+
+    def __init__(
+        self,
+        output: View,
+        out: TextIO | None = None,
+        interval_s: float = INTERVAL_S,
+        single_rank_samples_per_s: float | None = None,
+    ) -> None:
+        self._output = output
+        self._out = out or sys.stdout
+        self._is_terminal = self._out.isatty()
+        self._interval_s = interval_s
+        self._single = single_rank_samples_per_s
+        self._figures = Figures()
+        self._shown = 0
+        self._drawn_s: float | None = None
+
+    def handle(self, event: Event) -> None:
+        """Take an event; nothing is printed before `tick` or `flush`."""
+        self._figures.handle(event)
+        self._output.handle(event)
+
+    def tick(self, now_s: float) -> None:
+        """Print what the ranks wrote, and the table below it."""
+        if not (self._is_terminal and self._trains()):
+            self._output.tick(now_s)
+            return
+        if self._drawn_s is not None and now_s - self._drawn_s < self._interval_s:
+            return
+        self._drawn_s = now_s
+        self._erase()
+        self._output.tick(now_s)
+        self._draw()
+
+    def flush(self) -> None:
+        """Print the rest and the final table."""
+        self._erase()
+        self._output.flush()
+        if self._trains():
+            self._out.write(f"{metrics_table(self._figures, self._single)}\n")
+            self._out.flush()
+
+    def _trains(self) -> bool:
+        return any(rank.trained for rank in self._figures.ranks.values())
+
+    def _erase(self) -> None:
+        """Clear the table, and go back to the line above it, which the other view may not have ended."""
+        if self._shown:
+            self._out.write(f"\r\x1b[{self._shown - 1}A\x1b[J\x1b[A" if self._shown > 1 else "\r\x1b[J\x1b[A")
+            self._shown = 0
+
+    def _draw(self) -> None:
+        columns, rows = shutil.get_terminal_size()
+        # The table must not scroll: what has left the screen can't be written anew.
+        lines = metrics_table(self._figures, self._single, max(1, rows // 2 - 3)).splitlines()
+        self._out.write("\n" + "\n".join(line[: columns - 1] for line in lines))
+        self._out.flush()
+        self._shown = len(lines)
+
+
+def metrics_table(figures: Figures, single_rank_samples_per_s: float | None = None, most: int = 64) -> str:
+    """Return the figures of each rank and of all as aligned text.
+
+    Args:
+        figures: what the run's events say.
+        single_rank_samples_per_s: for the scaling efficiency.
+        most: ranks to show; of more, the slowest and those in trouble.
+    """
+    ranks = _chosen(list(figures.ranks.values()), most)
+    rows = [_COLUMNS, *map(_cells, ranks), _total(figures)]
+    # A column in which nothing was measured on any rank says nothing.
+    kept = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] != _NOTHING for row in rows[1:])]
+    widths = {at: max(len(row[at]) for row in rows) for at in kept}
+    lines = ["  ".join(_aligned(row[at], at, widths[at]) for at in kept).rstrip() for row in rows]
+    hidden = len(figures.ranks) - len(ranks)
+    if hidden:
+        lines.insert(-1, f"... {hidden} more ranks, all faster and without trouble")
+    return "\n".join([*lines, _summary(figures, single_rank_samples_per_s)])
+
+
+def _chosen(ranks: list[RankFigures], most: int) -> list[RankFigures]:
+    """Return at most so many ranks, in their order: the worst states first, then the slowest."""
+    if len(ranks) > most:
+
+        def badness(rank: RankFigures) -> tuple[int, float]:
+            rate = rank.trained.samples_per_s if rank.trained else None
+            return min(_WORST.index(rank.state), 3), rate or 0.0
+
+        ranks = sorted(ranks, key=badness)[:most]
+    return sorted(ranks, key=lambda rank: rank.rank)
+
+
+def _cells(rank: RankFigures) -> tuple[str, ...]:
+    sample, trained = rank.latest, rank.trained
+    return (
+        str(rank.rank),
+        rank.state,
+        _number(figure(trained, "step"), "{:,}"),
+        _number(figure(trained, "samples_per_s"), "{:,.0f}"),
+        _number(_milli(figure(trained, "step_s")), "{:,.1f}"),
+        _share(figure(trained, "input_s"), figure(trained, "step_s")),
+        _share(figure(trained, "exchange_s"), figure(trained, "step_s")),
+        _number(figure(trained, "loss"), "{:.4g}"),
+        _gib(figure(sample, "rss_bytes")),
+        _number(figure(sample, "gpu_pct"), "{:.0f}%"),
+        _gib(figure(sample, "gpu_memory_used_bytes")),
+    )
+
+
+def _total(figures: Figures) -> tuple[str, ...]:
+    current = list(figures.current.values())
+    latest = [rank.latest for rank in figures.ranks.values() if rank.latest]
+    step_s = mean(sample.step_s for sample in current)
+    memory = [sample.gpu_memory_used_bytes for sample in latest if sample.gpu_memory_used_bytes is not None]
+    return (
+        "all",
+        _states(figures),
+        _number(max((sample.step for sample in current if sample.step is not None), default=None), "{:,}"),
+        _number(figures.samples_per_s, "{:,.0f}"),
+        _number(_milli(step_s), "{:,.1f}"),
+        _share(mean(sample.input_s for sample in current), step_s),
+        _share(mean(sample.exchange_s for sample in current), step_s),
+        _number(figures.loss, "{:.4g}"),
+        _gib(sum(sample.rss_bytes for sample in latest) or None),
+        _number(mean(sample.gpu_pct for sample in latest), "{:.0f}%"),
+        _gib(sum(memory) or None),
+    )
+
+
+def _states(figures: Figures) -> str:
+    counts = dict.fromkeys(_WORST, 0)
+    for rank in figures.ranks.values():
+        counts[rank.state] += 1
+    return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+
+
+def _summary(figures: Figures, single: float | None) -> str:
+    parts = [figures.model or ""]
+    efficiency = figures.efficiency(single)
+    if efficiency is not None:
+        parts.append(f"scaling efficiency {efficiency:.0%}")
+    if figures.outcome is not None:
+        parts.append(f"{figures.outcome} after {figures.seconds or 0:,.1f} s")
+    if figures.first_failure is not None:
+        parts.append(f"rank {figures.first_failure.rank} raised {figures.first_failure.name}")
+    elif figures.lost is not None:
+        parts.append(figures.lost.partition("\n")[0])
+    return " · ".join(part for part in parts if part)
+
+
+def _aligned(cell: str, column: int, width: int) -> str:
+    return cell.ljust(width) if column == 1 else cell.rjust(width)
+
+
+def _number(value: float | None, form: str) -> str:
+    return _NOTHING if value is None else form.format(value)
+
+
+def _milli(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e3
+
+
+def _share(part: float | None, whole: float | None) -> str:
+    return _NOTHING if part is None or not whole else f"{part / whole:.0%}"
+
+
+def _gib(size: float | None) -> str:
+    return _NOTHING if size is None else f"{size / 2**30:.1f} GiB"

@@ -1,0 +1,59 @@
+"""The widget that stands for a dashboard in the kernel. Imports ipywidgets, so only a run that trains imports this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anywidget
+import traitlets
+
+from jupyter_ddl.views.dashboard import CSS, ESM, check_built
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class DashboardWidget(anywidget.AnyWidget):
+    """Carries a run's events to the browser; labextension/src/widget.ts reads them.
+
+    Attributes:
+        batch: the newest events, numbered (see `history.batch`).
+        history: all events so far, thinned.
+    """
+
+    batch = traitlets.Bytes().tag(sync=True)
+    history = traitlets.Bytes().tag(sync=True)
+
+    def __init__(self, history: Callable[[], bytes], **kwargs: Any) -> None:
+        self._fresh_history = history
+        super().__init__(history=history(), **kwargs)
+        self.on_msg(self._answer)
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
+        """Return the state for the browser; a page that opens late gets the history as it is by then."""
+        state: dict[str, Any] = super().get_state(key, drop_defaults)
+        if key is None:
+            state["history"] = self._fresh_history()
+        return state
+
+    def mimebundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what shows the widget, as display_data carries it."""
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
+        return {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}, {}
+
+    def _answer(self, _: Any, content: Any, __: Any) -> None:
+        """A page misses events, and asks for all of them."""
+        if content == {"want": "history"}:
+            self.history = self._fresh_history()
+
+
+def make_widget(history: Callable[[], bytes]) -> DashboardWidget:
+    """Return a widget that takes its state from `history`.
+
+    Raises:
+        DashboardMissing: the browser's part was not built.
+    """
+    check_built()
+    kind = type("DashboardWidget", (DashboardWidget,), {"_esm": ESM.read_text(), "_css": CSS.read_text()})
+    widget: DashboardWidget = kind(history)
+    return widget

@@ -1,0 +1,152 @@
+// What the charts show of a model.
+import type { RunModel } from '../model/run';
+import { Chart, type ChartData, type Line } from './chart';
+import { h } from './dom';
+import { compact, duration, milliseconds, percent } from './format';
+import type { Palette } from './theme';
+
+/** Of so many ranks each has a line of its own; of more, the least and the greatest stand for all. */
+const OWN_LINES = 16;
+
+export class Charts {
+  readonly element: HTMLElement;
+  private readonly charts = [new Chart(), new Chart(), new Chart(), new Chart()] as const;
+
+  constructor() {
+    this.element = h(
+      'section',
+      { class: 'ddl-charts', 'aria-label': 'Charts' },
+      ...this.charts.map((chart) => chart.element),
+    );
+  }
+
+  update(model: RunModel, palette: Palette): void {
+    const [rates, curves, split, device] = this.charts;
+    const seconds = model.time.places();
+    rates.update(ratesOf(model, seconds, palette), palette);
+    curves.update(curvesOf(model, palette), palette);
+    split.update(splitOver(model, seconds, palette), palette);
+    device.update(deviceOf(model, seconds, palette), palette);
+  }
+
+  resize(): void {
+    for (const chart of this.charts) {
+      chart.resize();
+    }
+  }
+
+  destroy(): void {
+    for (const chart of this.charts) {
+      chart.destroy();
+    }
+  }
+}
+
+function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+  const { total, least, mean, greatest } = model.ratesOverTime();
+  const shown = Math.min(model.settled, seconds.length);
+  const lines: Line[] = [
+    { label: 'all ranks', values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2 },
+  ];
+  const own = model.ranks.length <= OWN_LINES ? [...model.ranks].sort((a, b) => a.rank - b.rank) : [];
+  for (const [at, { rank }] of own.entries()) {
+    const colour = palette.lines[1 + (at % (palette.lines.length - 1))]!;
+    const dash = [[], [5, 3], [2, 2]][Math.floor(at / (palette.lines.length - 1))] ?? [];
+    const values = model.rateOf(rank).slice(0, shown);
+    const isQuiet = own.length > 8;
+    lines.push({ label: `rank ${rank}`, values, colour, axis: 'right', width: 1, dash, isQuiet, isBare: true });
+  }
+  if (own.length === 0) {
+    const quiet = { axis: 'right', width: 1 } as const;
+    lines.push({ label: 'fastest', values: greatest.slice(0, shown), colour: palette.lines[2]!, ...quiet });
+    lines.push({ label: 'mean', values: mean.slice(0, shown), colour: palette.lines[3]!, ...quiet });
+    lines.push({ label: 'slowest', values: least.slice(0, shown), colour: palette.lines[1]!, ...quiet });
+  }
+  return {
+    title: 'Samples/s: all ranks (left), each rank (right)',
+    places: seconds.subarray(0, shown),
+    lines,
+    empty: 'No training steps yet.',
+    place: duration,
+    value: rateText,
+    // Ranks keep to the lower half, under the line of all of them.
+    atLeastRight: 2 * greatest.reduce<number>((most, value) => Math.max(most, value ?? 0), 0),
+    rightValue: rateText,
+  };
+}
+
+const rateText = (value: number): string => compact(Math.round(value));
+
+function curvesOf(model: RunModel, palette: Palette): ChartData {
+  const lines = [...model.curves].map(([label, curve], at): Line => {
+    const isLoss = /loss/.test(label);
+    const colour = palette.lines[at % palette.lines.length]!;
+    return { label, values: curve.means(), colour, axis: isLoss ? 'left' : 'right' };
+  });
+  return {
+    title: lines.some((line) => line.axis === 'right') ? 'Loss (left) and metrics (right) over steps' : 'Loss over steps',
+    places: model.steps.places(),
+    lines,
+    value: figure,
+    rightValue: figure,
+    fromZero: false,
+    empty: 'No loss yet.',
+    place: compact,
+  };
+}
+
+const figure = (value: number): string => String(Number(value.toPrecision(3)));
+
+function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+  const compute = model.computeS.means();
+  const exchange = model.exchangeS.means();
+  const input = model.inputS.means();
+  const upToExchange = add(compute, exchange);
+  const line = (label: string, values: (number | null)[], told: (number | null)[], colour: string): Line => ({
+    label,
+    values,
+    told,
+    colour,
+    fill: colour,
+    width: 0,
+  });
+  return {
+    title: 'What a step is spent on, mean of the ranks',
+    places: seconds,
+    // The tallest is drawn first, and the others over it.
+    lines: [
+      line('input', add(upToExchange, input), input, palette.input),
+      line('exchange', upToExchange, exchange, palette.exchange),
+      line('compute', compute, compute, palette.compute),
+    ],
+    empty: 'No training steps yet.',
+    place: duration,
+    value: milliseconds,
+  };
+}
+
+function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+  const { device, memoryGib } = model;
+  const name = model.hasGpu ? 'GPU' : 'CPU';
+  const first = palette.lines[0]!;
+  return {
+    title: model.hasGpu ? 'GPU use (left) and memory (right)' : 'CPU of a rank (left) and its memory (right)',
+    places: seconds,
+    lines: [
+      { label: `${name} use, mean`, values: device.means(), colour: first, width: 2 },
+      { label: 'least', values: device.minima(), colour: first, width: 0.8, dash: [2, 2], isQuiet: true },
+      { label: 'most', values: device.maxima(), colour: first, width: 0.8, dash: [5, 3], isQuiet: true },
+      { label: 'memory, mean', values: memoryGib.means(), colour: palette.lines[1]!, axis: 'right' },
+    ],
+    empty: 'No samples yet.',
+    place: duration,
+    value: (value) => percent(value / 100),
+    rightValue: (value) => `${Number(value.toPrecision(3))} GiB`,
+    atLeast: 100,
+    atLeastRight: model.memoryTotalGib,
+  };
+}
+
+function add(first: readonly (number | null)[], second: readonly (number | null)[]): (number | null)[] {
+  return first.map((value, at) => (value === null ? null : value + (second[at] ?? 0)));
+}

@@ -1,0 +1,114 @@
+// The run at one glance: how it goes, how fast, how well it scales, what a step is spent on.
+import { type RankState, type RunModel, STATES } from '../model/run';
+import { h, setAttribute, setText } from './dom';
+import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+
+const PARTS = [
+  ['compute', 'compute_s'],
+  ['exchange', 'exchange_s'],
+  ['input', 'input_s'],
+] as const;
+
+export class Header {
+  readonly element: HTMLElement;
+  private readonly state = h('span', { class: 'ddl-run-state' });
+  private readonly name = h('span', { class: 'ddl-run-name' });
+  private readonly counts = h('ul', { class: 'ddl-counts', 'aria-label': 'Ranks by state' });
+  private readonly problem = h('p', { class: 'ddl-problem', role: 'alert' });
+  private readonly rate = new Tile('samples/s');
+  private readonly efficiency = new Tile('scaling efficiency');
+  private readonly loss = new Tile('loss');
+  private readonly step = new Tile('step');
+  private readonly progress = new Tile('steps');
+  private readonly bar = h('div', { class: 'ddl-split', role: 'img' });
+  private readonly legend = h('ul', { class: 'ddl-legend' });
+  private shown = '';
+
+  constructor() {
+    for (const [name] of PARTS) {
+      this.bar.append(h('span', { class: `ddl-${name}` }));
+      const swatch = h('span', { class: `ddl-swatch ddl-${name}`, 'aria-hidden': 'true' });
+      this.legend.append(h('li', {}, swatch, name, h('span', { class: 'ddl-legend-value' })));
+    }
+    const tiles = [this.rate, this.efficiency, this.loss, this.progress, this.step];
+    this.element = h(
+      'header',
+      { class: 'ddl-header' },
+      h('div', { class: 'ddl-title' }, this.state, this.counts, this.name),
+      this.problem,
+      h('dl', { class: 'ddl-tiles' }, ...tiles.map((tile) => tile.element)),
+      this.bar,
+      this.legend,
+    );
+  }
+
+  update(model: RunModel): void {
+    this.updateState(model);
+    const { total, ranks } = model.rate();
+    this.rate.set(ranks > 0 ? number(total) : NOTHING, ranks === 1 ? 'on 1 rank' : `on ${ranks} ranks`);
+    const single = model.singleRankSamplesPerS;
+    const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${number(single)}/s`;
+    this.efficiency.set(percent(model.efficiency()), against);
+    this.loss.set(loss(model.loss()), 'mean of the ranks');
+    this.progress.set(number(model.step), model.epoch === null ? '' : `epoch ${model.epoch + 1}`);
+    this.updateSplit(model);
+  }
+
+  private updateState(model: RunModel): void {
+    const counts = model.counts();
+    const shown = STATES.filter((state) => counts.has(state)).map((state) => `${state} ${counts.get(state)}`);
+    if (this.shown !== shown.join()) {
+      this.shown = shown.join();
+      this.counts.replaceChildren(
+        ...STATES.filter((state) => counts.has(state)).map((state) => chip(state, counts.get(state) ?? 0)),
+      );
+    }
+    const trains = (counts.get('training') ?? 0) + (counts.get('straggler') ?? 0) > 0;
+    const time = model.seconds === null ? '' : ` after ${duration(model.seconds)}`;
+    setText(this.state, `${model.outcome ?? (trains ? 'Training' : 'Running')}${time}`);
+    this.element.classList.toggle('ddl-bad', model.outcome !== null && model.outcome !== 'finished');
+    setText(this.name, [model.model, model.run].filter((part) => part !== null).join(' · '));
+    const failure = model.firstFailure;
+    const told =
+      failure === null ? (model.lost ?? '') : `Rank ${failure.rank} raised ${failure.name}: ${failure.message}`;
+    setText(this.problem, told.split('\n')[0]!.slice(0, 300));
+    this.problem.hidden = told === '';
+  }
+
+  private updateSplit(model: RunModel): void {
+    const split = model.split();
+    const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
+    this.step.set(milliseconds(split === null ? null : step), 'mean of the ranks');
+    this.bar.hidden = this.legend.hidden = step === 0;
+    const told: string[] = [];
+    for (const [at, [name, key]] of PARTS.entries()) {
+      const share = split === null || step === 0 ? 0 : split[key] / step;
+      const part = this.bar.children[at] as HTMLElement;
+      setAttribute(part, 'style', `width:${(share * 100).toFixed(1)}%`);
+      const value = `${percent(share)}, ${milliseconds(split?.[key])}`;
+      setText(this.legend.children[at]!.lastElementChild as HTMLElement, value);
+      told.push(`${name} ${value}`);
+    }
+    setAttribute(this.bar, 'aria-label', `A step: ${told.join('; ')}`);
+  }
+}
+
+export function chip(state: RankState, count: number): HTMLElement {
+  const { sign, word } = LOOKS[state];
+  return h('li', { class: `ddl-chip ddl-state-${state}` }, h('span', { 'aria-hidden': 'true' }, sign), ` ${count} ${word}`);
+}
+
+class Tile {
+  readonly element: HTMLElement;
+  private readonly value = h('dd', { class: 'ddl-value' });
+  private readonly note = h('dd', { class: 'ddl-note' });
+
+  constructor(name: string) {
+    this.element = h('div', { class: 'ddl-tile' }, h('dt', {}, name), this.value, this.note);
+  }
+
+  set(value: string, note: string): void {
+    setText(this.value, value);
+    setText(this.note, note);
+  }
+}

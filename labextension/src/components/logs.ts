@@ -1,0 +1,191 @@
+// The log pane. Every line is text, whatever it holds.
+import { EVERYTHING, FilteredLines, type LogFilter, type LogStore, parseRanks } from '../model/logs';
+import { h, setAttribute, setText } from './dom';
+import { VirtualRows } from './virtual';
+
+const ROW_HEIGHT = 18;
+// Lines looked at in one go when a filter is new: about what a frame has time for.
+const PER_FRAME = 20_000;
+const COPIED_MS = 1500;
+
+export class LogPane {
+  readonly element: HTMLElement;
+  private readonly ranks = h('input', { type: 'text', placeholder: 'all ranks: 0-3, 7', 'aria-label': 'Ranks to show', size: '14' });
+  private readonly pattern = h('input', { type: 'text', placeholder: 'regular expression', 'aria-label': 'Lines that match', spellcheck: 'false' });
+  private readonly stderr = h('input', { type: 'checkbox' });
+  private readonly follow = h('input', { type: 'checkbox' });
+  private readonly jump = h('button', { type: 'button', class: 'ddl-button' }, 'First error');
+  private readonly copy = h('button', { type: 'button', class: 'ddl-button' }, 'Copy');
+  private readonly count = h('span', { class: 'ddl-count', role: 'status' });
+  private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
+  private readonly rows: VirtualRows;
+  private readonly body: HTMLElement;
+  private store: LogStore | null = null;
+  private filter: LogFilter = EVERYTHING;
+  private lines: FilteredLines | null = null;
+  private timer = 0;
+
+  constructor() {
+    this.follow.checked = true;
+    const space = h('div', { class: 'ddl-space' });
+    this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': 'Output of the ranks', tabindex: '0' }, space);
+    this.rows = new VirtualRows(this.body, space, ROW_HEIGHT, makeLine, (row, index) => this.fill(row, index), () => this.scrolled());
+    const bar = h(
+      'div',
+      { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': 'Log' },
+      h('h4', { class: 'ddl-chart-title' }, 'Log'),
+      this.ranks,
+      this.pattern,
+      h('label', {}, this.stderr, 'stderr only'),
+      h('label', {}, this.follow, 'follow'),
+      this.jump,
+      this.copy,
+      this.count,
+      this.fault,
+    );
+    this.element = h('section', { class: 'ddl-log', 'aria-label': 'Log' }, bar, this.body);
+    for (const input of [this.ranks, this.pattern, this.stderr]) {
+      input.addEventListener('input', () => this.readFilter());
+    }
+    this.follow.addEventListener('change', () => this.draw());
+    this.jump.addEventListener('click', () => this.jumpToError());
+    this.copy.addEventListener('click', () => void this.copyLines());
+  }
+
+  update(store: LogStore): void {
+    if (this.store !== store) {
+      this.store = store;
+      this.lines = new FilteredLines(store, this.filter);
+    }
+    this.draw();
+  }
+
+  resize(): void {
+    this.rows.resize();
+  }
+
+  destroy(): void {
+    cancelAnimationFrame(this.timer);
+  }
+
+  showRank(rank: number): void {
+    this.ranks.value = String(rank);
+    this.readFilter();
+    this.body.focus({ preventScroll: true });
+    this.element.scrollIntoView({ block: 'nearest' });
+  }
+
+  private readFilter(): void {
+    const ranks = parseRanks(this.ranks.value);
+    const pattern = parsePattern(this.pattern.value);
+    setAttribute(this.ranks, 'aria-invalid', String(ranks === undefined));
+    setAttribute(this.pattern, 'aria-invalid', String(typeof pattern === 'string'));
+    const rule = ranks === undefined ? 'Ranks must be like 0-3, 7.' : typeof pattern === 'string' ? pattern : '';
+    setText(this.fault, rule);
+    if (ranks === undefined || typeof pattern === 'string') {
+      return;
+    }
+    this.filter = { ranks, pattern, stderrOnly: this.stderr.checked };
+    if (this.store !== null) {
+      this.lines = new FilteredLines(this.store, this.filter);
+      this.draw();
+    }
+  }
+
+  private draw(): void {
+    const { store, lines } = this;
+    if (store === null || lines === null) {
+      return;
+    }
+    const isBehind = lines.advance(PER_FRAME);
+    if (isBehind) {
+      cancelAnimationFrame(this.timer);
+      this.timer = requestAnimationFrame(() => this.draw());
+    }
+    const total = store.end - store.first;
+    const shown = lines.length === total ? '' : `${lines.length.toLocaleString('en')} of `;
+    const older = store.first > 0 ? `, ${store.first.toLocaleString('en')} older ones only in the log files` : '';
+    setText(this.count, `${shown}${total.toLocaleString('en')} lines${older}`);
+    this.jump.disabled = store.errorLine === null;
+    this.rows.update(lines.length, this.follow.checked);
+  }
+
+  private scrolled(): void {
+    // Scrolling up is to stop following; scrolling to the end is to go on.
+    if (this.follow.checked && !this.rows.isAtEnd) {
+      this.follow.checked = false;
+    }
+  }
+
+  private jumpToError(): void {
+    const number = this.store?.errorLine ?? null;
+    if (number === null || this.store === null) {
+      return;
+    }
+    if (this.filter.ranks !== null || this.filter.pattern !== null) {
+      this.ranks.value = this.pattern.value = '';
+      this.readFilter();
+    }
+    while (this.lines?.advance() === true);
+    this.follow.checked = false;
+    this.draw();
+    this.rows.scrollTo(this.lines?.placeOf(number) ?? 0);
+    this.body.focus({ preventScroll: true });
+  }
+
+  private async copyLines(): Promise<void> {
+    const { lines } = this;
+    if (lines === null) {
+      return;
+    }
+    const text = Array.from({ length: lines.length }, (_, at) => {
+      const line = lines.at(at);
+      return line === undefined ? '' : `${line.rank === null ? '' : `[${line.rank}] `}${line.text}\n`;
+    }).join('');
+    const isCopied = await copyText(text);
+    setText(this.copy, isCopied ? 'Copied' : 'Not allowed');
+    setTimeout(() => setText(this.copy, 'Copy'), COPIED_MS);
+  }
+
+  private fill(row: HTMLElement, index: number): void {
+    const line = this.lines?.at(index);
+    if (line === undefined) {
+      return;
+    }
+    setAttribute(row, 'class', `ddl-line ddl-${line.kind}`);
+    setText(row.firstElementChild as HTMLElement, line.rank === null ? '' : String(line.rank));
+    setText(row.lastElementChild as HTMLElement, line.text);
+  }
+}
+
+function makeLine(): HTMLElement {
+  return h('div', { class: 'ddl-line' }, h('span', { class: 'ddl-line-rank' }), h('span', { class: 'ddl-line-text' }));
+}
+
+/** Return the expression, null for none, or what is wrong with it. */
+function parsePattern(text: string): RegExp | null | string {
+  if (text === '') {
+    return null;
+  }
+  try {
+    return new RegExp(text);
+  } catch (error) {
+    return error instanceof SyntaxError ? error.message : String(error);
+  }
+}
+
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A page without https has no clipboard of that kind.
+    const area = h('textarea', { style: 'position:fixed;opacity:0' });
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    const isCopied = document.execCommand('copy');
+    area.remove();
+    return isCopied;
+  }
+}

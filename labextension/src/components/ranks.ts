@@ -1,0 +1,162 @@
+// The table of ranks: a row each, sorted by any column; only rows in sight are in the page.
+import { type Rank, type RunModel, splitOf, STATES } from '../model/run';
+import { h, setAttribute, setText } from './dom';
+import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+import { VirtualRows } from './virtual';
+
+interface TableColumn {
+  readonly name: string;
+  readonly text: (rank: Rank) => string;
+  /** What rows are sorted by. */
+  readonly key: (rank: Rank) => number;
+  readonly isShown?: (model: RunModel) => boolean;
+}
+
+const COLUMNS: readonly TableColumn[] = [
+  { name: 'rank', text: (rank) => String(rank.rank), key: (rank) => rank.rank },
+  { name: 'state', text: stateText, key: (rank) => STATES.indexOf(rank.state) },
+  { name: 'samples/s', text: (rank) => number(rank.trained?.samples_per_s), key: (rank) => rank.trained?.samples_per_s ?? -1 },
+  { name: 'step', text: (rank) => milliseconds(rank.trained?.step_s), key: (rank) => rank.trained?.step_s ?? -1 },
+  { name: 'of a step', text: () => '', key: (rank) => splitOf(rank.trained)?.compute_s ?? -1 },
+  { name: 'loss', text: (rank) => loss(rank.trained?.loss), key: (rank) => rank.trained?.loss ?? -Infinity },
+  {
+    name: 'GPU',
+    text: (rank) => (rank.latest?.gpu_pct == null ? NOTHING : percent(rank.latest.gpu_pct / 100)),
+    key: (rank) => rank.latest?.gpu_pct ?? -1,
+    isShown: (model) => model.hasGpu,
+  },
+  {
+    name: 'GPU memory',
+    text: gpuMemory,
+    key: (rank) => rank.latest?.gpu_memory_used_bytes ?? -1,
+    isShown: (model) => model.hasGpu,
+  },
+  { name: 'CPU', text: (rank) => percent(rank.latest === null ? null : rank.latest.cpu_pct / 100), key: (rank) => rank.latest?.cpu_pct ?? -1 },
+  { name: 'RSS', text: (rank) => gibibytes(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
+];
+const STATE = 1;
+const SPLIT = 4;
+const ROW_HEIGHT = 22;
+const PARTS = ['compute', 'exchange', 'input'] as const;
+
+export class RankTable {
+  readonly element: HTMLElement;
+  private readonly head = h('div', { class: 'ddl-row ddl-head', role: 'row' });
+  private readonly rows: VirtualRows;
+  private readonly space = h('div', { class: 'ddl-space', role: 'rowgroup' });
+  private ranks: Rank[] = [];
+  private slowest = 0;
+  private sortedBy = 0;
+  private isDescending = false;
+  private model: RunModel | null = null;
+
+  constructor() {
+    for (const [at, { name }] of COLUMNS.entries()) {
+      const button = h('button', { type: 'button' }, name);
+      button.addEventListener('click', () => this.sortBy(at));
+      this.head.append(h('span', { class: `ddl-cell ddl-column-${at}`, role: 'columnheader' }, button));
+    }
+    const body = h('div', { class: 'ddl-rows', role: 'presentation', tabindex: '0' }, this.space);
+    this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': 'Ranks' }, this.head, body);
+    this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, makeRow, (row, index) => this.fill(row, index));
+  }
+
+  update(model: RunModel): void {
+    this.model = model;
+    for (const [at, column] of COLUMNS.entries()) {
+      this.element.classList.toggle(`ddl-without-${at}`, column.isShown?.(model) === false);
+    }
+    setAttribute(this.element, 'aria-rowcount', String(model.ranks.length + 1));
+    this.slowest = 0;
+    for (const rank of model.ranks) {
+      this.slowest = Math.max(this.slowest, rank.trained?.step_s ?? 0);
+    }
+    this.sort();
+    this.rows.update(this.ranks.length);
+  }
+
+  resize(): void {
+    this.rows.resize();
+  }
+
+  private sortBy(column: number): void {
+    this.isDescending = column === this.sortedBy ? !this.isDescending : column !== 0 && column !== STATE;
+    this.sortedBy = column;
+    if (this.model !== null) {
+      this.update(this.model);
+    }
+  }
+
+  private sort(): void {
+    const { model } = this;
+    if (model === null) {
+      return;
+    }
+    const { key } = COLUMNS[this.sortedBy]!;
+    const sign = this.isDescending ? -1 : 1;
+    this.ranks = [...model.ranks].sort((a, b) => sign * (key(a) - key(b)) || a.rank - b.rank);
+    for (const [at, cell] of [...this.head.children].entries()) {
+      const order = at !== this.sortedBy ? 'none' : this.isDescending ? 'descending' : 'ascending';
+      setAttribute(cell, 'aria-sort', order);
+    }
+  }
+
+  private fill(row: HTMLElement, index: number): void {
+    const rank = this.ranks[index];
+    if (rank === undefined) {
+      return;
+    }
+    setAttribute(row, 'aria-rowindex', String(index + 2));
+    for (const [at, column] of COLUMNS.entries()) {
+      const cell = row.children[at] as HTMLElement;
+      if (at === SPLIT) {
+        this.fillSplit(cell, rank);
+      } else {
+        setText(cell, column.text(rank));
+      }
+    }
+    const state = row.children[STATE] as HTMLElement;
+    setAttribute(state, 'class', `ddl-cell ddl-column-${STATE} ddl-state-${rank.state}`);
+    setAttribute(state, 'title', rank.straggler === null ? rank.problem : `slower in ${rank.straggler.spends_on}`);
+  }
+
+  private fillSplit(cell: HTMLElement, rank: Rank): void {
+    const split = splitOf(rank.trained);
+    const told: string[] = [];
+    for (const [at, name] of PARTS.entries()) {
+      const seconds = split?.[`${name}_s`] ?? 0;
+      const share = this.slowest > 0 ? seconds / this.slowest : 0;
+      setAttribute(cell.children[at]!, 'style', `width:${(share * 100).toFixed(1)}%`);
+      told.push(`${name} ${milliseconds(seconds)}`);
+    }
+    setAttribute(cell, 'title', split === null ? '' : told.join(', '));
+    setAttribute(cell, 'aria-label', split === null ? NOTHING : told.join(', '));
+  }
+}
+
+function makeRow(): HTMLElement {
+  const row = h('div', { class: 'ddl-row', role: 'row' });
+  for (const at of COLUMNS.keys()) {
+    const cell = h('span', { class: `ddl-cell ddl-column-${at}`, role: 'cell' });
+    if (at === SPLIT) {
+      cell.append(...PARTS.map((name) => h('span', { class: `ddl-part ddl-${name}` })));
+    }
+    row.append(cell);
+  }
+  return row;
+}
+
+function stateText(rank: Rank): string {
+  const { sign, word } = LOOKS[rank.state];
+  const more =
+    rank.straggler !== null && rank.state === 'straggler'
+      ? ` ×${rank.straggler.ratio.toFixed(1)}`
+      : '';
+  return `${sign} ${word}${more}`;
+}
+
+function gpuMemory(rank: Rank): string {
+  const used = rank.latest?.gpu_memory_used_bytes ?? null;
+  const total = rank.latest?.gpu_memory_total_bytes ?? null;
+  return total === null || used === null ? gibibytes(used) : `${Math.round(used / 2 ** 30)} of ${Math.round(total / 2 ** 30)} GiB`;
+}

@@ -1,0 +1,196 @@
+// Many ranks as a strip of cells: colour is the chosen figure, a sign says which are in trouble.
+import { type Rank, type RunModel, splitOf } from '../model/run';
+import { h, setAttribute, setText } from './dom';
+import { LOOKS, number, percent } from './format';
+import { type Palette, scaleColour } from './theme';
+
+interface Measure {
+  readonly name: string;
+  readonly of: (rank: Rank) => number | null;
+  readonly format: (value: number) => string;
+}
+
+const MEASURES: readonly Measure[] = [
+  { name: 'samples/s', of: (rank) => rank.trained?.samples_per_s ?? null, format: number },
+  { name: 'exchange share of a step', of: (rank) => shareOf(rank, 'exchange_s'), format: percent },
+  { name: 'input share of a step', of: (rank) => shareOf(rank, 'input_s'), format: percent },
+  { name: 'GPU use', of: (rank) => (rank.latest?.gpu_pct ?? NaN) / 100, format: percent },
+  { name: 'CPU use', of: (rank) => (rank.latest?.cpu_pct ?? NaN) / 100, format: percent },
+];
+const IN_TROUBLE = new Set(['failed', 'lost', 'straggler']);
+
+export class Strip {
+  readonly element: HTMLElement;
+  private readonly canvas = h('canvas', { class: 'ddl-strip', tabindex: '0', role: 'img' });
+  private readonly select = h('select', { 'aria-label': 'What the colours show' });
+  private readonly range = h('span', { class: 'ddl-range' });
+  private readonly told = h('span', { class: 'ddl-strip-told', role: 'status' });
+  private measure: Measure = MEASURES[0]!;
+  private ranks: Rank[] = [];
+  private columns = 1;
+  private size = 1;
+  private height = 1;
+  private chosen: number | null = null;
+  private model: RunModel | null = null;
+  private palette: Palette | null = null;
+
+  /** @param choose called with a rank when it is clicked, or Enter is pressed on it. */
+  constructor(choose: (rank: number) => void) {
+    for (const { name } of MEASURES) {
+      this.select.append(h('option', {}, name));
+    }
+    this.select.addEventListener('change', () => {
+      this.measure = MEASURES[this.select.selectedIndex] ?? MEASURES[0]!;
+      this.redraw();
+    });
+    const ramp = h('span', { class: 'ddl-ramp', 'aria-hidden': 'true' });
+    ramp.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(scaleColour).join(',')})`;
+    const bar = h('div', { class: 'ddl-strip-bar' }, this.select, ramp, this.range, this.told);
+    this.element = h('div', { class: 'ddl-strip-box' }, bar, this.canvas);
+    this.canvas.addEventListener('pointermove', (event) => this.point(this.under(event)));
+    this.canvas.addEventListener('pointerleave', () => this.point(null));
+    this.canvas.addEventListener('click', (event) => {
+      const rank = this.ranks[this.under(event) ?? -1];
+      if (rank !== undefined) {
+        choose(rank.rank);
+      }
+    });
+    this.canvas.addEventListener('keydown', (event) => {
+      const moves: Record<string, number> = {
+        ArrowRight: 1,
+        ArrowLeft: -1,
+        ArrowDown: this.columns,
+        ArrowUp: -this.columns,
+        Home: -Infinity,
+        End: Infinity,
+      };
+      const move = moves[event.key];
+      if (move !== undefined) {
+        event.preventDefault();
+        event.stopPropagation();
+        const from = this.chosen ?? -Math.sign(move);
+        this.point(Math.min(this.ranks.length - 1, Math.max(0, from + move)));
+      } else if (event.key === 'Enter' && this.chosen !== null) {
+        event.stopPropagation();
+        choose(this.ranks[this.chosen]!.rank);
+      }
+    });
+  }
+
+  update(model: RunModel, palette: Palette): void {
+    this.model = model;
+    this.palette = palette;
+    this.redraw();
+  }
+
+  private redraw(): void {
+    const { model, palette } = this;
+    const context = this.canvas.getContext('2d');
+    if (model === null || palette === null || context === null) {
+      return;
+    }
+    if (this.ranks.length !== model.ranks.length || this.ranks[0] !== model.ranks[0]) {
+      this.ranks = [...model.ranks].sort((a, b) => a.rank - b.rank);
+    }
+    this.layOut(context);
+    const values = this.ranks.map((rank) => this.measure.of(rank) ?? NaN);
+    const there = values.filter((value) => !Number.isNaN(value));
+    const least = there.length === 0 ? 0 : there.reduce((a, b) => Math.min(a, b));
+    const greatest = there.length === 0 ? 0 : there.reduce((a, b) => Math.max(a, b));
+    setText(this.range, there.length === 0 ? 'not measured' : `${this.measure.format(least)} – ${this.measure.format(greatest)}`);
+    // Ranks that are alike look alike: the colours span a tenth of the value at least.
+    const middle = (least + greatest) / 2;
+    const low = Math.min(least, middle * 0.95);
+    const high = Math.max(greatest, middle * 1.05, low + 1e-9);
+    const signs: number[] = [];
+    for (const [at, rank] of this.ranks.entries()) {
+      const value = values[at]!;
+      const x = (at % this.columns) * this.size;
+      const y = Math.floor(at / this.columns) * this.height;
+      const isInTrouble = IN_TROUBLE.has(rank.state);
+      context.fillStyle = isInTrouble
+        ? palette.states[rank.state]!
+        : Number.isNaN(value)
+          ? palette.grid
+          : scaleColour((value - low) / (high - low));
+      context.fillRect(x + 0.5, y + 0.5, this.size - 1, this.height - 1);
+      if (isInTrouble) {
+        signs.push(at);
+      }
+    }
+    context.fillStyle = palette.isDark ? '#000' : '#fff';
+    context.font = `${Math.min(14, Math.floor(this.height * 0.7))}px system-ui, sans-serif`;
+    context.textAlign = 'center';
+    context.textBaseline = 'middle';
+    for (const at of signs) {
+      const x = ((at % this.columns) + 0.5) * this.size;
+      const y = (Math.floor(at / this.columns) + 0.55) * this.height;
+      context.fillText(LOOKS[this.ranks[at]!.state].sign, x, y);
+    }
+    if (this.chosen !== null) {
+      const x = (this.chosen % this.columns) * this.size;
+      const y = Math.floor(this.chosen / this.columns) * this.height;
+      context.strokeStyle = palette.text;
+      context.lineWidth = 2;
+      context.strokeRect(x + 1, y + 1, this.size - 2, this.height - 2);
+    }
+    const trouble = signs.length === 0 ? 'none in trouble' : `${signs.length} in trouble`;
+    const range = this.range.textContent ?? '';
+    setAttribute(
+      this.canvas,
+      'aria-label',
+      `${this.ranks.length} ranks by ${this.measure.name}, ${range}, ${trouble}. Arrow keys name each, Enter shows its log.`,
+    );
+  }
+
+  private layOut(context: CanvasRenderingContext2D): void {
+    const width = Math.max(200, this.canvas.parentElement?.clientWidth ?? 0);
+    const count = Math.max(1, this.ranks.length);
+    // Rows of 32 or 64, which is how ranks are counted.
+    this.columns = count <= 64 ? 32 : 64;
+    this.size = width / this.columns;
+    this.height = Math.min(this.size, 20);
+    const height = Math.ceil(count / this.columns) * this.height;
+    const ratio = window.devicePixelRatio || 1;
+    const [w, h2] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (this.canvas.width !== w || this.canvas.height !== h2) {
+      this.canvas.width = w;
+      this.canvas.height = h2;
+      this.canvas.style.width = `${width}px`;
+      this.canvas.style.height = `${height}px`;
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+  }
+
+  private under(event: MouseEvent): number | null {
+    const box = this.canvas.getBoundingClientRect();
+    const column = Math.floor((event.clientX - box.left) / this.size);
+    const row = Math.floor((event.clientY - box.top) / this.height);
+    const at = row * this.columns + column;
+    return column >= 0 && column < this.columns && at >= 0 && at < this.ranks.length ? at : null;
+  }
+
+  private point(at: number | null): void {
+    if (at === this.chosen) {
+      return;
+    }
+    this.chosen = at;
+    const rank = at === null ? undefined : this.ranks[at];
+    setText(this.told, rank === undefined ? '' : describe(rank, this.measure));
+    this.redraw();
+  }
+}
+
+function describe(rank: Rank, measure: Measure): string {
+  const value = measure.of(rank);
+  const figure = value === null || Number.isNaN(value) ? '' : `, ${measure.name} ${measure.format(value)}`;
+  const host = rank.host === null ? '' : ` on ${rank.host}`;
+  return `rank ${rank.rank}${host}: ${LOOKS[rank.state].word}${figure}${rank.problem === '' ? '' : ` (${rank.problem})`}`;
+}
+
+function shareOf(rank: Rank, part: 'exchange_s' | 'input_s'): number | null {
+  const split = splitOf(rank.trained);
+  const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
+  return split === null || step === 0 ? null : split[part] / step;
+}

@@ -1,0 +1,277 @@
+// Generated from jupyter_ddl/events.py by `make schema`; not to be edited.
+
+/** A rank can run cells. */
+export interface RankReady {
+  readonly type: "rank_ready";
+  readonly rank: number;
+  readonly world_size: number;
+  readonly local_rank: number;
+  readonly host: string;
+  readonly pid: number;
+  readonly device: string;
+  readonly threads: number;
+  readonly uses_horovod: boolean;
+}
+
+/** TensorFlow and Horovod are imported on a rank, or why they are not. */
+export interface RankWarm {
+  readonly type: "rank_warm";
+  readonly rank: number;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly seconds: number;
+  readonly problem: string | null;
+}
+
+/** The session sent a cell to its ranks. */
+export interface RunStarted {
+  readonly type: "run_started";
+  readonly run: string;
+  readonly ranks: readonly number[];
+  readonly world_size: number;
+  readonly at_s: number;
+}
+
+/** What a rank wrote to one of its standard streams. */
+export interface OutputChunk {
+  readonly type: "output";
+  readonly run: string;
+  readonly rank: number;
+  readonly stream: "stdout" | "stderr";
+  readonly text: string;
+  readonly skipped_bytes: number;
+  readonly n: number;
+}
+
+/** A figure, a table, or the value of the cell's last expression. */
+export interface RichOutput {
+  readonly type: "rich_output";
+  readonly run: string;
+  readonly rank: number;
+  readonly kind: "display" | "update" | "result";
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly display_id: string | null;
+  readonly n: number;
+}
+
+/** The rank's code called `clear_output`; with `wait`, the clearing waits for the next output. */
+export interface OutputCleared {
+  readonly type: "output_cleared";
+  readonly run: string;
+  readonly rank: number;
+  readonly wait: boolean;
+  readonly n: number;
+}
+
+/** How a rank fares, once a second or as often as was asked for. */
+export interface MetricsSample {
+  readonly type: "metrics";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly cpu_pct: number;
+  readonly rss_bytes: number;
+  readonly model: string | null;
+  readonly step: number | null;
+  readonly steps: number;
+  readonly epoch: number | null;
+  readonly samples_per_s: number | null;
+  readonly step_s: number | null;
+  readonly step_p50_s: number | null;
+  readonly step_p95_s: number | null;
+  readonly input_s: number | null;
+  readonly exchange_s: number | null;
+  readonly loss: number | null;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly gpu_pct: number | null;
+  readonly gpu_memory_used_bytes: number | null;
+  readonly gpu_memory_total_bytes: number | null;
+  readonly gpu_watts: number | null;
+  readonly gpu_celsius: number | null;
+  readonly n: number;
+}
+
+/** A rank's own steps (without the exchange) became slower than the others', or are so no more. */
+export interface StragglerMarked {
+  readonly type: "straggler";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly is_straggler: boolean;
+  readonly ratio: number;
+  readonly spends_on: "compute" | "input";
+}
+
+/** A rank ran the cell to its end. */
+export interface RankFinished {
+  readonly type: "rank_finished";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly uses_horovod: boolean;
+  readonly horovod_runs: boolean;
+  readonly n: number;
+}
+
+/** The cell raised on a rank. */
+export interface RankFailed {
+  readonly type: "rank_failed";
+  readonly run: string;
+  readonly rank: number;
+  readonly host: string;
+  readonly name: string;
+  readonly message: string;
+  readonly traceback: readonly string[];
+  readonly released: boolean;
+  readonly at_s: number;
+  readonly uses_horovod: boolean;
+  readonly n: number;
+}
+
+/** A rank's process ended, or the whole MPI job did (then `rank` is None). */
+export interface RankLost {
+  readonly type: "rank_lost";
+  readonly rank: number | null;
+  readonly cause: string;
+  readonly at_s: number;
+}
+
+/** Every rank of the run has finished, failed or gone. */
+export interface RunFinished {
+  readonly type: "run_finished";
+  readonly run: string;
+  readonly outcome: "finished" | "failed" | "interrupted" | "timed out" | "lost";
+  readonly seconds: number;
+}
+
+export type DdlEvent =
+  | RankReady
+  | RankWarm
+  | RunStarted
+  | OutputChunk
+  | RichOutput
+  | OutputCleared
+  | MetricsSample
+  | StragglerMarked
+  | RankFinished
+  | RankFailed
+  | RankLost
+  | RunFinished;
+
+/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
+export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, Field>>>> = {
+  rank_ready: {
+    rank: {"kind": "number", "nullable": false},
+    world_size: {"kind": "number", "nullable": false},
+    local_rank: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": false},
+    pid: {"kind": "number", "nullable": false},
+    device: {"kind": "string", "nullable": false},
+    threads: {"kind": "number", "nullable": false},
+    uses_horovod: {"kind": "boolean", "nullable": false, "default": false},
+  },
+  rank_warm: {
+    rank: {"kind": "number", "nullable": false},
+    versions: {"kind": "object", "nullable": false},
+    seconds: {"kind": "number", "nullable": false},
+    problem: {"kind": "string", "nullable": true, "default": null},
+  },
+  run_started: {
+    run: {"kind": "string", "nullable": false},
+    ranks: {"kind": "array", "nullable": false},
+    world_size: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+  },
+  output: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    stream: {"kind": "string", "nullable": false},
+    text: {"kind": "string", "nullable": false},
+    skipped_bytes: {"kind": "number", "nullable": false, "default": 0},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  rich_output: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    kind: {"kind": "string", "nullable": false},
+    data: {"kind": "object", "nullable": false},
+    metadata: {"kind": "object", "nullable": false, "default": {}},
+    display_id: {"kind": "string", "nullable": true, "default": null},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  output_cleared: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    wait: {"kind": "boolean", "nullable": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  metrics: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    cpu_pct: {"kind": "number", "nullable": false},
+    rss_bytes: {"kind": "number", "nullable": false},
+    model: {"kind": "string", "nullable": true, "default": null},
+    step: {"kind": "number", "nullable": true, "default": null},
+    steps: {"kind": "number", "nullable": false, "default": 0},
+    epoch: {"kind": "number", "nullable": true, "default": null},
+    samples_per_s: {"kind": "number", "nullable": true, "default": null},
+    step_s: {"kind": "number", "nullable": true, "default": null},
+    step_p50_s: {"kind": "number", "nullable": true, "default": null},
+    step_p95_s: {"kind": "number", "nullable": true, "default": null},
+    input_s: {"kind": "number", "nullable": true, "default": null},
+    exchange_s: {"kind": "number", "nullable": true, "default": null},
+    loss: {"kind": "number", "nullable": true, "default": null},
+    metrics: {"kind": "object", "nullable": false, "default": {}},
+    gpu_pct: {"kind": "number", "nullable": true, "default": null},
+    gpu_memory_used_bytes: {"kind": "number", "nullable": true, "default": null},
+    gpu_memory_total_bytes: {"kind": "number", "nullable": true, "default": null},
+    gpu_watts: {"kind": "number", "nullable": true, "default": null},
+    gpu_celsius: {"kind": "number", "nullable": true, "default": null},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  straggler: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    is_straggler: {"kind": "boolean", "nullable": false},
+    ratio: {"kind": "number", "nullable": false},
+    spends_on: {"kind": "string", "nullable": false},
+  },
+  rank_finished: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    uses_horovod: {"kind": "boolean", "nullable": false, "default": false},
+    horovod_runs: {"kind": "boolean", "nullable": false, "default": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  rank_failed: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": false},
+    name: {"kind": "string", "nullable": false},
+    message: {"kind": "string", "nullable": false},
+    traceback: {"kind": "array", "nullable": false},
+    released: {"kind": "boolean", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    uses_horovod: {"kind": "boolean", "nullable": false, "default": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  rank_lost: {
+    rank: {"kind": "number", "nullable": true},
+    cause: {"kind": "string", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+  },
+  run_finished: {
+    run: {"kind": "string", "nullable": false},
+    outcome: {"kind": "string", "nullable": false},
+    seconds: {"kind": "number", "nullable": false},
+  },
+};
+
+export interface Field {
+  readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';
+  readonly nullable: boolean;
+  readonly default?: unknown;
+}

@@ -1,0 +1,68 @@
+// The anywidget's entry: joins the kernel's widget, the model and the dashboard. One model for all views of a widget.
+import type { AnyModel } from './anywidget';
+import { Dashboard } from './components/dashboard';
+import './dashboard.css';
+import { Feed } from './model/feed';
+
+interface Traits {
+  readonly batch: DataView | null;
+  readonly history: DataView | null;
+}
+
+// While the kernel is busy nobody answers; the next history comes without being asked for.
+const ASK_AGAIN_MS = 5000;
+
+/** anywidget calls this once for each widget, however many views it has. */
+export default function widget(): {
+  initialize: (context: { model: AnyModel<Traits> }) => () => void;
+  render: (context: { el: HTMLElement }) => () => void;
+} {
+  const feed = new Feed();
+  const views = new Set<Dashboard>();
+
+  return {
+    initialize({ model }) {
+      let asked = -Infinity;
+      const changed = (): void => {
+        for (const view of views) {
+          view.update(feed.model);
+        }
+        if (feed.isBehind && performance.now() - asked > ASK_AGAIN_MS) {
+          asked = performance.now();
+          model.send({ want: 'history' });
+        }
+      };
+      const take = (trait: keyof Traits): void => {
+        const began = performance.now();
+        const bytes = model.get(trait);
+        const isNew = trait === 'batch' ? feed.takeBatch(bytes) : feed.takeHistory(bytes);
+        performance.measure(`ddl-${trait}`, { start: began });
+        if (isNew) {
+          changed();
+        }
+      };
+      const onBatch = (): void => take('batch');
+      const onHistory = (): void => take('history');
+      model.on('change:batch', onBatch);
+      model.on('change:history', onHistory);
+      onHistory();
+      onBatch();
+      return () => {
+        model.off('change:batch', onBatch);
+        model.off('change:history', onHistory);
+      };
+    },
+
+    render({ el }) {
+      const view = new Dashboard();
+      el.append(view.element);
+      view.attach();
+      views.add(view);
+      view.update(feed.model);
+      return () => {
+        views.delete(view);
+        view.destroy();
+      };
+    },
+  };
+}

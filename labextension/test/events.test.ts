@@ -1,0 +1,47 @@
+// The examples that Python writes are events here, and what is none is refused.
+import { describe, expect, it } from 'vitest';
+import fixture from '../schema/events.fixture.json';
+import { FIELDS } from '../src/model/events';
+import { parseEvent } from '../src/model/parse';
+
+describe('the fixture that Python writes', () => {
+  it('has every type of event', () => {
+    expect(new Set(fixture.map((example) => example.type))).toEqual(new Set(Object.keys(FIELDS)));
+  });
+
+  it.each(fixture.map((example) => [example.type, example] as const))('%s parses to itself', (_, example) => {
+    expect(parseEvent(example)).toEqual(example);
+  });
+
+  it.each(fixture.map((example) => [example.type, example] as const))('%s can leave out its defaults', (type, example) => {
+    const fields = FIELDS[type as keyof typeof FIELDS];
+    const short = Object.entries(example).filter(
+      ([name, value]) => JSON.stringify(fields[name]?.default) !== JSON.stringify(value),
+    );
+    expect(parseEvent(Object.fromEntries(short))).toEqual(example);
+  });
+});
+
+describe('what is no event', () => {
+  it.each([
+    [null, /An event must be an object with a type/],
+    [{ type: 'rank_lost', cause: 'c', at_s: 1 }, /rank of a rank_lost event must be: number or null\. Received: undefined/],
+    [{ type: 'rank_lost', rank: '1', cause: 'c', at_s: 1 }, /must be: number or null\. Received: "1"/],
+    [{ type: 'rank_failed', traceback: 'x' }, /run of a rank_failed event must be: string/],
+  ])('%j is told', (value, message) => {
+    expect(() => parseEvent(value)).toThrow(message);
+  });
+
+  it('of a newer kernel is left out, and so are fields', () => {
+    expect(parseEvent({ type: 'gossip' })).toBeNull();
+    expect(parseEvent({ type: 'toString' })).toBeNull();
+    const lost = { type: 'rank_lost', rank: 1, cause: 'c', at_s: 1 };
+    expect(parseEvent({ ...lost, more: 1 })).toEqual(lost);
+  });
+
+  it('NaN and infinity come as words', () => {
+    const sample = { type: 'metrics', run: 'r', rank: 0, at_s: 1, cpu_pct: 1, rss_bytes: 1, loss: 'NaN' };
+    expect(parseEvent(sample)).toMatchObject({ loss: NaN });
+    expect(parseEvent({ ...sample, metrics: { auc: 'Infinity' } })).toMatchObject({ metrics: { auc: Infinity } });
+  });
+});

@@ -1,0 +1,197 @@
+import { describe, expect, it } from 'vitest';
+import fixture from '../schema/events.fixture.json';
+import type { MetricsSample, RankFailed } from '../src/model/events';
+import { Feed } from '../src/model/feed';
+import { parseEvent } from '../src/model/parse';
+import { RunModel } from '../src/model/run';
+import { MAX_BINS } from '../src/model/series';
+
+function sample(rank: number, at_s: number, more: Partial<MetricsSample> = {}): MetricsSample {
+  const trained = { step: Math.round(at_s), steps: 1, samples_per_s: 100, step_s: 0.1, input_s: 0.02, exchange_s: 0.03, loss: 1 };
+  const base = { type: 'metrics', run: 'r', rank, at_s, cpu_pct: 50, rss_bytes: 2 ** 30 };
+  return parseEvent({ ...base, ...trained, ...more }) as MetricsSample;
+}
+
+function started(ranks: number): RunModel {
+  const model = new RunModel();
+  model.handle({ type: 'run_started', run: 'r', ranks: [...Array(ranks).keys()], world_size: ranks, at_s: 0 });
+  return model;
+}
+
+function failed(rank: number, at_s: number, released = false): RankFailed {
+  const told = { name: 'ValueError', message: 'no\nmore', traceback: ['Traceback', '\x1b[31mValueError\x1b[0m: no'] };
+  return { type: 'rank_failed', run: 'r', rank, host: 'h', ...told, released, at_s, uses_horovod: false, n: 0 };
+}
+
+describe('the state of a rank', () => {
+  it('goes from waiting to its end', () => {
+    const model = started(3);
+    model.rank(9);
+    expect(model.ranks.map(({ state }) => state)).toEqual(['running', 'running', 'running', 'waiting']);
+    model.handle(sample(0, 1, { step: null }));
+    expect(model.rank(0).state).toBe('running');
+    model.handle(sample(0, 2));
+    expect(model.rank(0).state).toBe('training');
+    const mark = { type: 'straggler', run: 'r', rank: 0, at_s: 3, ratio: 1.5, spends_on: 'input' } as const;
+    model.handle({ ...mark, is_straggler: true });
+    expect(model.rank(0).state).toBe('straggler');
+    model.handle(sample(0, 4));
+    expect(model.rank(0).state).toBe('straggler');
+    model.handle({ ...mark, is_straggler: false });
+    expect(model.rank(0).state).toBe('training');
+    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 5, uses_horovod: false, horovod_runs: false, n: 0 });
+    model.handle(failed(1, 5));
+    model.handle(failed(2, 6, true));
+    expect(model.ranks.slice(0, 3).map(({ state }) => state)).toEqual(['finished', 'failed', 'released']);
+    model.handle({ type: 'rank_lost', rank: null, cause: 'mpiexec ended', at_s: 7 });
+    expect(model.ranks.map(({ state }) => state)).toEqual(['finished', 'failed', 'released', 'lost']);
+    expect(model.lost).toBe('mpiexec ended');
+  });
+
+  it('names the first rank that raised, by its clock, and not those that were released', () => {
+    const model = started(3);
+    model.handle(failed(2, 4, true));
+    expect(model.firstFailure).toBeNull();
+    model.handle(failed(1, 5));
+    model.handle(failed(0, 4.5));
+    expect(model.firstFailure?.rank).toBe(0);
+    expect(model.logs.errorLine).toBe(0);
+    expect(model.logs.line(2)?.text).toBe('ValueError: no');
+  });
+});
+
+describe('figures', () => {
+  it('sums the rates of ranks that train now', () => {
+    const model = started(3);
+    model.handle(sample(0, 10));
+    model.handle(sample(1, 10, { samples_per_s: 50 }));
+    model.handle(sample(2, 1));
+    expect(model.rate()).toEqual({ total: 150, ranks: 2 });
+    expect(model.efficiency()).toBeNull();
+    model.singleRankSamplesPerS = 100;
+    expect(model.efficiency()).toBeCloseTo(0.75);
+    expect(model.split()).toEqual({ compute_s: expect.closeTo(0.05), exchange_s: 0.03, input_s: 0.02 });
+    expect(model.loss()).toBe(1);
+  });
+
+  it('keeps the last figures when the run is over', () => {
+    const model = started(1);
+    model.handle(sample(0, 1));
+    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, n: 0 });
+    expect(model.rate().total).toBe(0);
+    model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2 });
+    expect(model.rate().total).toBe(100);
+  });
+
+  it('a NaN loss is told, and does not spoil the curve', () => {
+    const model = started(1);
+    model.handle(sample(0, 1, { step: 1 }));
+    model.handle(sample(0, 2, { step: 2, loss: NaN }));
+    expect(model.loss()).toBeNaN();
+    expect(model.curves.get('loss')?.means()).toEqual([1, null]);
+  });
+});
+
+describe('series', () => {
+  it('totals count a rank between its samples, and wait for all ranks at the end', () => {
+    const model = started(2);
+    for (const at of [0, 1, 2, 3, 4]) {
+      model.handle(sample(0, at));
+      if (at % 2 === 0 && at < 4) {
+        model.handle(sample(1, at, { samples_per_s: 10 }));
+      }
+    }
+    expect(model.ratesOverTime().total).toEqual([110, 110, 110, 100, 100]);
+    expect(model.settled).toBe(3);
+    model.handle(sample(1, 4, { samples_per_s: 10 }));
+    expect(model.ratesOverTime().total).toEqual([110, 110, 110, 110, 110]);
+    expect(model.settled).toBe(5);
+  });
+
+  it('stay bounded, and right, over a day', () => {
+    const model = started(2);
+    for (let at = 0; at < 86_400; at += 10) {
+      for (const rank of [0, 1]) {
+        model.handle(sample(rank, at, { samples_per_s: at < 43_200 ? 100 : 200, step: at }));
+      }
+      if (at % 1000 === 0) {
+        model.ratesOverTime();
+      }
+    }
+    const { total } = model.ratesOverTime();
+    expect(total.length).toBeLessThanOrEqual(MAX_BINS);
+    expect(total[10]).toBeCloseTo(200);
+    expect(total.at(-2)).toBeCloseTo(400);
+    expect(model.time.places().at(-1)).toBeGreaterThan(86_000);
+    expect(model.rateOf(1)[5]).toBeCloseTo(100);
+    expect(model.curves.get('loss')?.means().every((value) => value === null || value === 1)).toBe(true);
+  });
+
+  it('of 1,024 ranks take little time', () => {
+    const model = started(1024);
+    const began = performance.now();
+    for (let at = 0; at < 120; at++) {
+      for (let rank = 0; rank < 1024; rank++) {
+        model.handle(sample(rank, at));
+      }
+      model.ratesOverTime();
+    }
+    // 120 s of a run. A second of it may not take more than some milliseconds.
+    expect((performance.now() - began) / 120).toBeLessThan(30);
+    expect(model.ratesOverTime().total[60]).toBeCloseTo(102_400);
+  });
+
+  it('take no more than so many metrics', () => {
+    const model = started(1);
+    const metrics = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`m${at}`, at]));
+    model.handle(sample(0, 1, { metrics }));
+    expect(model.curves.size).toBe(12);
+  });
+});
+
+describe('Feed', () => {
+  const bytes = (first: number, next: number, events: unknown[]): DataView =>
+    new DataView(new TextEncoder().encode(JSON.stringify({ first, next, single: 5, events })).buffer);
+  const line = (text: string): unknown => ({ type: 'output', run: 'r', rank: 0, stream: 'stdout', text: `${text}\n` });
+  const shown = (feed: Feed): (string | undefined)[] =>
+    Array.from({ length: feed.model.logs.end }, (_, at) => feed.model.logs.line(at)?.text);
+
+  it('takes each event once, in any mix of batches and histories', () => {
+    const feed = new Feed();
+    expect(feed.takeBatch(new DataView(new ArrayBuffer(0)))).toBe(false);
+    expect(feed.takeHistory(bytes(0, 2, [line('a'), line('b')]))).toBe(true);
+    expect(feed.takeBatch(bytes(0, 2, [line('a'), line('b')]))).toBe(false);
+    expect(feed.takeBatch(bytes(1, 3, [line('b'), line('c')]))).toBe(true);
+    expect(feed.takeHistory(bytes(0, 3, [line('a'), line('b'), line('c')]))).toBe(false);
+    expect(shown(feed)).toEqual(['a', 'b', 'c']);
+    expect(feed.model.singleRankSamplesPerS).toBe(5);
+    expect(feed.isBehind).toBe(false);
+  });
+
+  it('goes on after a gap, and is whole again with the next history', () => {
+    const feed = new Feed();
+    feed.takeHistory(bytes(0, 1, [line('a')]));
+    expect(feed.takeBatch(bytes(3, 4, [line('d')]))).toBe(true);
+    expect(feed.isBehind).toBe(true);
+    expect(feed.takeHistory(bytes(0, 2, [line('a'), line('b')]))).toBe(false);
+    expect(feed.takeHistory(bytes(0, 4, ['a', 'b', 'c', 'd'].map(line)))).toBe(true);
+    expect(feed.isBehind).toBe(false);
+    expect(shown(feed)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('passes over what is no event', () => {
+    const feed = new Feed();
+    feed.takeHistory(bytes(0, 3, [{ type: 'output' }, { type: 'gossip' }, line('a')]));
+    expect(feed.model.malformed).toBe(1);
+    expect(shown(feed)).toEqual(['a']);
+  });
+
+  it('takes all that Python writes', () => {
+    const feed = new Feed();
+    feed.takeHistory(bytes(0, fixture.length, fixture));
+    expect(feed.model.malformed).toBe(0);
+    expect(feed.model.outcome).toBe('failed');
+    expect(feed.model.rank(1).trained?.gpu_pct).toBe(87.5);
+    expect(shown(feed)).toContain('é<script>alert(1)</script>bold');
+  });
+});

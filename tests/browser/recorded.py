@@ -1,0 +1,114 @@
+"""Events of runs of any size, the same at each call: what the browser tests and the benchmark feed to a dashboard."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import (
+    MetricsSample,
+    OutputChunk,
+    RankFailed,
+    RankFinished,
+    RunFinished,
+    RunStarted,
+    StragglerMarked,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
+
+RUN = "2026-11-22T02-00-00-default-3f9c"
+BEGAN_S = 1_700_000_000.0
+MODEL = "Sequential, 106,234 parameters, batch 128"
+SLOW = 5
+HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script> \x1b[31mred\x1b[0m \x00\x07 <b>bold</b>'
+
+
+def started(ranks: int) -> RunStarted:
+    return RunStarted(RUN, tuple(range(ranks)), ranks, BEGAN_S)
+
+
+def second(ranks: int, at: int, *, gpu: bool = True) -> Iterator[Event]:
+    """Return what all ranks tell in the second `at` of the run, from 1."""
+    noise = random.Random(at)
+    for rank in range(ranks):
+        slow = 1.6 if rank == SLOW and at > 20 else 1.0
+        own_s = 0.095 * slow * noise.uniform(0.97, 1.03)
+        step_s = 0.12 * noise.uniform(0.98, 1.02) + (0.06 if at > 20 else 0)
+        input_s = 0.01 + (0.05 if slow > 1 else 0)
+        step = at * 8
+        yield MetricsSample(
+            RUN,
+            rank,
+            BEGAN_S + at + rank % 7 * 0.05,
+            180 + 10 * noise.random(),
+            int((2.5 + 0.1 * noise.random()) * 2**30),
+            MODEL,
+            step,
+            8,
+            step // 100,
+            128 / step_s,
+            step_s,
+            step_s,
+            step_s * 1.2,
+            input_s,
+            max(0.0, step_s - own_s),
+            2.3 * math.exp(-step / 200) + 0.05 + 0.02 * noise.random(),
+            {"accuracy": 1 - 0.9 * math.exp(-step / 150)}
+            | ({"val_loss": 0.1 + 2.3 * math.exp(-step / 180)} if at % 10 == 0 else {}),
+            gpu_pct=min(100.0, 80 + 15 * noise.random()) if gpu else None,
+            gpu_memory_used_bytes=int((40 + rank % 3) * 2**30) if gpu else None,
+            gpu_memory_total_bytes=141 * 2**30 if gpu else None,
+            n=2 * at,
+        )
+        yield OutputChunk(RUN, rank, "stdout", f"step {step} loss {2.3 * math.exp(-step / 200):.4f}\n", n=2 * at + 1)
+    if at == 30 and ranks > SLOW:
+        yield StragglerMarked(RUN, SLOW, BEGAN_S + at, is_straggler=True, ratio=1.6, spends_on="input")
+
+
+def _metrics(step: int, at: int) -> dict[str, float]:
+    metrics = {"accuracy": 1 - 0.9 * math.exp(-step / 150)}
+    if at % 10 == 0:
+        metrics["val_loss"] = 0.1 + 2.3 * math.exp(-step / 180)
+    return metrics
+
+
+def ended(ranks: int, seconds: int, *, fails: bool = False) -> Iterator[Event]:
+    at_s = BEGAN_S + seconds
+    for rank in range(ranks):
+        if fails:
+            kind, text = ("ValueError", "bad <batch>") if rank == 3 else ("HorovodInternalError", "shut down")
+            traceback = ("Traceback (most recent call last):\n", '  File "cell", line 3\n', f"{kind}: {text}")
+            yield RankFailed(RUN, rank, "node-a", kind, text, traceback, rank != 3, at_s)
+        else:
+            yield RankFinished(RUN, rank, at_s)
+    yield RunFinished(RUN, "failed" if fails else "finished", float(seconds))
+
+
+def run(ranks: int, seconds: int, *, fails: bool = False, gpu: bool = True) -> Iterator[Event]:
+    """Return a whole run."""
+    yield started(ranks)
+    yield OutputChunk(RUN, 0, "stderr", f"{HOSTILE}\n", n=1)
+    for at in range(1, seconds + 1):
+        yield from second(ranks, at, gpu=gpu)
+    yield from ended(ranks, seconds, fails=fails)
+
+
+def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0) -> None:
+    """Let a view see a run as it happens: `past` seconds at once, and then a second of it every `pace_s`."""
+    view.handle(started(ranks))
+    view.handle(OutputChunk(RUN, 0, "stderr", f"{HOSTILE}\n", n=1))
+    for at in range(1, seconds + 1):
+        for event in second(ranks, at):
+            view.handle(event)
+        if at > past:
+            until_s = time.monotonic() + pace_s
+            while time.monotonic() < until_s:
+                view.tick(time.monotonic())
+                time.sleep(0.05)

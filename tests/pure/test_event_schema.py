@@ -1,0 +1,60 @@
+"""What TypeScript holds of events.py is what events.py says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import jsonschema
+import pytest
+
+from jupyter_ddl import events
+from jupyter_ddl.wire import decode, encode
+
+SCHEMA_DIR = Path(__file__).parents[2] / "labextension" / "schema"
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("ddl_schema_generate", SCHEMA_DIR / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GENERATE = generator()
+FIXTURE = json.loads(GENERATE.FIXTURE.read_text())
+SCHEMA = json.loads(GENERATE.SCHEMA.read_text())
+
+
+@pytest.mark.parametrize("path", GENERATE.files(), ids=lambda path: path.name)
+def test_a_generated_file_is_fresh(path: Path) -> None:
+    assert path.read_text() == GENERATE.files()[path], "events.py has changed: run `make schema`"
+
+
+def test_every_event_is_in_the_fixture_and_in_the_schema() -> None:
+    kinds = {kind.type for kind in get_args(events.Event)}
+    assert {example["type"] for example in FIXTURE} == kinds
+    assert {kind["properties"]["type"]["const"] for kind in SCHEMA["$defs"].values()} == kinds
+
+
+@pytest.mark.parametrize("example", FIXTURE, ids=lambda example: example["type"])
+def test_an_example_is_valid_and_decodes(example: dict[str, Any]) -> None:
+    jsonschema.validate(example, SCHEMA)
+    assert json.loads(json.dumps(encode(decode(example)))) == example
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"type": "gossip"},
+        {"type": "rank_lost", "rank": 1, "cause": "c"},
+        {"type": "rank_lost", "rank": "1", "cause": "c", "at_s": 1.0},
+        {"type": "run_finished", "run": "r", "outcome": "well", "seconds": 1.0},
+        {"type": "rank_lost", "rank": 1, "cause": "c", "at_s": 1.0, "more": 1},
+    ],
+)
+def test_what_is_no_event_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(wrong, SCHEMA)
