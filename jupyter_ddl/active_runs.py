@@ -85,6 +85,12 @@ class ActiveRuns:
         if rests:
             self._cluster.request(RestHorovod(), range(self._cluster.world_size))
 
+    def leave(self) -> None:
+        """Note in the folders of the runs that go on that nobody records them: whoever attaches may."""
+        with self._lock:
+            for run in self._runs.values():
+                run.folder.update(session=None)
+
     def stuck(self) -> str | None:
         """Return the ranks that did not answer their release, for people; None where there are none."""
         with self._lock:

@@ -279,6 +279,7 @@ class Session:
         """Let go of the cluster without ending it, where it was started to be kept."""
         self._transfer.close()
         self._cluster.detach()
+        self._runs.leave()
 
     def __enter__(self) -> Session:
         return self
@@ -291,6 +292,7 @@ class Session:
     def _resume(self) -> None:
         """Take up the runs that the ranks began for another kernel: record what that one missed, and what comes."""
         for folder in unfinished(self._cluster.world_id):
+            folder.update(session=this_process())
             run = Run(folder, tuple(folder.record["ranks"]), self.world_size)
             self._runs.resume(run)
             Follower(run, self._runs.release, self._runs.end, None, None).follow_in_background()

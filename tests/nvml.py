@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 H200_BYTES = 141 * 2**30
 NOT_SUPPORTED = 3  # nvmlReturn_t
 NOT_FOUND = 6
+GPU_IS_LOST = 15
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class FakeGpu:
     name: str = "NVIDIA H200"
     memory_total_bytes: int | None = H200_BYTES  # None: the GPU cannot tell
     migs: tuple[str, ...] | None = None  # the UUIDs of its MIG devices, "" for a free slot; None: not in MIG mode
+    memory_used_bytes: int = 0
+    busy_pct: int | None = 0  # None: it fails, as a GPU that fell off the bus does; so do its power and temperature
 
 
 def h200s(count: int) -> list[FakeGpu]:
@@ -44,22 +47,26 @@ def build_nvml(
 
 
 def _source(devices: list[FakeGpu], init_result: int, count_result: int) -> str:
-    rows: list[tuple[str, str, int | None, int, int, int]] = []  # uuid, name, memory, mig mode, first slot, slots
-    slots: list[tuple[str, str, int | None, int, int, int]] = []
+    # uuid, name, memory, mig mode, first slot, slots, memory in use, use in percent
+    rows: list[tuple[str, str, int | None, int, int, int, int, int]] = []
+    slots: list[tuple[str, str, int | None, int, int, int, int, int]] = []
     for gpu in devices:
         migs = gpu.migs or ()
         mig_mode, first = int(gpu.migs is not None), len(devices) + len(slots)
-        rows += [(gpu.uuid, gpu.name, gpu.memory_total_bytes, mig_mode, first, len(migs))]
-        slots += [(uuid, f"{gpu.name} MIG 1g.18gb", 18 * 2**30, 0, 0, 0) for uuid in migs]
+        use = -1 if gpu.busy_pct is None or gpu.migs is not None else gpu.busy_pct
+        rows += [(gpu.uuid, gpu.name, gpu.memory_total_bytes, mig_mode, first, len(migs), gpu.memory_used_bytes, use)]
+        slots += [(uuid, f"{gpu.name} MIG 1g.18gb", 18 * 2**30, 0, 0, 0, 2**30, -1) for uuid in migs]
     rows += slots
     table = ",\n".join(
-        f'{{"{uuid}", "{name}", {-1 if memory is None else memory}LL, {mig}, {first}, {count}}}'
-        for uuid, name, memory, mig, first, count in rows
+        f'{{"{uuid}", "{name}", {-1 if memory is None else memory}LL, {mig}, {first}, {count}, {used}LL, {use}}}'
+        for uuid, name, memory, mig, first, count, used, use in rows
     )
     return f"""
 #include <string.h>
-typedef struct {{ const char *uuid, *name; long long memory; unsigned mig, first, slots; }} Row;
-static Row rows[] = {{ {table or '{"", "", 0, 0, 0, 0}'} }};
+typedef struct {{
+    const char *uuid, *name; long long memory; unsigned mig, first, slots; long long used; int use;
+}} Row;
+static Row rows[] = {{ {table or '{"", "", 0, 0, 0, 0, 0, 0}'} }};
 int nvmlInitWithFlags(unsigned flags) {{ return {init_result}; }}
 int nvmlShutdown(void) {{ return 0; }}
 const char *nvmlErrorString(int code) {{ return "the stand-in fails"; }}
@@ -76,7 +83,19 @@ int nvmlDeviceGetName(Row *row, char *text, unsigned size) {{ strncpy(text, row-
 int nvmlDeviceGetUUID(Row *row, char *text, unsigned size) {{ strncpy(text, row->uuid, size); return 0; }}
 int nvmlDeviceGetMemoryInfo(Row *row, unsigned long long *memory) {{
     if (row->memory < 0) return {NOT_SUPPORTED};
-    memory[0] = row->memory; memory[1] = row->memory; memory[2] = 0; return 0;
+    memory[0] = row->memory; memory[1] = row->memory - row->used; memory[2] = row->used; return 0;
+}}
+int nvmlDeviceGetUtilizationRates(Row *row, unsigned *rates) {{
+    if (row->use < 0) return {NOT_SUPPORTED};
+    rates[0] = row->use; rates[1] = 7; return 0;
+}}
+int nvmlDeviceGetPowerUsage(Row *row, unsigned *milliwatts) {{
+    if (row->use < 0) return {GPU_IS_LOST};
+    *milliwatts = 70500; return 0;
+}}
+int nvmlDeviceGetTemperature(Row *row, int sensor, unsigned *celsius) {{
+    if (row->use < 0) return {GPU_IS_LOST};
+    *celsius = 41; return 0;
 }}
 int nvmlDeviceGetMigMode(Row *row, unsigned *current, unsigned *pending) {{
     if (!strstr(row->name, "H200")) return {NOT_SUPPORTED};

@@ -23,6 +23,7 @@ import psutil
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.runs.store import CUT_OFF, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,7 +95,7 @@ class RunFolder:
 
 
 def unfinished(world_id: str) -> Iterator[RunFolder]:
-    """Yield the folders of the runs that a cluster's ranks began and no kernel has seen the end of, oldest first."""
+    """Yield the folders of the runs that a cluster's ranks began for a kernel that is gone, oldest first."""
     try:
         entries = sorted(paths.runs_dir().iterdir())
     except OSError:
@@ -105,7 +106,7 @@ def unfinished(world_id: str) -> Iterator[RunFolder]:
         except (OSError, ValueError):
             # Not a run's folder, or one whose kernel was killed before it wrote this: nothing says whose it was.
             continue
-        if record.get("world_id") == world_id and "outcome" not in record:
+        if record.get("world_id") == world_id and read_record(entry).state == CUT_OFF:
             yield RunFolder.reopened(entry, record)
 
 

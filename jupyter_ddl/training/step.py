@@ -146,7 +146,10 @@ def weighed_loss(loss: Any, exchange: Any) -> Any:
     if step is None or exchange.op != hvd.Average:
         return loss
     step._weighed.add(id(exchange))
-    return loss * tf.cast(step.share(exchange.process_set), loss.dtype)
+    share = step.share(exchange.process_set)
+    if step.turn.clock is not None:
+        step.turn.clock.wait([loss], [share])
+    return loss * tf.cast(share, loss.dtype)
 
 
 def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
@@ -164,7 +167,10 @@ def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
     step.totals(exchange.process_set)
     averages = exchange.op == hvd.Average
     if averages and id(exchange) not in step._weighed:
-        return [_times(gradient, step.share(exchange.process_set)) for gradient in gradients]
+        share = step.share(exchange.process_set)
+        if step.turn.clock is not None:
+            step.turn.clock.wait(gradients, [share])
+        return [_times(gradient, share) for gradient in gradients]
     if step.may_end_early:
         return [_times(gradient, step.turn.active.read_value()) for gradient in gradients]
     return gradients

@@ -72,6 +72,13 @@ class Clock:
             self._exchange_s.assign_add(self._after(reduced) - began_s, read_value=False)
         return reduced
 
+    def wait(self, since: Sequence[Any], until: Sequence[Any]) -> None:
+        """Note, as exchange, the time from when this rank's own tensors were there until the other ranks' were."""
+        with tf.device("CPU:0"):
+            # In this order: TensorFlow takes the timestamps of a graph one after another, as they were made.
+            since_s = self._after(since)
+            self._exchange_s.assign_add(self._after(until) - since_s, read_value=False)
+
     def read(self) -> Sums:
         """Return the sums; safe to call from any thread, while steps go on."""
         exchange_s = float(self._exchange_s.numpy())

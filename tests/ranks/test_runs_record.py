@@ -1,0 +1,226 @@
+"""A run's folder holds all that happened, however its kernel, its disk and its ranks fared."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from kernels import Kernel, eventually, kernel, without
+
+from jupyter_ddl import attach, paths
+from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.runs.reading import read_events, run_events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+
+def spans(folder: Path, rank: int) -> list[list[int]]:
+    return [json.loads(line) for line in (folder / f"rank-{rank}.stderr.jsonl").read_text().splitlines()]
+
+
+def text_of(folder: Path, rank: int) -> str:
+    """Return what a replay shows of a rank's output."""
+    return "".join(e.text for e in run_events(folder) if isinstance(e, OutputChunk) and e.rank == rank)
+
+
+def folder_of(result: object) -> Path:
+    return paths.runs_dir() / result.run  # type: ignore[attr-defined]
+
+
+def test_a_run_leaves_a_whole_record(session: Session) -> None:
+    result = session.run(
+        "import os, time\nprint('out', rank)\ntime.sleep(0.3)\nos.write(2, b'err\\n')\ntime.sleep(0.3)\nprint('end')"
+    )
+    folder = folder_of(result)
+    ranks = list(range(session.world_size))
+    record = json.loads((folder / "run.json").read_text())
+    assert record["ranks"] == ranks
+    assert record["outcome"] == "finished"
+    assert record["session"]["pid"] == os.getpid()
+    assert record["options"] == {"timeout_s": None, "independent": False, "auto": None}
+    assert (folder / "cell.py").read_text().startswith("import os, time")
+    events = list(read_events(folder / "events.jsonl"))
+    assert isinstance(events[0], RunStarted)
+    assert isinstance(events[-1], RunFinished)
+    for rank in ranks:
+        log = (folder / f"rank-{rank}.log").read_bytes()
+        assert log == f"out {rank}\nerr\nend\n".encode()
+        assert b"".join(log[start : start + length] for start, length in spans(folder, rank)) == b"err\n"
+        own = list(read_events(folder / f"rank-{rank}.events.jsonl"))
+        assert [event.n for event in own] == list(range(1, len(own) + 1))
+        assert isinstance(own[-1], RankFinished)
+        assert [event for event in events if getattr(event, "n", 0) and event.rank == rank] == own
+
+
+def test_a_folder_that_cannot_be_written_is_told_once_and_the_cell_runs(notebook: object, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    notebook.execute(
+        f"import os; before = os.environ['JUPYTER_DDL_RUNS']; os.environ['JUPYTER_DDL_RUNS'] = '{tmp_path}/file'"
+    )  # type: ignore[attr-defined]
+    try:
+        cell = notebook.run("print('it ran')\nrank * 0")  # type: ignore[attr-defined]
+    finally:
+        notebook.execute("os.environ['JUPYTER_DDL_RUNS'] = before")  # type: ignore[attr-defined]
+    assert cell.error is None
+    assert "[0-1] it ran" in cell.lines
+    told = [line for line in cell.lines if "not recorded" in line]
+    assert len(told) == 1
+    assert "Set JUPYTER_DDL_RUNS to a folder" in cell.text
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file system with room for 256 KB, where the runs go."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(disk))
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_is_told_and_the_cell_goes_on(pair: Session, small_disk: Path) -> None:
+    result = pair.run("for i in range(20_000): print('line', i, 'of', rank)\nrank")
+    assert result.outcome == "finished"
+    assert [result.ranks[rank].value for rank in (0, 1)] == ["0", "1"]
+    told = [result.ranks[rank].stderr for rank in (0, 1)]
+    assert any("ends here: No space left on device. The cell goes on." in text for text in told)
+    assert all(text.count("No space left") <= 1 for text in told)
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Iterator[Kernel]:
+    """Give another kernel, whose ranks have no TensorFlow to import."""
+    with kernel(without(tmp_path, "tensorflow")) as made:
+        yield made
+
+
+CELL = """
+import time
+for step in range(40):
+    print('step', step, 'of rank', rank, flush=True)
+    time.sleep(0.1)
+rank
+"""
+
+
+def test_a_kernel_that_is_killed_mid_run_costs_nothing_of_the_record(other: Kernel) -> None:
+    other.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, name='kept', keep=True)")
+    answer = other.do(
+        f"f = s.submit({CELL!r}); f.follow_in_background()\nimport time; time.sleep(1)\nanswer = f.run.id"
+    )
+    killed = paths.runs_dir() / answer
+    other.kill()
+    time.sleep(1)  # the ranks go on meanwhile, and nobody listens
+    session = attach("kept")
+    try:
+        assert eventually(lambda: "outcome" in json.loads((killed / "run.json").read_text()))
+        whole = session.run(CELL)
+    finally:
+        session.stop()
+    uninterrupted = folder_of(whole)
+    for rank in (0, 1):
+        assert (
+            text_of(killed, rank)
+            == text_of(uninterrupted, rank)
+            == "".join(f"step {step} of rank {rank}\n" for step in range(40))
+        )
+    kinds = [[event.type for event in read_events(folder / "events.jsonl")] for folder in (killed, uninterrupted)]
+    assert [set(kind) for kind in kinds] == [set(kinds[1])] * 2
+    assert kinds[0][0] == "run_started"
+    assert kinds[0][-1] == "run_finished"
+    assert json.loads((killed / "run.json").read_text())["outcome"] == "finished"
+    assert 3.5 < json.loads((killed / "run.json").read_text())["seconds"] < 60
+
+
+FIT = """
+import keras, numpy as np, time
+import jupyter_ddl.keras as hvd
+hvd.init()
+keras.utils.set_random_seed(1)
+model = keras.Sequential([keras.layers.Dense(8)])
+model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), "mse", metrics=["mae"])
+def batches():
+    while True:
+        time.sleep({sleep})
+        yield np.ones((16, 4), "f4"), np.ones((16, 8), "f4")
+model.fit(batches(), steps_per_epoch=60, epochs=2, verbose=0);
+"""
+
+
+def samples_of(result: object) -> dict[int, list[MetricsSample]]:
+    events = [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample) and e.steps]
+    return {rank: [event for event in events if event.rank == rank] for rank in (0, 1)}
+
+
+def test_fit_tells_how_it_goes_and_what_it_waits_for(pair: Session) -> None:
+    result = pair.run(FIT.format(sleep="0.02"), sample_every_s=0.5)
+    samples = samples_of(result)
+    for rank in (0, 1):
+        mine = samples[rank]
+        assert sum(sample.steps for sample in mine) == mine[-1].step == 120
+        assert {sample.model for sample in mine} == {"Sequential, 40 parameters, batch 16"}
+        assert mine[-1].epoch == 1
+        assert mine[-1].loss is not None
+        assert set(mine[-1].metrics) == {"mae"}
+        for sample in mine:
+            assert sample.rss_bytes > 10**8
+            assert sample.samples_per_s == pytest.approx(16 / sample.step_s, rel=0.05)
+            assert sample.input_s is not None
+            assert sample.exchange_s is not None
+            assert 0 <= sample.exchange_s < sample.step_s
+        # A batch takes 20 ms to come, and the rest of such a step much less.
+        waiting = sum(sample.input_s * sample.steps for sample in mine) / sum(s.step_s * s.steps for s in mine)
+        assert waiting > 0.5
+    record = json.loads((folder_of(result) / "run.json").read_text())
+    assert record["samples_per_s"] == pytest.approx(
+        sum(16 * 120 / sum(sample.step_s * sample.steps for sample in samples[rank]) for rank in (0, 1)), rel=0.05
+    )
+    assert record["model"] == "Sequential, 40 parameters, batch 16"
+
+
+def test_the_rank_that_the_others_wait_for_is_marked_with_what_it_does(pair: Session) -> None:
+    result = pair.run(FIT.format(sleep="0.03 if rank == 1 else 0"), sample_every_s=0.5)
+    marks = [event for event in run_events(folder_of(result)) if event.type == "straggler"]
+    assert [(mark.rank, mark.is_straggler, mark.spends_on) for mark in marks[:1]] == [(1, True, "input")]
+    assert all(mark.rank == 1 for mark in marks)
+    samples = samples_of(result)
+    # The fast rank waits in the exchange for the slow one.
+    assert samples[0][-1].exchange_s > 5 * samples[1][-1].exchange_s
+
+
+def test_a_loop_of_ones_own_reports(pair: Session) -> None:
+    result = pair.run(
+        "import jupyter_ddl, time\nfor step in range(20):\n    time.sleep(0.05)\n"
+        "    jupyter_ddl.report(samples=10, loss=1 / (step + 1))",
+        sample_every_s=0.3,
+    )
+    for mine in samples_of(result).values():
+        assert mine[-1].step == 19
+        assert mine[-1].loss == pytest.approx(1 / 20)
+        assert mine[-1].samples_per_s == pytest.approx(200, rel=0.3)
+
+
+def test_nothing_is_sampled_where_nobody_wants_it(pair: Session) -> None:
+    result = pair.run("import time; time.sleep(1.5)", sample_every_s=None)
+    assert not [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample)]
+    result = pair.run("import time; time.sleep(1.5)", sample_every_s=0.5)
+    machine = [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample)]
+    assert {sample.rank for sample in machine} == {0, 1}
+    assert {sample.step for sample in machine} == {None}
