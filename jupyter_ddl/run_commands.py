@@ -156,7 +156,8 @@ def _pruning_text(pruning: Pruning, *, is_sure: bool) -> str:
     lines = [f"{run} stays: {reason}" for run, reason in pruning.spared.items()]
     count = len(pruning.doomed)
     if not count:
-        return "\n".join([*lines, f"Nothing to delete: {pruning.kept:,} runs stay."])
+        stay = "1 run stays" if pruning.kept == 1 else f"{pruning.kept:,} runs stay"
+        return "\n".join([*lines, f"Nothing to delete: {stay}."])
     what = f"{count:,} run{'s' * (count > 1)} ({_size(pruning.size_bytes)})"
     lines.append(f"{'Deleting' if is_sure else 'Would delete'} {what}, and keep {pruning.kept:,}:")
     lines.append(runs_table(pruning.doomed[:_DOOMED_LISTED]))

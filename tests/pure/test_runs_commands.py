@@ -127,7 +127,7 @@ def test_pruning_keeps_the_newest(capsys, runs, magics):
     magics.ddl("runs --prune --keep 1 --yes")
     assert "Deleting 1 run (" in capsys.readouterr().out
     assert left(runs) == ["0000"]
-    assert printed(capsys, "runs", "--prune", "--keep", "9", "--yes") == "Nothing to delete: 1 runs stay.\n"
+    assert printed(capsys, "runs", "--prune", "--keep", "9", "--yes") == "Nothing to delete: 1 run stays.\n"
 
 
 def test_pruning_keeps_the_last_days(capsys, runs):
