@@ -62,6 +62,16 @@ class Row:
         }
 
 
+class Nowhere:
+    """Where a view's outputs go that nobody is to see: a `views.publish.Publisher`."""
+
+    def publish(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Show a new output to nobody."""
+
+    def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
+        """Replace an output that nobody sees."""
+
+
 def interleave(
     ours: Callable[[], float], theirs: Callable[[], float], pairs: int = PAIRS
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -7,7 +7,8 @@ asked of a rank; a process decodes what it has imported.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, is_dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 
@@ -23,8 +24,12 @@ class Wire:
 
 
 def encode(message: Any) -> dict[str, Any]:
-    """Return the JSON form of a `Wire`: the dataclass's fields, and `type`."""
-    return {"type": message.type, **asdict(message)}
+    """Return the JSON form of a `Wire`: the dataclass's fields, and `type`. What a field holds is not copied."""
+    content: dict[str, Any] = {"type": message.type}
+    for name in _names(message.type):
+        value = getattr(message, name)
+        content[name] = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    return content
 
 
 def as_line(message: Any) -> bytes:
@@ -43,7 +48,7 @@ def decode(content: dict[str, Any]) -> Any:
     wire = Wire.kinds.get(content.get("type", ""))
     if wire is None:
         raise ValueError(f"A message's type must be one of {sorted(Wire.kinds)}. Received: {content.get('type')!r}.")
-    known = {f.name for f in fields(wire)}
+    known = _names(wire.type)
     values = {
         name: tuple(value) if isinstance(value, list) else value for name, value in content.items() if name in known
     }
@@ -51,3 +56,8 @@ def decode(content: dict[str, Any]) -> Any:
         return wire(**values)
     except TypeError as error:
         raise ValueError(f"A {wire.type} message must have all its fields. Received: {sorted(values)}.") from error
+
+
+@cache
+def _names(kind: str) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(Wire.kinds[kind]))

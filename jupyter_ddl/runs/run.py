@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.events import (
-    COLLECTIVE_ON_SUBSET,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -16,6 +15,7 @@ from jupyter_ddl.events import (
     RankLost,
     RichOutput,
 )
+from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
@@ -97,6 +97,7 @@ class Run:
         self.abandoned = False
         self.summary = Summary()
         self._stragglers = Stragglers()
+        self._failures: list[RankFailed] = []
         self._ended_s: float | None = None
 
     @property
@@ -138,6 +139,7 @@ class Run:
             self.uses_horovod |= event.uses_horovod
             self.horovod_runs |= event.uses_horovod
             self.results[event.rank].failure = event
+            self._failures.append(event)
         elif isinstance(event, RankLost):
             self.lost = event
 
@@ -148,12 +150,7 @@ class Run:
 
     def causes(self) -> list[RankFailed]:
         """Return what ranks raised by themselves, first first; where all were released, the first of those."""
-        failures = sorted(
-            (result.failure for result in self.results.values() if result.failure), key=lambda failure: failure.at_s
-        )
-        own = [failure for failure in failures if not failure.released]
-        # A rank that raises ends every collective, also one that the ranks of the run had to themselves.
-        return [failure for failure in own if failure.name != COLLECTIVE_ON_SUBSET] or own or failures[:1]
+        return causes_of(self._failures)
 
     def released(self) -> list[int]:
         """Return the ranks that ended because others did."""

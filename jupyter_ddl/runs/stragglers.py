@@ -45,6 +45,8 @@ class Stragglers:
 
     def __init__(self) -> None:
         self._ranks: dict[int, _Rank] = {}
+        self._usual_s = 0.0
+        self._until_sorted = 0
 
     def handle(self, sample: MetricsSample) -> StragglerMarked | None:
         """Take a sample; return an event where the rank has become a straggler, or is one no more."""
@@ -53,7 +55,7 @@ class Stragglers:
         rank = self._ranks.setdefault(sample.rank, _Rank())
         rank.own_s = max(0.0, sample.step_s - sample.exchange_s)
         rank.input_s = sample.input_s or 0.0
-        usual_s = median_low(other.own_s for other in self._ranks.values())
+        usual_s = self._median_s()
         if len(self._ranks) < 2 or usual_s <= 0:
             return None
         ratio = rank.own_s / usual_s
@@ -65,6 +67,17 @@ class Stragglers:
         return StragglerMarked(
             sample.run, sample.rank, sample.at_s, is_straggler, round(ratio, 2), self._spends_on(rank)
         )
+
+    def _median_s(self) -> float:
+        """Return the median of the ranks' own times, as it was at most a sixteenth of their samples ago.
+
+        Sorting a thousand ranks at each of their samples would cost a kernel a tenth of its core.
+        """
+        self._until_sorted -= 1
+        if self._until_sorted < 0:
+            self._usual_s = median_low(rank.own_s for rank in self._ranks.values())
+            self._until_sorted = len(self._ranks) // 16
+        return self._usual_s
 
     def _spends_on(self, rank: _Rank) -> Literal["compute", "input"]:
         """Return what takes the rank longer than the others: what exceeds the median more."""
