@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +124,7 @@ def batch(first: int, following: int, single_rank_samples_per_s: float | None, e
     """
     events = ",".join(entry.json for entry in entries)
     single = json.dumps(_finite(single_rank_samples_per_s))
-    return f'{{"first":{first},"next":{following},"single":{single},"events":[{events}]}}'.encode()
+    return f'{{"first":{first},"next":{following},"single":{single},"events":[{events}]}}'.encode(errors="replace")
 
 
 def to_json(event: Event) -> str:
@@ -135,20 +135,18 @@ def to_json(event: Event) -> str:
         if value != default or type(value) is not type(default):
             content[name] = value
     try:
-        return json.dumps(content, allow_nan=False, separators=(",", ":"))
+        return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError:
-        return json.dumps(_finite(content), separators=(",", ":"))
+        return json.dumps(_finite(content), ensure_ascii=False, separators=(",", ":"))
 
 
-_MISSING = object()
 _KNOWN: dict[type, list[tuple[str, Any]]] = {}
 
 
 def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
     if kind not in _KNOWN:
         _KNOWN[kind] = [
-            (f.name, f.default if f.default.__class__ in (int, float, str, bool, type(None)) else _MISSING)
-            for f in fields(kind)
+            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
         ]
     return _KNOWN[kind]
 

@@ -24,6 +24,7 @@ WIDTH = 920
 _MARGIN = 20
 _TABLE_MOST = 16
 _COMPUTE, _EXCHANGE, _INPUT = "#0072b2", "#e69f00", "#cc79a7"
+_TROUBLE = ("failed", "lost", "straggler")
 _STATES = {
     "waiting": ("○", "#767676"),
     "running": ("◔", "#767676"),
@@ -41,6 +42,7 @@ class Canvas:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
+        self.top: list[str] = []
 
     def text(self, x: float, y: float, text: str, size: int = 12, fill: str = "#1f2328", **more: str) -> None:
         """Write text with its baseline at y."""
@@ -48,6 +50,11 @@ class Canvas:
         self.parts.append(
             f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{fill}"{attributes}>{escape(text)}</text>'
         )
+
+    def over(self, x: float, y: float, text: str, size: int, fill: str, **more: str) -> None:
+        """Write text that stands over whatever is drawn, also later."""
+        self.text(x, y, text, size, fill, **more)
+        self.top.append(self.parts.pop())
 
     def box(self, x: float, y: float, width: float, height: float, fill: str) -> None:
         """Fill a rectangle."""
@@ -63,13 +70,13 @@ class Canvas:
             self.text(x, y + height / 2, "too few samples for a curve", 11, "#59636e")
             return
         least, greatest = min(value for _, value in points), max(value for _, value in points)
-        bottom = 0.0 if 0 <= least < greatest / 2 else least
+        bottom = min(0.0, least)
         span = (greatest - bottom) or 1.0
         left, first, last = x + 56, points[0][0], points[-1][0]
         scale = (width - 56) / ((last - first) or 1.0)
         for value, at in ((greatest, y), (bottom, y + height)):
             self.box(left, at, width - 56, 0.6, "#d1d9e0")
-            self.text(left - 6, at + 4, f"{value:,.4g}", 10, "#59636e", text_anchor="end")
+            self.text(left - 6, at + 4, _number(value), 10, "#59636e", text_anchor="end")
         path = " ".join(
             f"{left + (place - first) * scale:.1f},{y + height - (value - bottom) / span * height:.1f}"
             for place, value in points
@@ -93,8 +100,8 @@ def picture(figures: Figures, single_rank_samples_per_s: float | None = None) ->
     label = escape(f"Run {figures.run or ''}: {figures.outcome or 'going on'}", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{MARK}" role="img" aria-label="{label}" '
-        f'viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" font-family="sans-serif">'
-        f'<rect width="{WIDTH}" height="{height:.0f}" rx="6" fill="#ffffff"/>{"".join(canvas.parts)}</svg>'
+        f'viewBox="0 0 {WIDTH} {height:.0f}" width="100%" style="max-width:{WIDTH}px" font-family="sans-serif">'
+        f'<rect width="{WIDTH}" height="{height:.0f}" rx="6" fill="#ffffff"/>{"".join(canvas.parts + canvas.top)}</svg>'
     )
 
 
@@ -179,30 +186,32 @@ def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     per_row = max(32, 1 << math.ceil(math.log2(math.sqrt(len(ranks) * 4))))
     size = (WIDTH - 2 * _MARGIN) / per_row
     height = min(size, 20.0)
+    # Ranks that are alike look alike: the tones span a tenth of the value at least.
+    middle = (least + greatest) / 2
+    span = min(least, middle * 0.95), max(greatest, middle * 1.05, 1e-9)
+    paths: dict[str, list[str]] = {}
     for at, rank in enumerate(ranks):
-        _cell(
-            canvas,
-            rank,
-            _MARGIN + at % per_row * size,
-            y + 10 + at // per_row * height,
-            (size, height),
-            (least, greatest),
-        )
+        x, top = _MARGIN + at % per_row * size, y + 10 + at // per_row * height
+        box = f"M{x:.1f} {top:.1f}h{size - 1:.1f}v{height - 1:.1f}h{1 - size:.1f}z"
+        paths.setdefault(_fill(rank, span), []).append(box)
+        if rank.state in _TROUBLE:
+            sign = _STATES[rank.state][0]
+            canvas.over(x + size / 2, top + height / 2 + 3, sign, 10, "#ffffff", text_anchor="middle")
+    for fill, boxes in paths.items():
+        canvas.parts.append(f'<path fill="{fill}" d="{"".join(boxes)}"/>')
     return y + 18 + math.ceil(len(ranks) / per_row) * height
 
 
-def _cell(
-    canvas: Canvas, rank: RankFigures, x: float, y: float, size: tuple[float, float], span: tuple[float, float]
-) -> None:
-    width, height = size
+def _fill(rank: RankFigures, span: tuple[float, float]) -> str:
+    if rank.state in _TROUBLE:
+        return _STATES[rank.state][1]
     rate = rank.trained.samples_per_s if rank.trained else None
-    share = 0.0 if rate is None or span[1] == span[0] else (rate - span[0]) / (span[1] - span[0])
+    if rate is None:
+        return "#d1d9e0"
+    # In nine tones, which is what an eye tells apart, and a path for each.
+    share = round((rate - span[0]) / (span[1] - span[0]) * 8) / 8
     tone = [round(light + (dark - light) * share) for light, dark in ((205, 0), (225, 84), (240, 138))]
-    in_trouble = rank.state in ("failed", "lost", "straggler")
-    fill = _STATES[rank.state][1] if in_trouble else "#{:02x}{:02x}{:02x}".format(*tone)
-    canvas.box(x + 0.5, y + 0.5, width - 1, height - 1, fill)
-    if in_trouble:
-        canvas.text(x + width / 2, y + height / 2 + 4, _STATES[rank.state][0], 10, "#ffffff", text_anchor="middle")
+    return "#{:02x}{:02x}{:02x}".format(*tone)
 
 
 def _ranks(count: int) -> str:

@@ -55,9 +55,13 @@ class Lab:
         page.goto(f"{self.url}/lab/workspaces/{workspace}-{name.partition('.')[0]}/tree/{name}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell", timeout=60_000)
 
-    def run_all(self, page: Page) -> None:
+    def wait_until_idle(self, page: Page) -> None:
         page.wait_for_function(f"{_SESSION}.session?.kernel?.status === 'idle'", timeout=60_000)
-        command(page, "notebook:run-all-cells")
+
+    def run_all(self, page: Page) -> None:
+        self.wait_until_idle(page)
+        # Its promise waits for the cells to end.
+        page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def save(self, page: Page) -> None:
         command(page, "docmanager:save")

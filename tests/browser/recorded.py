@@ -105,10 +105,16 @@ def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 
     view.handle(started(ranks))
     view.handle(OutputChunk(RUN, 0, "stderr", f"{HOSTILE}\n", n=1))
     for at in range(1, seconds + 1):
-        for event in second(ranks, at):
-            view.handle(event)
-        if at > past:
-            until_s = time.monotonic() + pace_s
-            while time.monotonic() < until_s:
+        events = list(second(ranks, at))
+        began_s = time.monotonic()
+        handled = 0
+        while handled < len(events):
+            # Ranks tell of themselves at their own times, spread over the second.
+            passed = 1.0 if at <= past else (time.monotonic() - began_s) / pace_s
+            due = min(len(events), int(passed * len(events)))
+            for event in events[handled:due]:
+                view.handle(event)
+            handled = due
+            if at > past:
                 view.tick(time.monotonic())
                 time.sleep(0.05)

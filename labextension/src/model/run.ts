@@ -320,7 +320,7 @@ export class RunModel {
     if (this.firstFailure === null || event.at_s < this.firstFailure.at_s) {
       this.firstFailure = event;
     }
-    const traceback = event.traceback.flatMap((part) => plain(part).split('\n'));
+    const traceback = event.traceback.flatMap((part) => part.replace(/\n+$/, '').split('\n').map(plain));
     const lines = traceback.at(-1)?.startsWith(event.name) === true ? traceback : [...traceback, problem];
     this.logs.error(event.rank, [`Rank ${event.rank} on ${event.host} raised ${event.name}`, ...lines]);
   }

@@ -1,0 +1,227 @@
+"""The dashboard as users see it: in JupyterLab, in Chromium, fed by a kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import recorded
+from lab import number, set_theme
+
+if TYPE_CHECKING:
+    from lab import Lab
+    from playwright.sync_api import Page
+
+LIVE = """
+import recorded
+from jupyter_ddl.views.dashboard import Dashboard
+from jupyter_ddl.views.publish import JupyterPublisher
+dashboard = Dashboard(JupyterPublisher(get_ipython()), single_rank_samples_per_s=1100.0)
+recorded.feed(dashboard, {ranks}, {seconds}, past={past})
+"""
+FINISHED = """
+import recorded
+from jupyter_ddl.views.dashboard import show_finished
+from jupyter_ddl.views.publish import JupyterPublisher
+show_finished(recorded.run({ranks}, {seconds}, fails={fails}), JupyterPublisher(get_ipython()))
+"""
+# WCAG 2's contrast of each text against the dashboard's ground: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
+CONTRAST = """() => {
+  const texts = '.ddl-run-state, .ddl-chip, .ddl-value, .ddl-note, .ddl-cell, .ddl-line-text, .ddl-legend li';
+  const linear = (value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
+  const light = (colour) => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).slice(0, 3).map((value) => linear(value / 255));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const ground = light(getComputedStyle(document.querySelector('.ddl-dashboard')).backgroundColor);
+  const found = {};
+  for (const element of document.querySelectorAll(texts)) {
+    const ink = light(getComputedStyle(element).color);
+    found[element.className] = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+  }
+  return found;
+}"""
+TILE = ".ddl-tile:has(dt:text-is('{}')) .ddl-value"
+
+
+def show(lab: Lab, page: Page, name: str, code: str) -> None:
+    lab.write(name, code)
+    lab.open(page, name)
+    lab.run_all(page)
+    page.wait_for_selector(".ddl-dashboard .ddl-value", timeout=60_000)
+
+
+def wait_for_text(page: Page, selector: str, text: str, timeout_s: float = 30) -> None:
+    page.locator(selector).filter(has_text=text).first.wait_for(timeout=timeout_s * 1000)
+
+
+def lines(page: Page) -> list[str]:
+    return page.locator(".ddl-line:not([hidden]) .ddl-line-text").all_inner_texts()
+
+
+def test_it_is_live_while_the_kernel_is_busy(lab: Lab, page: Page) -> None:
+    show(lab, page, "live.ipynb", LIVE.format(ranks=8, seconds=600, past=20))
+    steps = page.locator(TILE.format("steps"))
+    before = number(steps.inner_text())
+    page.wait_for_function(
+        "before => parseFloat(document.querySelectorAll('.ddl-value')[3].textContent) > before", arg=before
+    )
+    # 128 samples in 120 ms on each of 8 ranks, until rank 5 holds all up.
+    assert number(page.locator(TILE.format("samples/s")).inner_text()) == pytest.approx(8 * 128 / 0.12, rel=0.4)
+    assert page.locator(TILE.format("scaling efficiency")).inner_text().endswith("%")
+    assert page.locator(".ddl-counts").inner_text().split() == ["●", "8", "training"]
+    assert page.locator(".ddl-chart canvas").count() == 4
+    wait_for_text(page, ".ddl-counts", "1 straggler", 60)
+    assert "straggler" in page.locator(".ddl-rows .ddl-row").nth(5).inner_text()
+    assert "A step: compute" in (page.locator(".ddl-split").get_attribute("aria-label") or "")
+
+
+def test_a_page_that_opens_late_has_the_whole_run(lab: Lab, page: Page) -> None:
+    show(lab, page, "late.ipynb", LIVE.format(ranks=4, seconds=25, past=22))
+    page.wait_for_function("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status === 'idle'")
+    lab.save(page)
+    other = page.context.new_page()
+    lab.open(other, "late.ipynb", workspace="other")
+    other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=60_000)
+    assert other.locator(TILE.format("steps")).inner_text() == page.locator(TILE.format("steps")).inner_text() == "200"
+    wait_for_text(other, ".ddl-count", "101 lines")
+    assert number(other.locator(".ddl-chart .ddl-legend-value").first.inner_text()) > 0
+
+
+def test_two_views_of_one_run_tell_the_same(lab: Lab, page: Page) -> None:
+    show(
+        lab,
+        page,
+        "views.ipynb",
+        FINISHED.format(ranks=2, seconds=20, fails=False) + "\nfrom IPython.display import display",
+    )
+    page.evaluate("window.jupyterapp.commands.execute('notebook:create-output-view')")
+    page.wait_for_function("document.querySelectorAll('.ddl-dashboard').length === 2")
+    page.wait_for_function("document.querySelectorAll('.ddl-count')[1].textContent === '41 lines'")
+
+
+def test_hostile_output_is_text(lab: Lab, page: Page) -> None:
+    show(lab, page, "hostile.ipynb", FINISHED.format(ranks=2, seconds=3, fails=False))
+    wait_for_text(page, ".ddl-line-text", "<script>window.pwned=1</script> red  <b>bold</b>")
+    assert page.evaluate("window.pwned") is None
+    assert page.locator(".ddl-lines :is(img, script, b)").count() == 0
+
+
+def test_the_log_is_filtered_followed_and_copied(lab: Lab, page: Page) -> None:
+    show(lab, page, "log.ipynb", FINISHED.format(ranks=8, seconds=40, fails=True))
+    count = page.locator(".ddl-count")
+    assert count.inner_text() == "327 lines"
+    assert lines(page)[-1] == "ValueError: bad <batch>"
+    page.get_by_label("Ranks to show").fill("1-2")
+    assert count.inner_text() == "80 of 327 lines"
+    page.get_by_label("Lines that match").fill(r"step 8\d ")
+    assert count.inner_text() == "4 of 327 lines"
+    assert {line.split(" loss")[0] for line in lines(page)} == {"step 80", "step 88"}
+    page.get_by_role("button", name="Copy", exact=True).click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("[1] step 80 loss ")
+    assert copied.count("\n") == 4
+    page.get_by_label("Lines that match").fill("(")
+    assert page.get_by_label("Lines that match").get_attribute("aria-invalid") == "true"
+    assert "Invalid regular expression" in page.locator(".ddl-fault").inner_text()
+    page.get_by_label("Ranks to show").fill("nine")
+    assert page.locator(".ddl-fault").inner_text() == "Ranks must be like 0-3, 7."
+    page.get_by_role("button", name="First error").click()
+    assert page.get_by_label("Ranks to show").input_value() == ""
+    assert "Rank 3 on node-a raised ValueError" in lines(page)
+    assert not page.get_by_role("checkbox", name="follow").is_checked()
+    page.get_by_role("checkbox", name="stderr only").check()
+    assert count.inner_text() == "5 of 327 lines"
+
+
+def test_scrolling_up_stops_following(lab: Lab, page: Page) -> None:
+    show(lab, page, "follow.ipynb", FINISHED.format(ranks=8, seconds=40, fails=False))
+    follow = page.get_by_role("checkbox", name="follow")
+    assert follow.is_checked()
+    page.locator(".ddl-lines").focus()
+    page.keyboard.press("Home")
+    page.wait_for_function("document.querySelector('.ddl-lines').scrollTop === 0")
+    assert not follow.is_checked()
+    assert lines(page)[1].startswith("step 8 ")
+
+
+def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
+    show(lab, page, "failed.ipynb", FINISHED.format(ranks=8, seconds=12, fails=True))
+    assert page.locator(".ddl-problem").inner_text() == "Rank 3 raised ValueError: bad <batch>"
+    assert page.locator(".ddl-counts").inner_text().split("\n") == ["✕ 1 failed", "◇ 7 released"]
+    assert page.locator(".ddl-run-state").inner_text() == "Failed after 0:12"
+
+
+def test_the_table_sorts_by_keyboard(lab: Lab, page: Page) -> None:
+    show(lab, page, "sort.ipynb", FINISHED.format(ranks=16, seconds=40, fails=False))
+    first = page.locator(".ddl-rows .ddl-row").first
+    assert first.locator(".ddl-cell").first.inner_text() == "0"
+    page.get_by_role("button", name="samples/s", exact=True).focus()
+    page.keyboard.press("Enter")
+    header = page.locator(".ddl-head .ddl-column-2")
+    assert header.get_attribute("aria-sort") == "descending"
+    rates = [number(text) for text in page.locator(".ddl-rows .ddl-row:not([hidden]) .ddl-column-2").all_inner_texts()]
+    assert rates == sorted(rates, reverse=True)
+    page.keyboard.press("Enter")
+    assert header.get_attribute("aria-sort") == "ascending"
+    # JupyterLab took none of these keys: the notebook's cell is as it was.
+    assert page.locator(".jp-Cell").count() == 1
+
+
+@pytest.mark.parametrize("ranks", [64, 1024])
+def test_many_ranks_are_a_strip_and_a_table(lab: Lab, page: Page, ranks: int) -> None:
+    show(lab, page, f"many{ranks}.ipynb", FINISHED.format(ranks=ranks, seconds=25, fails=False))
+    strip = page.locator(".ddl-strip")
+    assert (strip.get_attribute("aria-label") or "").startswith(f"{ranks} ranks by samples/s")
+    assert page.locator(".ddl-rows .ddl-row").count() < 40
+    assert page.locator(".ddl-table").get_attribute("aria-rowcount") == str(ranks + 1)
+    strip.focus()
+    page.keyboard.press("End")
+    assert page.locator(".ddl-strip-told").inner_text().startswith(f"rank {ranks - 1}: finished")
+    page.keyboard.press("Enter")
+    assert page.get_by_label("Ranks to show").input_value() == str(ranks - 1)
+    page.get_by_label("What the colours show").select_option("input share of a step")
+    assert "by input share of a step" in (strip.get_attribute("aria-label") or "")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_takes_the_colours_of_the_theme(lab: Lab, page: Page, dark: bool) -> None:
+    show(lab, page, "theme.ipynb", FINISHED.format(ranks=4, seconds=20, fails=False))
+    set_theme(page, dark=dark)
+    blue = "rgb(86, 180, 233)" if dark else "rgb(0, 114, 178)"
+    page.wait_for_function(
+        "blue => document.querySelector('.ddl-chart .ddl-swatch').style.background === blue", arg=blue
+    )
+    contrast = page.evaluate(CONTRAST)
+    assert contrast
+    assert min(contrast.values()) >= 4.5, contrast
+    set_theme(page, dark=False)
+
+
+def test_without_its_kernel_the_notebook_shows_the_final_state(lab: Lab, page: Page) -> None:
+    show(lab, page, "final.ipynb", FINISHED.format(ranks=8, seconds=25, fails=True))
+    picture = page.locator("[id='jupyter-ddl-final-state'], img[src*='jupyter-ddl-final-state']")
+    # While the dashboard is there, nobody needs a picture of it.
+    assert picture.count() == 1
+    assert not picture.is_visible()
+    lab.save(page)
+    lab.end_kernels()
+    reopened = page.context.new_page()
+    lab.open(reopened, "final.ipynb", workspace="reopened")
+    still = reopened.locator("[id='jupyter-ddl-final-state'], img[src*='jupyter-ddl-final-state']")
+    still.wait_for(timeout=30_000)
+    assert still.is_visible()
+    assert reopened.locator(".ddl-dashboard").count() == 0
+    table = [output["data"]["text/plain"] for output in lab.outputs("final.ipynb") if "image/svg+xml" in output["data"]]
+    assert "rank 3 raised ValueError" in table[0]
+
+
+def test_a_run_that_goes_on_for_long_ends_in_the_right_state(lab: Lab, page: Page) -> None:
+    code = (
+        LIVE.format(ranks=2, seconds=6, past=2)
+        + "\nfor event in recorded.ended(2, 6): dashboard.handle(event)\ndashboard.flush()"
+    )
+    show(lab, page, "ends.ipynb", code)
+    wait_for_text(page, ".ddl-run-state", "finished after 0:06")
+    assert page.locator(TILE.format("steps")).inner_text() == "48"
+    assert recorded.RUN in page.locator(".ddl-run-name").inner_text()

@@ -1,0 +1,305 @@
+"""What the dashboard sends to the browser, and that it is bounded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from jupyter_ddl.errors import DashboardMissing
+from jupyter_ddl.events import (
+    MetricsSample,
+    OutputChunk,
+    RankFailed,
+    RankFinished,
+    RankReady,
+    RichOutput,
+    RunFinished,
+    RunStarted,
+    StragglerMarked,
+)
+from jupyter_ddl.views import dashboard as module
+from jupyter_ddl.views.dashboard import BATCH_TEXT, Dashboard, Pending, show_finished
+from jupyter_ddl.views.history import MAX_TRACEBACKS, History, batch, to_json
+from jupyter_ddl.wire import decode, encode
+
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+
+class Published:
+    """A `Publisher` that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.outputs: list[dict[str, Any]] = []
+
+    def publish(self, data, metadata, display_id):
+        self.outputs.append(data)
+
+    def update(self, data, metadata, display_id):
+        raise AssertionError("the dashboard replaces no output")
+
+
+@pytest.fixture(autouse=True)
+def bundle(tmp_path, monkeypatch):
+    """The browser's part, which these tests do not look into."""
+    for name in ("ESM", "CSS"):
+        path = tmp_path / name
+        path.write_text(f"/* {name} */")
+        monkeypatch.setattr(module, name, path)
+
+
+def sample(rank: int, at_s: float, step: int | None = 1, **more: Any) -> MetricsSample:
+    trained = {"samples_per_s": 100.0, "step_s": 0.1, "loss": 0.5} if step is not None else {}
+    return MetricsSample("r", rank, at_s, 50.0, 2**30, step=step, **trained | more)
+
+
+def out(rank: int, text: str, stream: str = "stdout", skipped: int = 0) -> OutputChunk:
+    return OutputChunk("r", rank, stream, text, skipped)
+
+
+def read(data: bytes) -> dict[str, Any]:
+    return json.loads(data)
+
+
+def events_of(data: bytes) -> list[Any]:
+    return [decode(event) for event in read(data)["events"]]
+
+
+def shown(*events: Any) -> tuple[Dashboard, Published, Any, list[bytes]]:
+    """Return a dashboard that is shown at second 0, its widget, and the batches that the widget gets."""
+    published = Published()
+    view = Dashboard(published)
+    for event in (RunStarted("r", (0, 1), 2, 0.0), sample(0, 0.0), *events):
+        view.handle(event)
+    view.tick(0.0)
+    batches: list[bytes] = []
+    view._widget.observe(lambda change: batches.append(change["new"]), "batch")
+    return view, published, view._widget, batches
+
+
+def test_it_appears_with_the_first_training_step() -> None:
+    published = Published()
+    view = Dashboard(published, ready=[RankReady(0, 2, 0, "node-a", 1, "CPU", 2)])
+    view.handle(RunStarted("r", (0, 1), 2, 0.0))
+    view.handle(out(0, "before\n"))
+    view.handle(sample(0, 1.0, step=None))
+    view.tick(1.0)
+    assert not published.outputs
+    assert not view.is_shown
+    view.handle(sample(0, 2.0))
+    view.tick(2.0)
+    assert view.is_shown
+    assert list(published.outputs[0]) == [WIDGET, "text/plain"]
+    # What went before is in the state that the page gets.
+    kinds = [type(event).__name__ for event in events_of(view._widget.history)]
+    assert kinds == ["RankReady", "RunStarted", "OutputChunk", "MetricsSample", "MetricsSample"]
+
+
+def test_a_cell_that_does_not_train_shows_nothing() -> None:
+    published = Published()
+    view = Dashboard(published)
+    for event in (RunStarted("r", (0,), 1, 0.0), out(0, "x\n"), RunFinished("r", "finished", 1.0)):
+        view.handle(event)
+        view.tick(1.0)
+    view.flush()
+    assert not published.outputs
+
+
+def test_batches_go_out_twice_a_second_and_join_without_a_gap() -> None:
+    view, _, widget, batches = shown()
+    for tick in range(1, 101):
+        view.handle(out(0, f"{tick}\n"))
+        view.tick(tick / 10)
+    assert 19 <= len(batches) <= 20
+    first = read(widget.history)["next"]
+    assert first > 0
+    numbers = [(read(data)["first"], read(data)["next"]) for data in batches]
+    assert numbers[0][0] == 2
+    assert all(end == begin for (_, end), (begin, _) in pairwise(numbers))
+    text = "".join(event.text for data in batches for event in events_of(data))
+    assert text == "".join(f"{tick}\n" for tick in range(1, numbers[-1][1] - 1))
+
+
+def test_nothing_new_is_no_batch_and_rich_output_is_none_of_it() -> None:
+    view, _, _, batches = shown()
+    view.handle(RichOutput("r", 0, "result", {"text/plain": "1"}))
+    view.tick(1.0)
+    view.tick(2.0)
+    assert not batches
+
+
+def test_a_flood_of_output_is_cut_and_counted() -> None:
+    view, _, _, batches = shown()
+    chunk = "é" * 999 + "\n"
+    for _ in range(2000):
+        view.handle(out(0, chunk))
+        view.handle(out(1, chunk, "stderr", skipped=5))
+    view.handle(sample(1, 1.0))
+    view.tick(1.0)
+    events = events_of(batches[0])
+    output = [event for event in events if isinstance(event, OutputChunk)]
+    assert sum(len(event.text) for event in output) <= BATCH_TEXT
+    assert len(batches[0]) < 4 * BATCH_TEXT
+    assert events[-1] == sample(1, 1.0)
+    size = len(chunk.encode())
+    for rank, extra in ((0, 0), (1, 5)):
+        own = [event for event in output if event.rank == rank]
+        told = sum(event.skipped_bytes for event in own)
+        assert told + len(own) * size == 2000 * (size + extra)
+        assert own[0].skipped_bytes > 0
+
+
+def test_what_was_left_out_of_one_batch_is_told_once() -> None:
+    pending = Pending(max_text=10)
+    pending.add(out(0, "a" * 8))
+    pending.add(out(1, "b" * 8))
+    assert [(event.rank, event.skipped_bytes) for event in pending.take()] == [(1, 0)]
+    pending.add(out(0, "c"))
+    pending.add(out(0, "d"))
+    assert [(event.text, event.skipped_bytes) for event in pending.take()] == [("c", 8), ("d", 0)]
+
+
+def test_the_history_goes_out_again_ever_more_rarely() -> None:
+    view, _, widget, _ = shown()
+    sent: list[float] = []
+    now_s = 0.0
+    widget.observe(lambda change: sent.append(now_s), "history")
+    for tick in range(1, 6000):
+        now_s = tick / 10
+        if tick % 10 == 0:
+            view.handle(sample(0, now_s, step=tick))
+        view.tick(now_s)
+    assert 10 < len(sent) < 20
+    # A page that missed something waits for half the run's time at most.
+    assert all(after <= before * 1.6 + 1.1 for before, after in pairwise(sent))
+
+
+def test_a_page_that_opens_late_gets_what_there_is_by_then() -> None:
+    view, _, widget, _ = shown()
+    for at in range(1, 50):
+        view.handle(sample(0, float(at), step=at + 1))
+        view.tick(float(at))
+    state = widget.get_state()
+    assert read(state["history"])["next"] == 51
+    assert events_of(state["history"])[-1].step == 50
+    assert "history" not in widget.get_state("batch")
+
+
+def test_a_page_that_missed_something_is_answered() -> None:
+    view, _, widget, _ = shown()
+    view.handle(out(0, "new\n"))
+    view.tick(0.6)
+    before = read(widget.history)["next"]
+    widget._handle_custom_msg({"want": "history"}, [])
+    assert read(widget.history)["next"] == 3 > before
+    widget._handle_custom_msg({"want": "the moon"}, [])
+    widget._handle_custom_msg(["no"], [])
+
+
+def test_the_end_leaves_a_picture_and_a_table() -> None:
+    view, published, widget, batches = shown(
+        *(sample(rank, float(at), step=at) for at in range(1, 20) for rank in (0, 1))
+    )
+    for rank in (0, 1):
+        view.handle(RankFinished("r", rank, 20.0))
+    view.handle(RunFinished("r", "finished", 20.0))
+    view.flush()
+    assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
+    assert events_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
+    assert list(published.outputs[1]) == ["image/svg+xml", "text/plain"]
+    assert "finished after 20.0 s" in published.outputs[1]["text/plain"]
+
+
+def test_a_recorded_run_is_shown_whole() -> None:
+    published = Published()
+    chunks = [out(0, "x" * 1000 + "\n") for _ in range(1000)]
+    show_finished([RunStarted("r", (0,), 1, 0.0), *chunks, RunFinished("r", "finished", 1.0)], published, 50.0)
+    assert [list(output) for output in published.outputs] == [
+        [WIDGET, "text/plain"],
+        ["image/svg+xml", "text/plain"],
+    ]
+
+
+def test_no_events_are_no_run() -> None:
+    with pytest.raises(ValueError, match=r"A run must have events to be shown\. Received: none\."):
+        show_finished([], Published())
+
+
+def test_what_was_not_built_is_named(monkeypatch, tmp_path) -> None:
+    monkeypatch.setattr(module, "ESM", tmp_path / "none" / "dashboard.js")
+    with pytest.raises(DashboardMissing, match=r"must be built\. Received: no dashboard\.js .* Run `make dashboard`"):
+        show_finished([RunStarted("r", (0,), 1, 0.0)], Published())
+
+
+def test_history_thins_samples_alike_on_all_ranks() -> None:
+    history = History(max_samples=100)
+    for at in range(1000):
+        for rank in range(4):
+            history.add(sample(rank, float(at), step=at))
+    events = [entry.event for entry in history.entries()]
+    by_rank = [[event.at_s for event in events if event.rank == rank] for rank in range(4)]
+    assert 48 < len(events) <= 100
+    assert by_rank[0] == by_rank[1] == by_rank[2] == by_rank[3]
+    # Evenly, and with the newest.
+    assert by_rank[0][-1] == 999
+    gaps = [after - before for before, after in pairwise(by_rank[0])]
+    assert max(gaps) <= 2 * min(gaps[:-1])
+    assert history.next == 4000
+
+
+def test_history_keeps_one_sample_of_each_rank_in_any_case() -> None:
+    history = History(max_samples=10)
+    for at in range(3):
+        for rank in range(100):
+            history.add(sample(rank, at * 1e6))
+    assert sorted({entry.event.rank for entry in history.entries()}) == list(range(100))
+
+
+def test_history_keeps_the_newest_output_and_all_states() -> None:
+    history = History(max_text=1000)
+    history.add(RunStarted("r", (0,), 1, 0.0))
+    for at in range(100):
+        history.add(out(0, f"{at:099}\n"))
+    for at in range(10_000):
+        history.add(StragglerMarked("r", 0, float(at), at % 2 == 0, 1.5, "input"))
+    for rank in range(MAX_TRACEBACKS + 1):
+        history.add(RankFailed("r", rank, "h", "E", "m", ("t",) * 10, False, 1.0))
+    events = [entry.event for entry in history.entries()]
+    assert events[0] == RunStarted("r", (0,), 1, 0.0)
+    assert [int(event.text) for event in events if isinstance(event, OutputChunk)] == list(range(90, 100))
+    assert len(events) < 5000
+    tracebacks = [len(event.traceback) for event in events if isinstance(event, RankFailed)]
+    assert tracebacks == [10] * MAX_TRACEBACKS + [0]
+
+
+def test_json_leaves_out_defaults_and_says_nan_in_words() -> None:
+    event = sample(0, 1.0, loss=float("nan"), metrics={"auc": float("-inf"), "acc": 0.5}, gpu_pct=0.0)
+    content = json.loads(to_json(event))
+    assert content["loss"] == "NaN"
+    assert content["metrics"] == {"auc": "-Infinity", "acc": 0.5}
+    assert content["gpu_pct"] == 0.0
+    assert "gpu_watts" not in content
+    plain = sample(3, 1.0)
+    assert decode(json.loads(to_json(plain))) == plain
+    assert len(to_json(plain)) < len(json.dumps(encode(plain))) / 2
+
+
+def test_a_batch_is_one_json_object() -> None:
+    history = History()
+    entries = [history.add(replace(sample(0, 1.0), model='"</script>'))]
+    assert read(batch(0, 1, float("inf"), entries))["single"] == "Infinity"
+    assert read(batch(0, 1, None, entries)) == {
+        "first": 0,
+        "next": 1,
+        "single": None,
+        "events": [json.loads(entries[0].json)],
+    }
+
+
+def test_text_that_is_no_utf8_still_goes_out() -> None:
+    history = History()
+    entries = [history.add(out(0, "caf\udce9 \x1b[1m\x00\n"))]
+    assert read(batch(0, 1, None, entries))["events"][0]["text"] == "caf? \x1b[1m\x00\n"
