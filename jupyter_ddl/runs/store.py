@@ -12,7 +12,7 @@ import re
 import socket
 import time
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,8 @@ _LOG = re.compile(r"rank-([0-9]+)\.(?:log|events\.jsonl)")
 # What the system says of a process's beginning depends on its clock, which is set now and then.
 _CLOCK_S = 2.0
 _AMBIGUOUS_SHOWN = 4
+# Of runs, for one rank's figure: a search must not read years of them.
+_SEARCHED = 500
 
 RUNNING = "running"
 CUT_OFF = "cut off"
@@ -50,6 +52,7 @@ class RunRecord:
         seconds: what it took; None while it runs, and where nobody wrote that down.
         samples_per_s: of all ranks together; None where nothing was measured.
         loss: the last one.
+        computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where nobody wrote that down.
         options: as the cell had them.
     """
 
@@ -63,6 +66,7 @@ class RunRecord:
     samples_per_s: float | None = None
     loss: float | None = None
     model: str | None = None
+    computes_on: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -121,8 +125,29 @@ def read_record(path: Path) -> RunRecord:
         samples_per_s=_number(content.get("samples_per_s")),
         loss=_number(content.get("loss"), finite=False),
         model=model if isinstance(model, str) else None,
+        computes_on=_computes_on(content),
         options=options if isinstance(options, dict) else {},
     )
+
+
+def single_rank_samples_per_s(model: str, computes_on: str) -> float | None:
+    """Return what one rank alone made of a model, on the same kind of device, in the newest run that says so.
+
+    Args:
+        model: as `events.MetricsSample.model` names it.
+        computes_on: as `RunRecord.computes_on`.
+    """
+    for record in islice(newest_first(), _SEARCHED):
+        alone = len(record.ranks) == 1 and record.samples_per_s is not None
+        if alone and record.model == model and record.computes_on == computes_on:
+            return record.samples_per_s
+    return None
+
+
+def describe_device(device: str, threads: int) -> str:
+    """Return what a rank computes with, without which of several devices it is."""
+    kind = re.sub(r"^GPU \S+ \((.*)\)$", r"\1", device)
+    return f"{kind}, {threads} threads"
 
 
 def _is_run(entry: os.DirEntry[str]) -> bool:
@@ -149,6 +174,14 @@ def _content(file: Path) -> dict[str, Any]:
         # Not written yet, or cut by a kill: the run is told by what else is there.
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def _computes_on(content: dict[str, Any]) -> str | None:
+    devices, threads = content.get("devices"), content.get("threads")
+    if not isinstance(devices, dict) or not isinstance(threads, int):
+        return None
+    device = next(iter(devices.values()), None)
+    return describe_device(device, threads) if isinstance(device, str) else None
 
 
 def _number(value: object, *, finite: bool = True) -> float | None:
