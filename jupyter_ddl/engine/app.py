@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
 
+# Source: tornado 6.5, tornado/ioloop.py, IOLoop.run_sync
+_LOOP_STOPPED = "Event loop stopped before Future completed."
+
 
 class RankEngine(IPEngine):
     """An ipyparallel engine that is one rank of an MPI world.
@@ -62,7 +65,12 @@ class RankEngine(IPEngine):
         )
         engine.id = world.rank
         engine.ident = f"{world_id}.{world.rank}"
-        engine.start()
+        try:
+            engine.start()
+        except RuntimeError as error:
+            # The handler of SIGTERM, by which a rank is ended, stops the loop; tornado has no other name for that.
+            if str(error) != _LOOP_STOPPED:
+                raise
 
     def redirect_output(self, iopub_socket: Any) -> None:
         """Take over output and add our handlers: ipyparallel calls this when the kernel has been made."""

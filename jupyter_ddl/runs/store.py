@@ -28,6 +28,7 @@ _TIME = "%Y-%m-%dT%H-%M-%S"
 _LOG = re.compile(r"rank-([0-9]+)\.(?:log|events\.jsonl)")
 # What the system says of a process's beginning depends on its clock, which is set now and then.
 _CLOCK_S = 2.0
+_BEGINNING_S = 5.0
 _AMBIGUOUS_SHOWN = 4
 # Of runs, for one rank's figure: a search must not read years of them.
 _SEARCHED = 500
@@ -120,7 +121,7 @@ def read_record(path: Path) -> RunRecord:
         start_s=_number(content.get("start_s")) or _start_s(path.name),
         ranks=tuple(sorted(ranks)),
         world_size=world_size if isinstance(world_size, int) else max(ranks, default=-1) + 1,
-        state=outcome if isinstance(outcome, str) else _state(content.get("session")),
+        state=outcome if isinstance(outcome, str) else _state(content, path.name),
         seconds=_number(content.get("seconds")),
         samples_per_s=_number(content.get("samples_per_s")),
         loss=_number(content.get("loss"), finite=False),
@@ -198,10 +199,14 @@ def _start_s(run: str) -> float:
         return 0.0
 
 
-def _state(session: object) -> str:
+def _state(content: dict[str, Any], run: str) -> str:
     """Return the state of a run that has no outcome."""
     import psutil
 
+    session = content.get("session")
+    if not content and time.time() - _start_s(run) < _BEGINNING_S:
+        # run.json is written while the ranks are at it already.
+        return RUNNING
     if not isinstance(session, dict):
         return CUT_OFF
     if session.get("host") != socket.gethostname():

@@ -180,3 +180,13 @@ def test_listing_the_newest_of_thousands_reads_only_these(runs):
     assert newest == sorted(newest, reverse=True)
     assert resolve().run == newest[0]
     assert resolve(f"a-{1_000:04x}").run == f"2026-11-20T00-16-40-a-{1_000:04x}"
+
+
+def test_a_run_that_has_just_begun_is_running_though_nothing_says_so_yet(runs):
+    new = time.strftime("%Y-%m-%dT%H-%M-%S") + "-default-0a1b"
+    for name in (new, "2026-01-02T03-04-05-default-0a1b"):
+        (runs / name).mkdir(parents=True)
+    assert [read_record(runs / name).state for name in (new, "2026-01-02T03-04-05-default-0a1b")] == [
+        "running",
+        "cut off",
+    ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kernels import Kernel, eventually, kernel, without
 
-from jupyter_ddl import attach, paths
+from jupyter_ddl import attach, paths, start
 from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.reading import read_events, run_events
 
@@ -224,3 +224,9 @@ def test_nothing_is_sampled_where_nobody_wants_it(pair: Session) -> None:
     machine = [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample)]
     assert {sample.rank for sample in machine} == {0, 1}
     assert {sample.step for sample in machine} == {None}
+
+
+def test_the_ranks_end_adds_nothing_to_the_last_log() -> None:
+    with start(n=1, name="short") as session:
+        folder = folder_of(session.run("print('all of it')"))
+    assert (folder / "rank-0.log").read_text() == "all of it\n"
