@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
@@ -20,7 +20,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.ranks import parse
-from jupyter_ddl.views import for_environment
+from jupyter_ddl.views import for_environment, with_figures
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 
@@ -91,6 +91,9 @@ def _cell_parser() -> _Parser:
     parser.add_argument(
         "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
     )
+    parser.add_argument(
+        "--sample-every", type=float, default=1.0, metavar="S", help="how often ranks say how they fare; 0 for never"
+    )
     auto_options.add_arguments(parser)
     return parser
 
@@ -121,6 +124,12 @@ class DdlMagics(Magics):
 
             print(render(explain(cell, world_size=session.world_size, **asdict(auto))))
             return None
+        if not arguments.sample_every >= 0:
+            raise InvalidInput(
+                "Samples come every so many seconds.",
+                f"--sample-every {arguments.sample_every:g}",
+                "Pass a number above 0, or 0 for none.",
+            )
         if arguments.timeout is not None and not arguments.timeout > 0:
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
@@ -132,9 +141,10 @@ class DdlMagics(Magics):
                 cell,
                 ranks,
                 timeout_s=arguments.timeout,
-                view=_view,
+                view=partial(_view, session, only_first_rank=auto is not None),
                 independent=arguments.independent,
                 auto=auto,
+                sample_every_s=arguments.sample_every or None,
             )
             if arguments.background:
                 follower.follow_in_background()
@@ -244,5 +254,6 @@ def _environment(arguments: Namespace) -> dict[str, str]:
     return variables
 
 
-def _view(run: Run) -> View:
-    return for_environment(run.ranks, f"%ddl logs {run.id}")
+def _view(session: sessions.Session, run: Run, *, only_first_rank: bool) -> View:
+    output = for_environment(run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
+    return with_figures(output, session.ranks, session.single_rank_samples_per_s)

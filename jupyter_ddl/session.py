@@ -25,7 +25,7 @@ from jupyter_ddl.ranks import compact
 from jupyter_ddl.requests import PrepareHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.run import Run
-from jupyter_ddl.views.first_rank import FirstRank
+from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -212,8 +212,6 @@ class Session:
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
         shown = view(run) if view else None
-        if shown is not None and auto is not None:
-            shown = FirstRank(shown)
         follower = Follower(run, self._runs.release, self._runs.end, shown, timeout_s)
         run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))
         self._runs.begin(run)
@@ -226,6 +224,11 @@ class Session:
         options = {"timeout_s": timeout_s, "independent": independent, "auto": auto and asdict(auto)}
         folder.write(code, **self._record(chosen), options=options)
         return follower
+
+    def single_rank_samples_per_s(self, model: str) -> float | None:
+        """Return what one rank alone made of a model, on such devices as these, in an earlier run; None if unknown."""
+        first = self.ranks[0]
+        return single_rank_samples_per_s(model, describe_device(first.device, self._cluster.spec.threads))
 
     def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
         """Set variables on ranks. NumPy arrays go without copies where they can.

@@ -9,6 +9,10 @@
 | cell, publish | when that is sent, and how |
 | terminal | the same entries, printed |
 | first_rank | of a program for one process, what its first rank prints |
+| dashboard, widget, history | how a run trains, live in the notebook; the browser's side is labextension/ |
+| figures, picture, metrics_table | the same figures as text, as a picture that stays, and in a terminal |
+| together | several views of one run |
+| replay, runs_table, log_text | a run shown again, runs as a table, a log as lines |
 | table, failure | the ranks of a cluster, and what they raised, as text |
 """
 
@@ -18,9 +22,13 @@ import sys
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.views.publish import Publisher
+
+    SingleRank = Callable[[str], float | None]
+    """From a model's name, as `MetricsSample.model` has it, to what one rank alone makes of it, in samples/s."""
 
 
 class View(Protocol):
@@ -36,23 +44,63 @@ class View(Protocol):
         """Show all there is and end unfinished lines; call it once, when the run is over."""
 
 
-def for_environment(ranks: Sequence[int], logs: str | None) -> View:
-    """Return the view that fits where this process shows its output: a notebook's cell, or a terminal.
+def for_environment(ranks: Sequence[int], logs: str | None, *, only_first_rank: bool = False) -> View:
+    """Return what shows the output of a run where this process shows its own: in a notebook's cell, or a terminal.
 
     Call it in the cell that starts the run: its output stays under that cell.
 
     Args:
         ranks: the ranks that run the cell.
         logs: where the whole output can be read, for the line that counts what is not shown.
+        only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
     """
+    publisher = _publisher()
+    view: View
+    if publisher is not None:
+        from jupyter_ddl.views.cell import CellView
+
+        view = CellView(ranks, logs, publisher)
+    else:
+        from jupyter_ddl.views.terminal import TerminalView
+
+        view = TerminalView(ranks)
+    if only_first_rank:
+        from jupyter_ddl.views.first_rank import FirstRank
+
+        view = FirstRank(view)
+    return view
+
+
+def with_figures(output: View, ready: Sequence[RankReady], single_rank: SingleRank) -> View:
+    """Return a view that shows a run's output, and how it trains: in a dashboard below it, or a table.
+
+    Args:
+        output: shows what the ranks write.
+        ready: the ranks, for their hosts.
+        single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
+    """
+    publisher = _publisher()
+    if publisher is None:
+        from jupyter_ddl.views.metrics_table import MetricsTable
+
+        return MetricsTable(output, single_rank=single_rank)
+    from jupyter_ddl.views import dashboard
+
+    if not dashboard.is_built():
+        # A clone on a machine without Node.js; %ddl dashboard says how it comes there.
+        return output
+    from jupyter_ddl.views.together import Together
+
+    return Together(output, dashboard.Dashboard(publisher, ready, single_rank))
+
+
+def _publisher() -> Publisher | None:
+    """Return what puts outputs under the cell that runs; None in a terminal."""
     # IPython that nobody has imported shows nothing.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
-    if shell is not None and hasattr(shell, "kernel"):
-        from jupyter_ddl.views.cell import CellView
-        from jupyter_ddl.views.publish import JupyterPublisher
+    if shell is None or not hasattr(shell, "kernel"):
+        return None
+    from jupyter_ddl.views.publish import JupyterPublisher
 
-        return CellView(ranks, logs, JupyterPublisher(shell))
-    from jupyter_ddl.views.terminal import TerminalView
-
-    return TerminalView(ranks)
+    return JupyterPublisher(shell)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.views import SingleRank
     from jupyter_ddl.views.publish import Publisher
 
 INTERVAL_S = 0.5
@@ -43,7 +44,7 @@ class Dashboard:
     Args:
         publisher: shows it under a cell.
         ready: the ranks, for their hosts.
-        single_rank_samples_per_s: what one rank does alone with the same model, for the scaling efficiency.
+        single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
         interval_s: the least time between two batches.
     """
 
@@ -51,13 +52,12 @@ class Dashboard:
         self,
         publisher: Publisher,
         ready: Sequence[RankReady] = (),
-        single_rank_samples_per_s: float | None = None,
+        single_rank: SingleRank = lambda _: None,
         interval_s: float = INTERVAL_S,
     ) -> None:
         self._publisher = publisher
-        self._single = single_rank_samples_per_s
         self._interval_s = interval_s
-        self._figures = Figures()
+        self._figures = Figures(single_rank)
         self._history = History()
         # A page that opens late asks for the history, which the kernel's main thread answers.
         self._lock = threading.Lock()
@@ -113,7 +113,7 @@ class Dashboard:
             return
         from jupyter_ddl.views.picture import picture
 
-        data = {"image/svg+xml": picture(self._figures, self._single), "text/plain": self._figures.text(self._single)}
+        data = {"image/svg+xml": picture(self._figures), "text/plain": self._figures.text()}
         self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
 
     def history(self) -> bytes:
@@ -121,7 +121,7 @@ class Dashboard:
         with self._lock:
             entries = self._history.entries()
             following = self._history.next
-        return batch(0, following, self._single, entries)
+        return batch(0, following, self._figures.single_rank_samples_per_s, entries)
 
     def _keep(self, events: Sequence[Event]) -> list[Any]:
         with self._lock:
@@ -141,7 +141,7 @@ class Dashboard:
         entries = self._keep(self._pending.take())
         if entries:
             following = entries[-1].number + 1
-            self._widget.batch = batch(self._sent, following, self._single, entries)
+            self._widget.batch = batch(self._sent, following, self._figures.single_rank_samples_per_s, entries)
             self._sent = following
         if now_s >= self._history_due_s:
             self._widget.history = self.history()
@@ -189,22 +189,20 @@ class Pending:
         return events
 
 
-def show_finished(
-    events: Iterable[Event], publisher: Publisher, single_rank_samples_per_s: float | None = None
-) -> None:
+def show_finished(events: Iterable[Event], publisher: Publisher, single_rank: SingleRank = lambda _: None) -> None:
     """Show a recorded run, or as much of one as there is.
 
     Args:
         events: the run's, in their order.
         publisher: shows the dashboard under a cell.
-        single_rank_samples_per_s: as in `Dashboard`.
+        single_rank: as in `Dashboard`.
 
     Raises:
         ValueError: there are no events.
         DashboardMissing: the browser's part was not built.
     """
     check_built()
-    dashboard = Dashboard(publisher, single_rank_samples_per_s=single_rank_samples_per_s)
+    dashboard = Dashboard(publisher, single_rank=single_rank)
     is_empty = True
     for event in events:
         is_empty = False
@@ -215,13 +213,18 @@ def show_finished(
     dashboard.flush()
 
 
+def is_built() -> bool:
+    """Return whether the browser's part is there."""
+    return ESM.is_file() and CSS.is_file()
+
+
 def check_built() -> None:
     """Raise unless the browser's part is there.
 
     Raises:
         DashboardMissing: it was not built.
     """
-    if not (ESM.is_file() and CSS.is_file()):
+    if not is_built():
         raise DashboardMissing(
             f"The dashboard's browser part must be built. Received: no {ESM.name} beside {Path(__file__).name}. "
             "Run `make dashboard` in the repository (needs Node.js), or install a wheel, which has it."

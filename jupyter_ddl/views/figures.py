@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from jupyter_ddl.events import Event
+    from jupyter_ddl.views import SingleRank
 
 State = Literal["waiting", "running", "training", "straggler", "finished", "failed", "released", "lost"]
 MAX_POINTS = 256
@@ -75,9 +76,15 @@ class Figures:
         ranks: by rank.
         rates: the mean rank's samples/s over time.
         losses: the mean loss over steps.
+        single_rank_samples_per_s: what one rank alone makes of the model; None where that is not known.
+
+    Args:
+        single_rank: returns that, once the model is known.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, single_rank: SingleRank = lambda _: None) -> None:
+        self._single_rank = single_rank
+        self.single_rank_samples_per_s: float | None = None
         self.run: str | None = None
         self.outcome: str | None = None
         self.seconds: float | None = None
@@ -134,29 +141,30 @@ class Figures:
         rates = [sample.samples_per_s for sample in self.current.values() if sample.samples_per_s is not None]
         return sum(rates) if rates else None
 
-    def efficiency(self, single_rank_samples_per_s: float | None) -> float | None:
-        """Return samples/s over what as many single ranks would do; None where that is not known."""
-        total, ranks = self.samples_per_s, len(self.current)
-        if total is None or not single_rank_samples_per_s:
-            return None
-        return total / (single_rank_samples_per_s * ranks)
+    @property
+    def efficiency(self) -> float | None:
+        """Samples/s over what as many single ranks would do; None where that is not known."""
+        total, ranks, single = self.samples_per_s, len(self.current), self.single_rank_samples_per_s
+        return total / (single * ranks) if total is not None and single else None
 
     @property
     def loss(self) -> float | None:
         """The mean of the ranks' newest."""
         return mean(rank.trained.loss for rank in self.ranks.values() if rank.trained)
 
-    def text(self, single_rank_samples_per_s: float | None = None) -> str:
+    def text(self) -> str:
         """Return the figures as a table for a reader without pictures."""
         from jupyter_ddl.views.metrics_table import metrics_table
 
-        return metrics_table(self, single_rank_samples_per_s)
+        return metrics_table(self)
 
     def _sample(self, sample: MetricsSample) -> None:
         rank = self._arrive(sample.rank)
         rank.latest = sample
         self._newest_s = max(self._newest_s, sample.at_s)
-        self.model = self.model or sample.model
+        if self.model is None and sample.model is not None:
+            self.model = sample.model
+            self.single_rank_samples_per_s = self._single_rank(sample.model)
         if sample.step is None:
             return
         if rank.state == "running":

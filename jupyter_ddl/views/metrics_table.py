@@ -10,7 +10,7 @@ from jupyter_ddl.views.figures import Figures, figure, mean
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views import SingleRank, View
     from jupyter_ddl.views.figures import RankFigures
 
 INTERVAL_S = 0.5
@@ -28,7 +28,7 @@ class MetricsTable:
         output: prints what the ranks write.
         out: the terminal; default `sys.stdout`.
         interval_s: the least time between two tables.
-        single_rank_samples_per_s: what one rank does alone, for the scaling efficiency.
+        single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
     """
 
     def __init__(
@@ -36,14 +36,13 @@ class MetricsTable:
         output: View,
         out: TextIO | None = None,
         interval_s: float = INTERVAL_S,
-        single_rank_samples_per_s: float | None = None,
+        single_rank: SingleRank = lambda _: None,
     ) -> None:
         self._output = output
         self._out = out or sys.stdout
         self._is_terminal = self._out.isatty()
         self._interval_s = interval_s
-        self._single = single_rank_samples_per_s
-        self._figures = Figures()
+        self._figures = Figures(single_rank)
         self._shown = 0
         self._drawn_s: float | None = None
 
@@ -69,7 +68,7 @@ class MetricsTable:
         self._erase()
         self._output.flush()
         if self._trains():
-            self._out.write(f"{metrics_table(self._figures, self._single)}\n")
+            self._out.write(f"{metrics_table(self._figures)}\n")
             self._out.flush()
 
     def _trains(self) -> bool:
@@ -84,18 +83,17 @@ class MetricsTable:
     def _draw(self) -> None:
         columns, rows = shutil.get_terminal_size()
         # The table must not scroll: what has left the screen can't be written anew.
-        lines = metrics_table(self._figures, self._single, max(1, rows // 2 - 3)).splitlines()
+        lines = metrics_table(self._figures, max(1, rows // 2 - 3)).splitlines()
         self._out.write("\n" + "\n".join(line[: columns - 1] for line in lines))
         self._out.flush()
         self._shown = len(lines)
 
 
-def metrics_table(figures: Figures, single_rank_samples_per_s: float | None = None, most: int = 64) -> str:
+def metrics_table(figures: Figures, most: int = 64) -> str:
     """Return the figures of each rank and of all as aligned text.
 
     Args:
         figures: what the run's events say.
-        single_rank_samples_per_s: for the scaling efficiency.
         most: ranks to show; of more, the slowest and those in trouble.
     """
     ranks = _chosen(list(figures.ranks.values()), most)
@@ -107,7 +105,7 @@ def metrics_table(figures: Figures, single_rank_samples_per_s: float | None = No
     hidden = len(figures.ranks) - len(ranks)
     if hidden:
         lines.insert(-1, f"... {hidden} more ranks, all faster and without trouble")
-    return "\n".join([*lines, _summary(figures, single_rank_samples_per_s)])
+    return "\n".join([*lines, _summary(figures)])
 
 
 def _chosen(ranks: list[RankFigures], most: int) -> list[RankFigures]:
@@ -166,9 +164,9 @@ def _states(figures: Figures) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.items() if count)
 
 
-def _summary(figures: Figures, single: float | None) -> str:
+def _summary(figures: Figures) -> str:
     parts = [figures.model or ""]
-    efficiency = figures.efficiency(single)
+    efficiency = figures.efficiency
     if efficiency is not None:
         parts.append(f"scaling efficiency {efficiency:.0%}")
     if figures.outcome is not None:

@@ -86,10 +86,10 @@ class Canvas:
         self.text(x + width, y + height + 14, f"{last:,.0f}", 10, "#59636e", text_anchor="end")
 
 
-def picture(figures: Figures, single_rank_samples_per_s: float | None = None) -> str:
+def picture(figures: Figures) -> str:
     """Return the SVG of a run's state."""
     canvas = Canvas()
-    y = _head(canvas, figures, single_rank_samples_per_s)
+    y = _head(canvas, figures)
     half = (WIDTH - 3 * _MARGIN) / 2
     ranks = len(figures.ranks)
     points = [(place, value * ranks) for place, value in figures.rates.points()]
@@ -105,7 +105,7 @@ def picture(figures: Figures, single_rank_samples_per_s: float | None = None) ->
     )
 
 
-def _head(canvas: Canvas, figures: Figures, single: float | None) -> float:
+def _head(canvas: Canvas, figures: Figures) -> float:
     state = "finished" if figures.outcome == "finished" else "failed" if figures.outcome else "training"
     sign, colour = _STATES[state]
     seconds = f" after {figures.seconds:,.1f} s" if figures.seconds is not None else ""
@@ -118,7 +118,7 @@ def _head(canvas: Canvas, figures: Figures, single: float | None) -> float:
         y += 18
         canvas.text(_MARGIN, y, (problem or figures.lost or "").partition("\n")[0][:120], 12, _STATES["failed"][1])
     tiles = [("ranks", f"{len(figures.ranks):,}"), ("samples/s", _number(figures.samples_per_s))]
-    efficiency = figures.efficiency(single)
+    efficiency = figures.efficiency
     if efficiency is not None:
         tiles.append(("scaling efficiency", f"{efficiency:.0%}"))
     step_s = mean(sample.step_s for sample in figures.current.values())

@@ -16,7 +16,7 @@ LIVE = """
 import recorded
 from jupyter_ddl.views.dashboard import Dashboard
 from jupyter_ddl.views.publish import JupyterPublisher
-dashboard = Dashboard(JupyterPublisher(get_ipython()), single_rank_samples_per_s=1100.0)
+dashboard = Dashboard(JupyterPublisher(get_ipython()), single_rank=lambda _: 1100.0)
 recorded.feed(dashboard, {ranks}, {seconds}, past={past})
 """
 FINISHED = """
@@ -56,7 +56,11 @@ def wait_for_text(page: Page, selector: str, text: str, timeout_s: float = 30) -
 
 
 def lines(page: Page) -> list[str]:
-    return page.locator(".ddl-line:not([hidden]) .ddl-line-text").all_inner_texts()
+    """Return the lines that are in the page, from the top."""
+    rows = page.locator(".ddl-line:not([hidden])").evaluate_all(
+        "rows => rows.map(row => [row.offsetTop, row.lastElementChild.textContent])"
+    )
+    return [text for _, text in sorted(rows)]
 
 
 def test_it_is_live_while_the_kernel_is_busy(lab: Lab, page: Page) -> None:
@@ -72,7 +76,7 @@ def test_it_is_live_while_the_kernel_is_busy(lab: Lab, page: Page) -> None:
     assert page.locator(".ddl-counts").inner_text().split() == ["●", "8", "training"]
     assert page.locator(".ddl-chart canvas").count() == 4
     wait_for_text(page, ".ddl-counts", "1 straggler", 60)
-    assert "straggler" in page.locator(".ddl-rows .ddl-row").nth(5).inner_text()
+    assert "straggler" in page.locator(".ddl-rows [aria-rowindex='7']").inner_text()
     assert "A step: compute" in (page.locator(".ddl-split").get_attribute("aria-label") or "")
 
 
@@ -154,13 +158,14 @@ def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
 
 def test_the_table_sorts_by_keyboard(lab: Lab, page: Page) -> None:
     show(lab, page, "sort.ipynb", FINISHED.format(ranks=16, seconds=40, fails=False))
-    first = page.locator(".ddl-rows .ddl-row").first
+    first = page.locator(".ddl-rows [aria-rowindex='2']")
     assert first.locator(".ddl-cell").first.inner_text() == "0"
     page.get_by_role("button", name="samples/s", exact=True).focus()
     page.keyboard.press("Enter")
     header = page.locator(".ddl-head .ddl-column-2")
     assert header.get_attribute("aria-sort") == "descending"
-    rates = [number(text) for text in page.locator(".ddl-rows .ddl-row:not([hidden]) .ddl-column-2").all_inner_texts()]
+    rows = [page.locator(f".ddl-rows [aria-rowindex='{at}'] .ddl-column-2") for at in range(2, 18)]
+    rates = [number(row.inner_text()) for row in rows]
     assert rates == sorted(rates, reverse=True)
     page.keyboard.press("Enter")
     assert header.get_attribute("aria-sort") == "ascending"

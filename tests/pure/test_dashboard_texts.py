@@ -29,16 +29,16 @@ def sample(rank, at_s, step=None, **more):
     return MetricsSample("run-1", rank, at_s, 99.0, 2**31, "Sequential, batch 128", step, **values)
 
 
-def figures(*events, ranks=2):
-    read = Figures()
+def figures(*events, ranks=2, single=None):
+    read = Figures(lambda _: single)
     for event in (RunStarted("run-1", tuple(range(ranks)), ranks, 0.0), *events):
         read.handle(event)
     return read
 
 
 def test_the_table_of_a_run_that_trains() -> None:
-    read = figures(sample(0, 1.0, 7), sample(1, 1.0, 8, samples_per_s=500.0, loss=0.25, gpu_pct=50.0))
-    assert metrics_table(read, 800.0).splitlines() == [
+    read = figures(sample(0, 1.0, 7), sample(1, 1.0, 8, samples_per_s=500.0, loss=0.25, gpu_pct=50.0), single=800.0)
+    assert metrics_table(read).splitlines() == [
         "rank  state       step  samples/s  step ms  input  exchange   loss      RSS  GPU",
         "   0  training       7      1,000    128.0    10%       25%    0.5  2.0 GiB    -",
         "   1  training       8        500    128.0    10%       25%   0.25  2.0 GiB  50%",
@@ -187,7 +187,7 @@ def test_the_picture_is_small_and_well_formed(ranks) -> None:
     samples = [sample(rank, float(at), at * 8) for at in range(1, 400) for rank in range(min(ranks, 4))]
     last = [sample(rank, 400.0, 3200, samples_per_s=900.0 + rank) for rank in range(ranks)]
     mark = StragglerMarked("run-1", 0, 400.0, is_straggler=True, ratio=2.0, spends_on="compute")
-    svg = picture(figures(*samples, *last, mark, ranks=ranks), 1000.0)
+    svg = picture(figures(*samples, *last, mark, ranks=ranks, single=1000.0))
     root = ET.fromstring(svg)
     assert root.get("id") == "jupyter-ddl-final-state"
     # A notebook of 64 KB has room for it.

@@ -9,6 +9,9 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
+# The types by which what shows how the run trains is known.
+FIGURES = {"application/vnd.jupyter.widget-view+json", "image/svg+xml"}
+
 
 @dataclass
 class Output:
@@ -34,8 +37,9 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """All text under the cell."""
-        return "\n".join(output.data.get("text/plain", "") for output in self.outputs)
+        """All text under the cell, but for that of the dashboard and its picture."""
+        shown = (output.data for output in self.outputs if not FIGURES & output.data.keys())
+        return "\n".join(data.get("text/plain", "") for data in shown)
 
     @property
     def lines(self) -> list[str]:

@@ -230,3 +230,22 @@ def test_the_ranks_end_adds_nothing_to_the_last_log() -> None:
     with start(n=1, name="short") as session:
         folder = folder_of(session.run("print('all of it')"))
     assert (folder / "rank-0.log").read_text() == "all of it\n"
+
+
+def test_a_cell_that_trains_shows_a_dashboard_and_in_the_end_a_picture(notebook: object) -> None:
+    cell = notebook.run(FIT.format(sleep="0.02"), "--sample-every 0.5")  # type: ignore[attr-defined]
+    assert cell.error is None, cell.told
+    kinds = [set(output.data) for output in cell.outputs]
+    assert sum("application/vnd.jupyter.widget-view+json" in kind for kind in kinds) == 1
+    pictures = [output.data for output in cell.outputs if "image/svg+xml" in output.data]
+    assert len(pictures) == 1
+    assert "finished" in pictures[0]["text/plain"]
+    assert "Sequential, 40 parameters, batch 16" in pictures[0]["text/plain"]
+    plain = notebook.run(FIT.format(sleep="0.02"), "--sample-every 0")  # type: ignore[attr-defined]
+    assert plain.error is None
+    assert not plain.outputs
+    refused = notebook.run("1", "--sample-every -1")  # type: ignore[attr-defined]
+    assert refused.told == (
+        "InvalidInput: Samples come every so many seconds. Received: --sample-every -1. "
+        "Pass a number above 0, or 0 for none."
+    )

@@ -1,0 +1,31 @@
+"""Several views of one run, as one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jupyter_ddl.events import Event
+    from jupyter_ddl.views import View
+
+
+class Together:
+    """A `View` that shows what each of its views does, in their order."""
+
+    def __init__(self, *views: View) -> None:
+        self._views = views
+
+    def handle(self, event: Event) -> None:
+        """Take an event of the run."""
+        for view in self._views:
+            view.handle(event)
+
+    def tick(self, now_s: float) -> None:
+        """Show what has happened since."""
+        for view in self._views:
+            view.tick(now_s)
+
+    def flush(self) -> None:
+        """Show all there is."""
+        for view in self._views:
+            view.flush()
