@@ -73,6 +73,7 @@ def _ddl_parser() -> _Parser:
 
     run_commands.add_runs_options(commands.add_parser("runs", help="list what was run, or delete old runs"))
     run_commands.add_run(commands.add_parser("show", help="show a run's output again"))
+    run_commands.add_run(commands.add_parser("dashboard", help="show how a run trained"))
     log_commands.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))
     return parser
 
@@ -215,6 +216,9 @@ class DdlMagics(Magics):
 
     def _show(self, arguments: Namespace) -> None:
         run_commands.show_run(arguments, in_notebook=True)
+
+    def _dashboard(self, arguments: Namespace) -> None:
+        run_commands.show_dashboard(arguments)
 
     def _logs(self, arguments: Namespace) -> None:
         log_commands.print_logs(arguments, in_notebook=True)

@@ -6,7 +6,7 @@ Runs on: kernel, or the terminal's process.
 from __future__ import annotations
 
 import re
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput, RankError
@@ -14,7 +14,7 @@ from jupyter_ddl.events import RankFailed, RankLost
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
 from jupyter_ddl.runs.reading import causes_of, run_events
-from jupyter_ddl.runs.store import CUT_OFF, newest_first, resolve
+from jupyter_ddl.runs.store import CUT_OFF, newest_first, resolve, single_rank_samples_per_s
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.line import plain_lines
 from jupyter_ddl.views.runs_table import run_line, runs_table
@@ -100,6 +100,39 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
     told = ends.told(record)
     if told:
         print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
+
+
+def show_dashboard(arguments: Namespace) -> None:
+    """Show how a run trained, or has trained so far: in the notebook as a dashboard, in a terminal as a table.
+
+    Raises:
+        DashboardMissing: the browser's part was not built.
+    """
+    from jupyter_ddl.views import current_publisher
+
+    record = resolve(arguments.run)
+
+    def single_rank(model: str) -> float | None:
+        return single_rank_samples_per_s(model, record.computes_on) if record.computes_on else None
+
+    print(run_line(record), flush=True)
+    events = run_events(record.path)
+    first = next(events, None)
+    if first is None:
+        print("Nothing of it was recorded.")
+        return
+    publisher = current_publisher()
+    if publisher is None:
+        from jupyter_ddl.views.figures import Figures
+
+        figures = Figures(single_rank)
+        for event in chain([first], events):
+            figures.handle(event)
+        print(figures.text())
+        return
+    from jupyter_ddl.views.dashboard import show_finished
+
+    show_finished(chain([first], events), publisher, single_rank)
 
 
 class _Ends:

@@ -54,7 +54,7 @@ def for_environment(ranks: Sequence[int], logs: str | None, *, only_first_rank: 
         logs: where the whole output can be read, for the line that counts what is not shown.
         only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
     """
-    publisher = _publisher()
+    publisher = current_publisher()
     view: View
     if publisher is not None:
         from jupyter_ddl.views.cell import CellView
@@ -79,7 +79,7 @@ def with_figures(output: View, ready: Sequence[RankReady], single_rank: SingleRa
         ready: the ranks, for their hosts.
         single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
     """
-    publisher = _publisher()
+    publisher = current_publisher()
     if publisher is None:
         from jupyter_ddl.views.metrics_table import MetricsTable
 
@@ -94,8 +94,8 @@ def with_figures(output: View, ready: Sequence[RankReady], single_rank: SingleRa
     return Together(output, dashboard.Dashboard(publisher, ready, single_rank))
 
 
-def _publisher() -> Publisher | None:
-    """Return what puts outputs under the cell that runs; None in a terminal."""
+def current_publisher() -> Publisher | None:
+    """Return what puts outputs under the cell that runs now; None in a terminal."""
     # IPython that nobody has imported shows nothing.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

@@ -241,6 +241,10 @@ def test_a_cell_that_trains_shows_a_dashboard_and_in_the_end_a_picture(notebook:
     assert len(pictures) == 1
     assert "finished" in pictures[0]["text/plain"]
     assert "Sequential, 40 parameters, batch 16" in pictures[0]["text/plain"]
+    again = notebook.execute("%ddl dashboard")  # type: ignore[attr-defined]
+    assert again.error is None, again.told
+    assert [output.data for output in again.outputs if "image/svg+xml" in output.data] == pictures
+    assert any("application/vnd.jupyter.widget-view+json" in output.data for output in again.outputs)
     plain = notebook.run(FIT.format(sleep="0.02"), "--sample-every 0")  # type: ignore[attr-defined]
     assert plain.error is None
     assert not plain.outputs
