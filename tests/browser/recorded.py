@@ -118,3 +118,8 @@ def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 
             if at > past:
                 view.tick(time.monotonic())
                 time.sleep(0.05)
+    # The last of it goes out, too.
+    until_s = time.monotonic() + 0.6
+    while time.monotonic() < until_s:
+        view.tick(time.monotonic())
+        time.sleep(0.05)

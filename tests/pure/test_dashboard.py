@@ -216,11 +216,28 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
 def test_a_recorded_run_is_shown_whole() -> None:
     published = Published()
     chunks = [out(0, "x" * 1000 + "\n") for _ in range(1000)]
-    show_finished([RunStarted("r", (0,), 1, 0.0), *chunks, RunFinished("r", "finished", 1.0)], published, 50.0)
+    show_finished([RunStarted("r", (0,), 1, 0.0), *chunks, RunFinished("r", "finished", 1.0)], published)
     assert [list(output) for output in published.outputs] == [
         [WIDGET, "text/plain"],
         ["image/svg+xml", "text/plain"],
     ]
+
+
+def test_one_ranks_figure_is_asked_for_once_the_model_is_known() -> None:
+    asked: list[str] = []
+
+    def single_rank(model: str) -> float:
+        asked.append(model)
+        return 120.0
+
+    view = Dashboard(Published(), single_rank=single_rank)
+    view.handle(sample(0, 1.0, step=None))
+    assert asked == []
+    for at in (2.0, 3.0):
+        view.handle(sample(0, at, model="Sequential, batch 128"))
+    view.tick(3.0)
+    assert asked == ["Sequential, batch 128"]
+    assert read(view.history())["single"] == 120.0
 
 
 def test_no_events_are_no_run() -> None:

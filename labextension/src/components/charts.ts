@@ -10,7 +10,8 @@ const OWN_LINES = 16;
 
 export class Charts {
   readonly element: HTMLElement;
-  private readonly charts = [new Chart(), new Chart(), new Chart(), new Chart()] as const;
+  private turn = 0;
+  private readonly charts = [new Chart(), new Chart(), new Chart(), new Chart()];
 
   constructor() {
     this.element = h(
@@ -20,13 +21,16 @@ export class Charts {
     );
   }
 
-  update(model: RunModel, palette: Palette): void {
-    const [rates, curves, split, device] = this.charts;
+  /** Samples come once a second and updates twice: half the charts are drawn in each, unless it is to be the last. */
+  update(model: RunModel, palette: Palette, isWhole: boolean): void {
     const seconds = model.time.places();
-    rates.update(ratesOf(model, seconds, palette), palette);
-    curves.update(curvesOf(model, palette), palette);
-    split.update(splitOver(model, seconds, palette), palette);
-    device.update(deviceOf(model, seconds, palette), palette);
+    const makers = [ratesOf, curvesOf, splitOver, deviceOf] as const;
+    this.turn = 1 - this.turn;
+    for (const [at, maker] of makers.entries()) {
+      if (isWhole || at % 2 === this.turn) {
+        this.charts[at]!.update(maker(model, seconds, palette), palette);
+      }
+    }
   }
 
   resize(): void {
@@ -77,7 +81,7 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
 
 const rateText = (value: number): string => compact(Math.round(value));
 
-function curvesOf(model: RunModel, palette: Palette): ChartData {
+function curvesOf(model: RunModel, _: Float64Array, palette: Palette): ChartData {
   const lines = [...model.curves].map(([label, curve], at): Line => {
     const isLoss = /loss/.test(label);
     const colour = palette.lines[at % palette.lines.length]!;

@@ -22,6 +22,8 @@ export class Dashboard {
   private model: RunModel | null = null;
   private isVisible = true;
   private isStale = false;
+  /** Whether the next drawing only goes on from the last one. */
+  private isFollowing = false;
   private frame = 0;
   private readonly ends: (() => void)[] = [];
 
@@ -72,6 +74,7 @@ export class Dashboard {
   }
 
   update(model: RunModel): void {
+    this.isFollowing = this.model === model && !this.isStale;
     this.model = model;
     this.draw();
   }
@@ -117,8 +120,9 @@ export class Dashboard {
       this.strip.update(model, this.palette);
     }
     this.table.update(model);
-    this.charts.update(model, this.palette);
+    this.charts.update(model, this.palette, !this.isFollowing || model.isOver);
     this.logs.update(model.logs);
+    this.isFollowing = false;
     performance.measure('ddl-draw', { start: began });
   }
 }

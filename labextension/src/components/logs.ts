@@ -29,7 +29,7 @@ export class LogPane {
     this.follow.checked = true;
     const space = h('div', { class: 'ddl-space' });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': 'Output of the ranks', tabindex: '0' }, space);
-    this.rows = new VirtualRows(this.body, space, ROW_HEIGHT, makeLine, (row, index) => this.fill(row, index), () => this.scrolled());
+    this.rows = new VirtualRows(this.body, space, ROW_HEIGHT, makeLine, (row, index) => this.fill(row, index), (isAtEnd) => this.scrolled(isAtEnd));
     const bar = h(
       'div',
       { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': 'Log' },
@@ -110,9 +110,9 @@ export class LogPane {
     this.rows.update(lines.length, this.follow.checked);
   }
 
-  private scrolled(): void {
-    // Scrolling up is to stop following; scrolling to the end is to go on.
-    if (this.follow.checked && !this.rows.isAtEnd) {
+  private scrolled(isAtEnd: boolean): void {
+    // Scrolling up is to stop following.
+    if (this.follow.checked && !isAtEnd) {
       this.follow.checked = false;
     }
   }

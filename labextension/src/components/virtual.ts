@@ -3,82 +3,95 @@
 const AROUND = 8;
 
 export class VirtualRows {
-  readonly element: HTMLElement;
-  private readonly space: HTMLElement;
   private readonly rows: HTMLElement[] = [];
   private count = 0;
-  private first = 0;
   private inSight = 0;
+  // Kept here, because to ask the page for it is to have it laid out anew.
+  private top = 0;
 
   /**
+   * @param element what scrolls.
+   * @param space in it, as high as all rows.
    * @param make makes an empty row.
    * @param fill puts what stands at an index into a row; called for rows in sight only.
+   * @param scrolled called when the user has scrolled; whether to the end.
    */
   constructor(
-    element: HTMLElement,
-    space: HTMLElement,
+    private readonly element: HTMLElement,
+    private readonly space: HTMLElement,
     private readonly rowHeight: number,
     private readonly make: () => HTMLElement,
     private readonly fill: (row: HTMLElement, index: number) => void,
-    scrolled: () => void = () => undefined,
+    scrolled: (isAtEnd: boolean) => void = () => undefined,
   ) {
-    this.element = element;
-    this.space = space;
     element.addEventListener(
       'scroll',
       () => {
-        this.draw();
-        scrolled();
+        const { scrollTop } = element;
+        if (Math.abs(scrollTop - this.top) >= 1) {
+          this.top = scrollTop;
+          this.draw();
+          scrolled(scrollTop >= this.lastTop - rowHeight);
+        }
       },
       { passive: true },
     );
   }
 
-  get isAtEnd(): boolean {
-    const { scrollTop, clientHeight, scrollHeight } = this.element;
-    return scrollTop + clientHeight >= scrollHeight - this.rowHeight;
+  private get lastTop(): number {
+    return Math.max(0, this.count * this.rowHeight - this.inSight);
   }
 
   /** Show so many rows; `followed` keeps the last in sight. */
   update(count: number, followed = false): void {
+    if (this.inSight === 0) {
+      this.inSight = this.element.clientHeight;
+    }
     if (count !== this.count) {
       this.count = count;
       this.space.style.height = `${count * this.rowHeight}px`;
     }
-    if (this.inSight === 0 || followed) {
-      this.inSight = Math.ceil(this.element.clientHeight / this.rowHeight);
-    }
     if (followed) {
-      this.element.scrollTop = count * this.rowHeight;
+      this.top = this.lastTop;
     }
     this.draw();
+    if (followed) {
+      this.element.scrollTop = this.top;
+    }
   }
 
   resize(): void {
-    this.inSight = Math.ceil(this.element.clientHeight / this.rowHeight);
+    this.inSight = this.element.clientHeight;
     this.draw();
   }
 
   scrollTo(index: number): void {
-    this.element.scrollTop = Math.max(0, (index - 2) * this.rowHeight);
+    this.top = Math.min(this.lastTop, Math.max(0, (index - 2) * this.rowHeight));
+    this.element.scrollTop = this.top;
     this.draw();
   }
 
   private draw(): void {
-    const top = Math.floor(this.element.scrollTop / this.rowHeight) - AROUND;
-    const needed = Math.min(this.count, this.inSight + 2 * AROUND);
-    this.first = Math.max(0, Math.min(top, this.count - needed));
+    const needed = Math.min(this.count, Math.ceil(this.inSight / this.rowHeight) + 2 * AROUND);
+    const first = Math.max(0, Math.min(Math.floor(this.top / this.rowHeight) - AROUND, this.count - needed));
     while (this.rows.length < needed) {
       const row = this.make();
       this.rows.push(row);
       this.space.append(row);
     }
-    for (const [at, row] of this.rows.entries()) {
-      const isUsed = at < needed;
-      row.hidden = !isUsed;
+    // An index has its row, as long as it is in sight: what stands still is not touched.
+    const size = this.rows.length;
+    for (let index = first; index < first + size; index++) {
+      const row = this.rows[index % size]!;
+      const isUsed = index < first + needed;
+      if (row.hidden === isUsed) {
+        row.hidden = !isUsed;
+      }
       if (isUsed) {
-        const index = this.first + at;
-        row.style.transform = `translateY(${index * this.rowHeight}px)`;
+        const top = `${index * this.rowHeight}px`;
+        if (row.style.top !== top) {
+          row.style.top = top;
+        }
         this.fill(row, index);
       }
     }
