@@ -222,12 +222,13 @@ def test_a_rank_without_a_batch_takes_part_in_the_statistics(prepared: Kernel) -
 # Of three batches rank 0 has the first and the third, and rank 1 none in the second epoch.
 ENDS_EARLY = """
 batches = ((x[i : i + 8], y[i : i + 8]) for i in range(0, 24, 8))
-losses = made('sgd').fit(batches, steps_per_epoch=2, epochs=2, verbose=0).history['loss']
+losses = made(optimizer).fit(batches, steps_per_epoch=2, epochs=2, verbose=0).history['loss']
 """
 
 
-def test_a_generator_may_end_on_one_rank_before_the_steps_that_are_counted(prepared: Kernel) -> None:
-    cell = prepared.run(ENDS_EARLY, "--auto")
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_generator_may_end_on_one_rank_before_the_steps_that_are_counted(prepared: Kernel, optimizer: str) -> None:
+    cell = prepared.run(f"optimizer = {optimizer!r}\n{ENDS_EARLY}", "--auto")
     assert cell.error is None, cell.told
     assert len(prepared.run("losses").lines) == 1
 

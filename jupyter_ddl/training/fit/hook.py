@@ -104,7 +104,8 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         if is_distributed(model.optimizer):
             turn.keep(data)
         samples = None if batches.are_alike else _samples_in(data)
-        with step.making(step.Step(turn, samples, batches.may_end_early)):
+        # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
+        with step.making(step.Step(turn, samples, batches.may_end_early)), tf.control_dependencies(_tensors(data)):
             return users_step(data)
 
     # Past Keras's own __setattr__, which would track them as parts of the model.
@@ -119,6 +120,10 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         for name in ours:
             del model.__dict__[name]
         model.__dict__.update(before)
+
+
+def _tensors(data: Any) -> list[Any]:
+    return [part for part in tf.nest.flatten(data, expand_composites=True) if tf.is_tensor(part)]
 
 
 def _samples_in(data: Any) -> Any:
