@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
 from jupyter_ddl.views.figures import Figures
-from jupyter_ddl.views.history import History, batch
+from jupyter_ddl.views.history import MAX_TEXT, History, batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # Characters of output in one batch. What is over it is in the log files, and counted.
 BATCH_TEXT = 256_000
-# All events are sent again once the run has gone on for half as long again: a page that missed some, while the kernel
-# is busy and answers nobody, waits no longer than that.
-_HISTORY_GROWTH = 1.5
+# All events are sent again each time the run has gone on for twice as long: a page that missed some, while the kernel
+# is busy and answers nobody, waits no longer than that. Most pages need none of it, so it has little of the output.
+_HISTORY_GROWTH = 2.0
+RESENT_TEXT = 256_000
 _STATIC = Path(__file__).parent / "static"
 ESM = _STATIC / "dashboard.js"
 CSS = _STATIC / "dashboard.css"
@@ -116,10 +117,14 @@ class Dashboard:
         data = {"image/svg+xml": picture(self._figures), "text/plain": self._figures.text()}
         self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
 
-    def history(self) -> bytes:
-        """Return all events so far, thinned, as the widget takes them. Safe from any thread."""
+    def history(self, max_text: int = MAX_TEXT) -> bytes:
+        """Return all events so far, thinned, as the widget takes them. Safe from any thread.
+
+        Args:
+            max_text: characters of output; of more, the newest.
+        """
         with self._lock:
-            entries = self._history.entries()
+            entries = self._history.entries(max_text)
             following = self._history.next
         return batch(0, following, self._figures.single_rank_samples_per_s, entries)
 
@@ -144,7 +149,7 @@ class Dashboard:
             self._widget.batch = batch(self._sent, following, self._figures.single_rank_samples_per_s, entries)
             self._sent = following
         if now_s >= self._history_due_s:
-            self._widget.history = self.history()
+            self._widget.history = self.history(RESENT_TEXT)
             self._history_due_s = now_s + (_HISTORY_GROWTH - 1) * max(now_s - self._shown_s, self._interval_s)
 
 

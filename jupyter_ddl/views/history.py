@@ -78,10 +78,38 @@ class History:
             self._lasting.append(entry)
         return entry
 
-    def entries(self) -> list[Entry]:
-        """Return what is kept, in the order of its numbers."""
+    def entries(self, max_text: int = MAX_TEXT) -> list[Entry]:
+        """Return what is kept, in the order of its numbers.
+
+        Args:
+            max_text: characters of output; of more, the newest. What is left out is told of in the rank's next chunk.
+        """
         samples = (entry for kept in self._samples.values() for _, entry in kept)
-        return sorted([*self._lasting, *self._marks, *self._output, *samples], key=attrgetter("number"))
+        output = list(self._output) if self._text <= max_text else self._newest_output(max_text)
+        return sorted([*self._lasting, *self._marks, *output, *samples], key=attrgetter("number"))
+
+    def _newest_output(self, max_text: int) -> list[Entry]:
+        kept: list[Entry] = []
+        left_out: dict[tuple[int, str], int] = {}
+        text = 0
+        for entry in reversed(self._output):
+            chunk = entry.event
+            assert isinstance(chunk, OutputChunk)
+            text += len(chunk.text)
+            if text <= max_text:
+                kept.append(entry)
+            else:
+                size = len(chunk.text.encode(errors="replace")) + chunk.skipped_bytes
+                left_out[chunk.rank, chunk.stream] = left_out.get((chunk.rank, chunk.stream), 0) + size
+        kept.reverse()
+        for at, entry in enumerate(kept):
+            if not left_out:
+                break
+            chunk = entry.event
+            assert isinstance(chunk, OutputChunk)
+            if missing := left_out.pop((chunk.rank, chunk.stream), 0):
+                kept[at] = Entry(entry.number, replace(chunk, skipped_bytes=chunk.skipped_bytes + missing))
+        return kept
 
     def _add_sample(self, sample: MetricsSample, entry: Entry) -> None:
         kept = self._samples.setdefault(sample.rank, [])
