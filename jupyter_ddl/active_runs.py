@@ -53,6 +53,7 @@ class ActiveRuns:
 
     def resume(self, run: Run) -> None:
         """Hand a run that another kernel began all its events: those that have been, and those to come."""
+        run.is_resumed = True
         with self._lock:
             for event in run.recorder.catch_up(run.ranks):
                 run.events.put(event)

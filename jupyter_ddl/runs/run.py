@@ -75,6 +75,7 @@ class Run:
         pending: the ranks that have neither finished nor failed.
         lost: why the cluster went away, or None.
         abandoned: it was given up while ranks were still at it.
+        is_resumed: another kernel began it.
     """
 
     def __init__(
@@ -95,10 +96,12 @@ class Run:
         self.horovod_runs = False
         self.lost: RankLost | None = None
         self.abandoned = False
+        self.is_resumed = False
         self.summary = Summary()
         self._stragglers = Stragglers()
         self._failures: list[RankFailed] = []
-        self._ended_s: float | None = None
+        self._began_s = time.monotonic() - (time.time() - folder.start_s)
+        self._last_end_s = 0.0
 
     @property
     def is_over(self) -> bool:
@@ -107,8 +110,10 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Seconds since it was sent, up to its end where no kernel was there to see that."""
-        return (self._ended_s or time.time()) - self.folder.start_s
+        """Seconds since it was sent; of a run that ended while no kernel was there, what its ranks say it took."""
+        if self.is_resumed and not self.pending:
+            return self._last_end_s - self.folder.start_s
+        return time.monotonic() - self._began_s
 
     def take(self, event: Event) -> None:
         """Take an event as it comes: record it, and keep it for whoever follows the run."""
@@ -131,17 +136,21 @@ class Run:
         elif isinstance(event, MetricsSample):
             self.summary.handle(event)
         elif isinstance(event, RankFinished):
-            self.pending.discard(event.rank)
+            self._end(event)
             self.uses_horovod |= event.uses_horovod
             self.horovod_runs |= event.horovod_runs
         elif isinstance(event, RankFailed):
-            self.pending.discard(event.rank)
+            self._end(event)
             self.uses_horovod |= event.uses_horovod
             self.horovod_runs |= event.uses_horovod
             self.results[event.rank].failure = event
             self._failures.append(event)
         elif isinstance(event, RankLost):
             self.lost = event
+
+    def _end(self, event: RankFinished | RankFailed) -> None:
+        self.pending.discard(event.rank)
+        self._last_end_s = max(self._last_end_s, event.at_s)
 
     def take_what_came(self) -> None:
         """Take every event that still waits: nobody follows the run any more."""
