@@ -76,6 +76,8 @@ class OutputChunk(Wire):
         text: as written, control characters included; never HTML. Chunks are cut anywhere, also inside a line.
         skipped_bytes: how much stands before `text` in the rank's log but was left out here, because the rank wrote
             faster than anybody reads.
+        at_s: when it was sent, seconds since the epoch on the rank's host.
+        end_bytes: how much of the rank's log had been written by then.
     """
 
     type: ClassVar[str] = "output"
@@ -84,6 +86,8 @@ class OutputChunk(Wire):
     stream: Stream
     text: str
     skipped_bytes: int = 0
+    at_s: float = 0.0
+    end_bytes: int = 0
     n: int = 0
 
 

@@ -18,6 +18,7 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrup
 from jupyter_ddl.events import OutputChunk, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.ranks import compact
+from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.views.failure import render_failure
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ class Follower:
         run = self.run
         if run.lost is not None:
             self._outcome = "lost"
+            self._show_last_words()
         elif run.causes() and self._outcome == "finished":
             self._outcome = "failed"
         finished = RunFinished(run.id, self._outcome, run.seconds)
@@ -172,6 +174,13 @@ class Follower:
             self._view.handle(finished)
             self._view.flush()
         self._end(run)
+
+    def _show_last_words(self) -> None:
+        run = self.run
+        for chunk in last_words(run.folder.path, run.id, run.seen_bytes, sorted(run.pending)):
+            run.recorder.handle(chunk)
+            if self._view is not None:
+                self._view.handle(chunk)
 
     def _conclude(self) -> RunResult:
         run = self.run

@@ -20,6 +20,7 @@ from jupyter_ddl.engine.emitter import Emitter
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
 from jupyter_ddl.engine.journal import Journal
+from jupyter_ddl.engine.last_words import LastWords
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
 
@@ -82,6 +83,8 @@ class RankEngine(IPEngine):
         files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
         capture = Capture(self.world.rank, emit, files)
+        note = Path(self.url_file).parent.parent / "log" / f"rank-{self.world.rank}.run"
+        last_words = LastWords(self.world.rank, note, capture.readers)
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
         refusals.install(shell)
@@ -89,5 +92,6 @@ class RankEngine(IPEngine):
         shell.config.pop("IPKernelApp", None)
         shell.user_ns.update(rank=self.world.rank, local_rank=self.world.local_rank, world_size=self.world.world_size)
         sampler = Sampler(self.world.rank, emit)
+        emit.when_begun(last_words.belong_to)
         guard = Guard(shell, self.world, emit, capture, outlet, sampler, self.warmup)
         Handlers(self.world, self.pinned, self.warmup, guard, emit).install(kernel)

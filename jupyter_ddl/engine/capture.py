@@ -10,6 +10,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import codecs
+import fcntl
 import io
 import os
 import re
@@ -17,6 +18,7 @@ import select
 import sys
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.events import OutputChunk
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024
 _READ_BYTES = 1 << 16
+_PIPE_BYTES = 1 << 20  # what Linux lets everybody have
 
 # What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
 _STARTUP_LOG = re.compile(
@@ -48,6 +51,9 @@ class _Pipe:
         self._descriptor = descriptor
         self.reader, writer = os.pipe()
         os.set_blocking(self.reader, False)
+        with suppress(OSError):
+            # A smaller one works too: each time that it is full the rank waits for our thread.
+            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         os.dup2(writer, descriptor)
         os.close(writer)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -72,12 +78,18 @@ class _Pipe:
             del self._pending[:cut]
             self._skipped_bytes += cut
 
-    def take(self, run: str, rank: int) -> OutputChunk | None:
-        """Return what has not been sent yet as an event, or None."""
+    def take(self, run: str, rank: int, end_bytes: int) -> OutputChunk | None:
+        """Return what has not been sent yet as an event, or None.
+
+        Args:
+            run: the event's.
+            rank: likewise.
+            end_bytes: how long the log is by now.
+        """
         if not self._pending:
             return None
         text = self._decoder.decode(bytes(self._pending))
-        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes)
+        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes, time.time(), end_bytes)
         self._pending.clear()
         self._skipped_bytes = 0
         return chunk
@@ -106,6 +118,12 @@ class Capture:
         self._stdout = sys.stdout = _text_stream(1)
         self._stderr = sys.stderr = _text_stream(2)
         threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True).start()
+
+    @property
+    def readers(self) -> tuple[int, int]:
+        """The descriptors from which standard output and standard error are read."""
+        stdout, stderr = self._pipes
+        return stdout.reader, stderr.reader
 
     def begin(self, run: str, *, is_starting: bool = False) -> None:
         """Attribute everything from now on to `run`.
@@ -174,7 +192,7 @@ class Capture:
 
     def _send(self) -> None:
         for pipe in self._pipes:
-            chunk = pipe.take(self._run, self._rank)
+            chunk = pipe.take(self._run, self._rank, self._files.log_bytes)
             if chunk is not None and self._run:
                 self._emit(chunk)
 

@@ -39,12 +39,19 @@ class Journal:
         self._lock = threading.RLock()
         self._run = ""
         self._count = 0
+        self._listeners: list[Callable[[str | None], None]] = []
+
+    def when_begun(self, listener: Callable[[str | None], None]) -> None:
+        """Have `listener` called with the folder of each run that begins."""
+        self._listeners.append(listener)
 
     def begin(self, run: str, folder: str | None) -> None:
         """Number the events of `run` from 1, and keep them in its folder."""
         with self._lock:
             self._run, self._count = run, 0
             self._files.begin(folder)
+            for listener in self._listeners:
+                listener(folder)
 
     def __call__(self, event: Event) -> None:
         """Keep and send an event. Events that one thread sends arrive in the order in which it sent them."""

@@ -58,6 +58,11 @@ class RunFiles:
             self.tell(problem)
 
     @property
+    def log_bytes(self) -> int:
+        """How long the log is."""
+        return self._size_bytes
+
+    @property
     def has_log(self) -> bool:
         """Whether what is printed is written anywhere."""
         return self._open is not None

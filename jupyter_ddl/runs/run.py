@@ -73,6 +73,7 @@ class Run:
         recorder: writes all that comes into the run's folder.
         summary: what its metrics come to.
         pending: the ranks that have neither finished nor failed.
+        seen_bytes: rank -> how much of its log has come in events.
         lost: why the cluster went away, or None.
         abandoned: it was given up while ranks were still at it.
         is_resumed: another kernel began it.
@@ -91,6 +92,7 @@ class Run:
         self.events: queue.Queue[Event] = queue.Queue()
         self.recorder = Recorder(folder)
         self.pending = set(ranks)
+        self.seen_bytes: dict[int, int] = {}
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
         self.horovod_runs = False
@@ -130,6 +132,7 @@ class Run:
             result = self.results[event.rank]
             kept = (getattr(result, event.stream) + event.text)[-KEPT_CHARACTERS:]
             setattr(result, event.stream, kept)
+            self.seen_bytes[event.rank] = event.end_bytes
         elif isinstance(event, RichOutput):
             if event.kind == "result":
                 self.results[event.rank].value = event.data.get("text/plain")

@@ -16,6 +16,7 @@ from processes import MARK, marked_processes
 import jupyter_ddl
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.errors import ClusterLost
+from jupyter_ddl.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,3 +119,29 @@ def test_nothing_is_left_of_a_lost_cluster(session: Session) -> None:
     left = {process.pid for process in marked_processes(os.environ[MARK])}
     assert not left & {ready.pid for ready in session.ranks}
     assert left < before
+
+
+DEATHS = {"kill -9": "os.kill(os.getpid(), 9)", "a crash": "import ctypes; ctypes.string_at(0)", "abort": "os.abort()"}
+
+
+@pytest.mark.parametrize("death", DEATHS)
+def test_what_a_rank_printed_just_before_its_end_is_there(session: Session, death: str) -> None:
+    class Shown:
+        text = ""
+
+        def handle(self, event: object) -> None:
+            if isinstance(event, OutputChunk) and event.rank == 1:
+                self.text += event.text
+
+        def tick(self, now_s: float) -> None:
+            pass
+
+        def flush(self) -> None:
+            pass
+
+    shown, runs = Shown(), []
+    code = f"import os\nif rank == 1:\n    print('last words')\n    {DEATHS[death]}\nwhile True: pass"
+    with pytest.raises(ClusterLost):
+        session.run(code, view=lambda run: runs.append(run) or shown)
+    assert (runs[0].folder.path / "rank-1.log").read_text().startswith("last words\n")
+    assert shown.text.startswith("last words\n")

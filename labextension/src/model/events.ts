@@ -39,6 +39,8 @@ export interface OutputChunk {
   readonly stream: "stdout" | "stderr";
   readonly text: string;
   readonly skipped_bytes: number;
+  readonly at_s: number;
+  readonly end_bytes: number;
   readonly n: number;
 }
 
@@ -188,6 +190,8 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     stream: {"kind": "string", "nullable": false},
     text: {"kind": "string", "nullable": false},
     skipped_bytes: {"kind": "number", "nullable": false, "default": 0},
+    at_s: {"kind": "number", "nullable": false, "default": 0.0},
+    end_bytes: {"kind": "number", "nullable": false, "default": 0},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   rich_output: {

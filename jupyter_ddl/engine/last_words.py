@@ -1,0 +1,62 @@
+"""What stands in a rank's pipes when the rank is killed goes into its log all the same.
+
+The thread that empties the pipes dies with the rank: of a rank that prints and is then killed, or crashes, the last
+lines would be lost, which are those that say why. So a shell waits beside each rank, holds the pipes open, and when the
+rank is gone appends what is left in them to the log of the run.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Its standard input ends when the rank does. What a pipe holds is read without waiting for more: a process that the
+# rank left behind may have it open too. $1 is a file that names the run's folder, $2 the rank, $3 and $4 the pipes.
+_SCRIPT = r"""
+read -r _
+folder=$(cat "$1" 2>/dev/null) && log="$folder/rank-$2.log" && [ -f "$log" ] || exit 0
+rest() { dd if="/dev/fd/$1" of="$log" bs=65536 count=64 iflag=nonblock oflag=append conv=notrunc 2>/dev/null; }
+rest "$3"
+begins=$(stat -c %s "$log")
+rest "$4"
+ends=$(stat -c %s "$log")
+[ "$ends" -eq "$begins" ] || echo "[$begins, $((ends - begins))]" >>"$folder/rank-$2.stderr.jsonl"
+"""
+
+
+class LastWords:
+    """The shell beside one rank, for as long as the rank lives.
+
+    Args:
+        rank: this rank.
+        note: a file of ours that tells the shell which run's log it is.
+        pipes: the reading ends of what was captured: standard output, standard error.
+    """
+
+    def __init__(self, rank: int, note: Path, pipes: tuple[int, int]) -> None:
+        self._note = note
+        ours, self._life = os.pipe()
+        names = [str(note), str(rank), *map(str, pipes)]
+        self._shell = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "jupyter_ddl last words", *names],
+            stdin=ours,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=pipes,
+            # mpiexec ends the rank's process group, and a terminal's Ctrl-C is not for it.
+            start_new_session=True,
+        )
+        os.close(ours)
+
+    def belong_to(self, folder: str | None) -> None:
+        """Have the last words go into another run's folder; nowhere where it is None."""
+        # Renamed into place: the shell finds all of it or what was there before.
+        partial = self._note.with_suffix(".partial")
+        partial.write_text(folder or "")
+        partial.replace(self._note)
