@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.views import View
     from jupyter_ddl.views.publish import Publisher
 
-# Ranks send chunks a tenth of a second apart, so a rank's next chunk says how much time has passed.
-_CHUNK_S = 0.1
+_TICK_S = 0.1
+# Longer than output ever waits: what comes after minutes need not be waited for in tenths of seconds.
+_TICKS = 5
 
 
 def replay(events: Iterable[Event], ranks: Sequence[int], logs: str | None, *, only_first_rank: bool = False) -> None:
@@ -70,15 +71,13 @@ class Outputs:
 
 
 def _feed(view: View, events: Iterable[Event]) -> None:
-    """Give a view the events with about the time that passed between them, which decides what folds."""
+    """Give a view the events with the time that passed between them, which decides what folds."""
     now_s = 0.0
-    heard: set[tuple[int, str]] = set()
     for event in events:
-        if isinstance(event, OutputChunk):
-            if (event.rank, event.stream) in heard:
-                heard.clear()
-                now_s += _CHUNK_S
-                view.tick(now_s)
-            heard.add((event.rank, event.stream))
+        if isinstance(event, OutputChunk) and event.at_s > now_s:
+            # A view shows what has waited long enough at the next tick, a tenth of a second later at most.
+            for tick in range(1, _TICKS):
+                view.tick(min(now_s + tick * _TICK_S, event.at_s))
+            now_s = event.at_s
         view.handle(event)
     view.flush()
