@@ -199,6 +199,48 @@ def test_fit_tells_how_it_goes_and_what_it_waits_for(pair: Session) -> None:
     assert record["model"] == "Sequential, 40 parameters, batch 16"
 
 
+ODD = {
+    "several steps at once": "made(steps_per_execution=4).fit(x, y, batch_size=8, epochs=2, verbose=0)",
+    "eagerly": "made(run_eagerly=True).fit(x, y, batch_size=8, epochs=2, verbose=0)",
+    "a subclass": "made(Sub()).fit(x, y, batch_size=8, epochs=2, verbose=0)",
+    "after single batches": (
+        "model = made()\nfor _ in range(5): model.train_on_batch(x[:8], y[:8])\n"
+        "model.fit(x, y, batch_size=8, epochs=2, verbose=0)"
+    ),
+    "sparse input": "made().fit(tf.data.Dataset.from_tensor_slices((sparse, y)).batch(8), epochs=2, verbose=0)",
+}
+MADE = """
+import keras, numpy as np, tensorflow as tf
+import jupyter_ddl.keras as hvd
+hvd.init()
+keras.utils.set_random_seed(1)
+x, y = np.ones((64, 3), "f4"), np.ones((64, 4), "f4")
+sparse = tf.sparse.from_dense(x)
+class Sub(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(4)
+    def call(self, inputs):
+        return self.dense(inputs)
+def made(model=None, **options):
+    model = model or keras.Sequential([keras.layers.Dense(4)])
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), "mse", **options)
+    return model
+"""
+
+
+@pytest.mark.parametrize("how", ODD)
+def test_every_step_and_sample_counts_however_fit_takes_them(pair: Session, how: str) -> None:
+    result = pair.run(f"{MADE}{ODD[how]};", sample_every_s=0.2)
+    for mine in samples_of(result).values():
+        assert sum(sample.steps for sample in mine) == 16
+        assert mine[-1].model.endswith("16 parameters, batch 8")
+        seconds = sum(sample.step_s * sample.steps for sample in mine)
+        samples = sum(sample.samples_per_s * sample.step_s * sample.steps for sample in mine)
+        assert samples == pytest.approx(128)
+        assert 0 < seconds < 60
+
+
 def test_the_rank_that_the_others_wait_for_is_marked_with_what_it_does(pair: Session) -> None:
     result = pair.run(FIT.format(sleep="0.03 if rank == 1 else 0"), sample_every_s=0.5)
     marks = [event for event in run_events(folder_of(result)) if event.type == "straggler"]

@@ -57,11 +57,10 @@ class Clock:
         """Note the time, and the number of samples, at the beginning of the step."""
         if is_compiled_by_xla():
             return
-        tensors = [part for part in tf.nest.flatten(data, expand_composites=True) if part is not None]
         with tf.device("CPU:0"):
-            at_s = self._after(tensors)
-            samples = tf.cast(tf.shape(tensors[0])[0], tf.float64) if tensors[0].shape.rank else 1.0
-            self._batches.assign_add(tf.stack([1.0, tf.cast(samples, tf.float64), at_s]), read_value=False)
+            at_s = self._after(tensors_in(data))
+            samples = tf.cast(samples_in(data), tf.float64)
+            self._batches.assign_add(tf.stack([1.0, samples, at_s]), read_value=False)
 
     def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:
         """Return what `reduce` does, and note the time from when all gradients were there."""
@@ -89,6 +88,21 @@ class Clock:
         """Return the time when all of these are there."""
         with tf.control_dependencies([tensor for tensor in tensors if tensor is not None]):
             return tf.timestamp() - tf.constant(self.origin_s, tf.float64)
+
+
+def tensors_in(data: Any) -> list[Any]:
+    """Return the tensors that a batch is made of."""
+    return [part for part in tf.nest.flatten(data, expand_composites=True) if tf.is_tensor(part)]
+
+
+def samples_in(data: Any) -> Any:
+    """Return the number of samples of a batch, a scalar int tensor: the first dimension of its first part."""
+    first = next((part for part in tf.nest.flatten(data) if part is not None), None)
+    if first is None:
+        return tf.constant(0)
+    if isinstance(first, tf.SparseTensor):
+        return first.dense_shape[0]
+    return tf.shape(first)[0] if first.shape.rank != 0 else tf.constant(1)
 
 
 def is_compiled_by_xla() -> bool:

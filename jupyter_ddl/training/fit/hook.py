@@ -23,7 +23,7 @@ import tensorflow as tf
 from jupyter_ddl.engine import cell
 from jupyter_ddl.training import step
 from jupyter_ddl.training.fit.batches import Batches, agree
-from jupyter_ddl.training.fit.clock import Clock
+from jupyter_ddl.training.fit.clock import Clock, samples_in, tensors_in
 from jupyter_ddl.training.fit.in_step import InStep
 from jupyter_ddl.training.fit.meeting import Meeting
 from jupyter_ddl.training.fit.samples import SamplesSeen
@@ -103,9 +103,9 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
             turn.clock.batch_is_there(data)
         if is_distributed(model.optimizer):
             turn.keep(data)
-        samples = None if batches.are_alike else _samples_in(data)
+        samples = None if batches.are_alike else samples_in(data)
         # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
-        with step.making(step.Step(turn, samples, batches.may_end_early)), tf.control_dependencies(_tensors(data)):
+        with step.making(step.Step(turn, samples, batches.may_end_early)), tf.control_dependencies(tensors_in(data)):
             return users_step(data)
 
     # Past Keras's own __setattr__, which would track them as parts of the model.
@@ -120,16 +120,6 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         for name in ours:
             del model.__dict__[name]
         model.__dict__.update(before)
-
-
-def _tensors(data: Any) -> list[Any]:
-    return [part for part in tf.nest.flatten(data, expand_composites=True) if tf.is_tensor(part)]
-
-
-def _samples_in(data: Any) -> Any:
-    """Return the number of samples of a batch: the first dimension of its first tensor."""
-    first = next(part for part in tf.nest.flatten(data) if part is not None)
-    return tf.shape(first)[0]
 
 
 def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:

@@ -5,6 +5,7 @@ Runs on: every rank. The callback runs in the main thread, `read` in the sampler
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,8 @@ class Telemetry(keras.callbacks.Callback):
         del self._durations_s[: len(durations_s)]
         if not durations_s:
             return None
+        at_once = self.model.steps_per_execution
+        durations_s = [duration_s / at_once for duration_s in durations_s for _ in range(at_once)]
         self._steps += len(durations_s)
         samples, input_s, exchange_s = self._where_time_went(len(durations_s))
         metrics = _numbers(self._logs)
@@ -140,7 +143,9 @@ class Telemetry(keras.callbacks.Callback):
     def _name(self) -> str:
         """Return what names the model and its batch, for figures of runs with one rank and with more."""
         batch = round(self._told.samples / self._told.steps) if self._told.steps else 0
-        return f"{type(self.model).__name__}, {self.model.count_params():,} parameters, batch {batch}"
+        # Keras's count_params refuses subclasses that it takes for unbuilt.
+        parameters = sum(math.prod(weight.shape) for weight in self.model.weights)
+        return f"{type(self.model).__name__}, {parameters:,} parameters, batch {batch}"
 
 
 def _numbers(logs: Any) -> dict[str, float]:
