@@ -9,11 +9,46 @@ import signal
 import sys
 import threading
 from collections import deque
+from functools import partial
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import asyncio
-    from types import FrameType
+    from collections.abc import Callable
+    from types import FrameType, TracebackType
+
+
+class Interrupt(KeyboardInterrupt):
+    """A KeyboardInterrupt that tells when it is dropped before anybody has handled it.
+
+    Python code that C++ calls back may be where a signal is noticed, and C++ may clear what it raises: a loop over a
+    tf.data.Dataset then went on for ever, once in some tens of interrupts.
+
+    Args:
+        dropped: called then, in whatever code runs; it must not take a lock.
+    """
+
+    def __init__(self, dropped: Callable[[], None]) -> None:
+        super().__init__()
+        self._dropped = dropped
+
+    def __del__(self) -> None:
+        if not _is_handled(self.__traceback__):
+            self._dropped()
+
+
+# What the user is shown.
+Interrupt.__name__ = Interrupt.__qualname__ = "KeyboardInterrupt"
+Interrupt.__module__ = "builtins"
+
+
+def _is_handled(trace: TracebackType | None) -> bool:
+    """Return whether Python code has caught the exception whose traceback this is.
+
+    The first frame of the traceback is the one that the exception reached last: one that caught it has gone on since.
+    """
+    return trace is not None and trace.tb_frame.f_lasti != trace.tb_lasti
 
 
 class Interrupts:
@@ -31,6 +66,9 @@ class Interrupts:
         self._ended: deque[str] = deque(maxlen=64)
         # The cell's task while it awaits: an exception raised in the event loop itself would end the engine.
         self.task: asyncio.Task[Any] | None = None
+        # Safe to put into from code that interrupts any other, unlike all else with a lock.
+        self._dropped: SimpleQueue[str] = SimpleQueue()
+        threading.Thread(target=self._insist, name="jupyter_ddl interrupts", daemon=True).start()
         self._stock_unraisable = sys.unraisablehook
         sys.unraisablehook = self._on_unraisable
 
@@ -69,8 +107,7 @@ class Interrupts:
                 return
             self._reasons.setdefault(run, reason)
             if self._armed == run:
-                # To the main thread itself, so that a system call which blocks it (a sleep, a read) ends too.
-                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+                _signal_main_thread()
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
@@ -79,7 +116,7 @@ class Interrupts:
         if self.task is not None and not self._in_cell(frame):
             self.task.get_loop().call_soon_threadsafe(self.task.cancel)
             return
-        raise KeyboardInterrupt
+        raise Interrupt(partial(self._dropped.put, self._armed))
 
     def _on_unraisable(self, unraisable: Any) -> None:
         """Interrupt once more where Python dropped our KeyboardInterrupt: it came inside a `__del__` or a callback.
@@ -87,10 +124,22 @@ class Interrupts:
         TensorFlow's eager executor has a `__del__` that runs in every step of a loop over a tf.data.Dataset.
         Source: tensorflow 2.21, python/eager/executor.py
         """
-        if self._armed is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
-            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        armed = self._armed
+        if armed is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
+            self._dropped.put(armed)
         else:
             self._stock_unraisable(unraisable)
+
+    def _insist(self) -> None:
+        """Interrupt the main thread again, each time that it has dropped one.
+
+        Here and not where that is noticed: there the signal would be handled at once, and dropped again.
+        """
+        while True:
+            run = self._dropped.get()
+            with self._lock:
+                if self._armed == run:
+                    _signal_main_thread()
 
     def _in_cell(self, frame: FrameType | None) -> bool:
         while frame is not None:
@@ -98,3 +147,8 @@ class Interrupts:
                 return True
             frame = frame.f_back
         return False
+
+
+def _signal_main_thread() -> None:
+    # To that thread itself, so that a system call which blocks it (a sleep, a read) ends too.
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)

@@ -76,11 +76,10 @@ def asks_for_keras_2() -> bool:
 
 
 def _hook_datasets(_tensorflow: ModuleType) -> None:
-    """Have datasets remember how they are made, for a rank's shard of one, and their iterators go without a wait."""
-    from jupyter_ddl.training.data import iterators, recipe
+    """Have datasets remember how they are made: a later cell may ask for a rank's shard of one."""
+    from jupyter_ddl.training.data import recipe
 
     recipe.install()
-    iterators.install()
 
 
 def _hook_keras(keras: ModuleType) -> None:

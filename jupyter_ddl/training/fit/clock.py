@@ -58,25 +58,25 @@ class Clock:
         if is_compiled_by_xla():
             return
         with tf.device("CPU:0"):
-            at_s = self._after(tensors_in(data))
+            at_s = _time_after(tensors_in(data)) - self.origin_s
             samples = tf.cast(samples_in(data), tf.float64)
             self._batches.assign_add(tf.stack([1.0, samples, at_s]), read_value=False)
 
     def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:
         """Return what `reduce` does, and note the time from when all gradients were there."""
         with tf.device("CPU:0"):
-            began_s = self._after(gradients)
+            began_s = _time_after(gradients)
         reduced = reduce()
         with tf.device("CPU:0"):
-            self._exchange_s.assign_add(self._after(reduced) - began_s, read_value=False)
+            self._exchange_s.assign_add(_time_after(reduced) - began_s, read_value=False)
         return reduced
 
     def wait(self, since: Sequence[Any], until: Sequence[Any]) -> None:
         """Note, as exchange, the time from when this rank's own tensors were there until the other ranks' were."""
         with tf.device("CPU:0"):
             # In this order: TensorFlow takes the timestamps of a graph one after another, as they were made.
-            since_s = self._after(since)
-            self._exchange_s.assign_add(self._after(until) - since_s, read_value=False)
+            since_s = _time_after(since)
+            self._exchange_s.assign_add(_time_after(until) - since_s, read_value=False)
 
     def read(self) -> Sums:
         """Return the sums; safe to call from any thread, while steps go on."""
@@ -84,10 +84,11 @@ class Clock:
         steps, samples, batch_s = self._batches.numpy()
         return Sums(int(steps), float(samples), float(batch_s), exchange_s)
 
-    def _after(self, tensors: Sequence[Any]) -> Any:
-        """Return the time when all of these are there."""
-        with tf.control_dependencies([tensor for tensor in tensors if tensor is not None]):
-            return tf.timestamp() - tf.constant(self.origin_s, tf.float64)
+
+def _time_after(tensors: Sequence[Any]) -> Any:
+    """Return the time when all of these are there, seconds since the epoch: a float64 scalar."""
+    with tf.control_dependencies([tensor for tensor in tensors if tensor is not None]):
+        return tf.timestamp()
 
 
 def tensors_in(data: Any) -> list[Any]:
