@@ -42,6 +42,7 @@ class Warmup:
         self._thread = threading.Thread(target=self._run, name="jupyter_ddl warm-up", daemon=True)
         self._listeners: list[Callable[[RankWarm], None]] = []
         self._lock = threading.Lock()
+        self._keras_ended = threading.Event()
         self.done = threading.Event()
         self.report: RankWarm | None = None
 
@@ -62,13 +63,16 @@ class Warmup:
         """Have the main thread's imports of what we import wait for ours.
 
         Two threads that import TensorFlow at once can each find the other's half-made modules; and a cell must not use
-        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them.
+        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them. Of an
+        import that fails in one thread the import statement of another, which waited for it, gets the half-made module
+        and no error (seen in CPython 3.10 to 3.13).
         """
         stock, main = builtins.__import__, threading.main_thread()
 
         def held(name: str, *arguments: Any, **options: Any) -> Any:
-            if name.partition(".")[0] in _IMPORTED and threading.current_thread() is main:
-                self.done.wait()
+            package = name.partition(".")[0]
+            if package in _IMPORTED and threading.current_thread() is main:
+                (self._keras_ended if package == "keras" else self.done).wait()
             return stock(name, *arguments, **options)
 
         builtins.__import__ = held
@@ -93,12 +97,13 @@ class Warmup:
         with self._lock:
             self.report = report
             listeners, self._listeners = self._listeners, []
-        builtins.__import__ = self._stock_import
         self.done.set()
         for listener in listeners:
             listener(report)
         # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
         _import_keras()
+        builtins.__import__ = self._stock_import
+        self._keras_ended.set()
 
     def _agree(self, ready: bool) -> bool:
         """Return whether every rank is ready: initialising Horovod is collective, and one absent rank would hang it.

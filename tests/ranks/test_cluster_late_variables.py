@@ -10,6 +10,8 @@ import jupyter_ddl
 from jupyter_ddl.errors import RankError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
@@ -47,7 +49,7 @@ def test_harmless_ones_pass(session: Session) -> None:
     assert session.run("os.environ['MINE']").ranks[0].value == "'3'"
 
 
-def test_env_is_there_before_tensorflow_is_imported(tmp_path: object) -> None:
+def test_env_is_there_before_tensorflow_is_imported(tmp_path: Path) -> None:
     with jupyter_ddl.start(n=1, name="variables", env={"KERAS_HOME": str(tmp_path), "MINE": "a b"}) as session:
         code = "import os, keras\nos.environ['MINE'], keras.config.backend()"
         assert session.run(code).ranks[0].value == "('a b', 'tensorflow')"
@@ -58,5 +60,16 @@ def test_a_backend_that_does_not_exist_ends_nothing() -> None:
     with jupyter_ddl.start(n=2, name="variables", env={"KERAS_BACKEND": "bogus"}) as session:
         assert session.run("rank").ranks[1].value == "1"
         session.wait_warm()
+        with pytest.raises(RankError, match="bogus"):
+            session.run("import keras")
+
+
+def test_a_keras_that_fails_while_a_cell_waits_for_it_fails_in_the_cell(tmp_path: Path) -> None:
+    keras = tmp_path / "keras"
+    keras.mkdir()
+    (keras / "__init__.py").write_text("import time\ntime.sleep(3)\nraise ValueError('bogus')\n")
+    with jupyter_ddl.start(n=1, name="variables", env={"PYTHONPATH": str(tmp_path)}) as session:
+        session.wait_warm()
+        # The rank's own import of Keras goes on for seconds yet.
         with pytest.raises(RankError, match="bogus"):
             session.run("import keras")
