@@ -112,8 +112,19 @@ def send(connection_file: Path) -> None:
     print("ready", flush=True)
     run = sys.stdin.readline().strip()
     events.recv()  # the subscription
-    sample = MetricsSample(run, 0, 0.0, 99.0, 2**31, "Sequential, 1,000 parameters, batch 64", 0, 20, 1, 5e3)
-    sample = replace(sample, step_s=0.05, step_p50_s=0.05, step_p95_s=0.06, input_s=0.001, exchange_s=0.01, loss=0.5)
+    sample = MetricsSample(run, 0, 0.0, 99.0, 2**31, model="Sequential, 1,000 parameters, batch 64")
+    sample = replace(
+        sample,
+        steps=20,
+        epoch=1,
+        samples_per_s=5e3,
+        step_s=0.05,
+        step_p50_s=0.05,
+        step_p95_s=0.06,
+        input_s=0.001,
+        exchange_s=0.01,
+        loss=0.5,
+    )
     sample = replace(sample, metrics={"accuracy": 0.9}, gpu_pct=97.0, gpu_memory_used_bytes=2**36, gpu_watts=600.0)
     began_s = time.monotonic()
     for number in range(SECONDS * RANKS):

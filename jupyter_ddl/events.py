@@ -122,19 +122,14 @@ class OutputCleared(Wire):
     n: int = 0
 
 
-@dataclass(frozen=True)
-class MetricsSample(Wire):
-    """How a rank fares, once a second or as often as was asked for.
-
-    What is None was not measured: no training went on, or the machine does not tell.
+@dataclass(frozen=True, kw_only=True)
+class TrainingReading:
+    """How the training on a rank went since the reading before; None for what is not known.
 
     Attributes:
-        at_s: seconds since the epoch on the rank's host.
-        cpu_pct: of one core, by the rank's process; 200 is two cores.
-        rss_bytes: the process's resident memory.
         model: the model and a rank's batch, alike for the same code: "Sequential, 106,234 parameters, batch 128".
         step: training steps of this run so far.
-        steps: of these, since the rank's last sample. The figures below are of these steps.
+        steps: of these, since the rank's last reading. The figures below are of these steps.
         epoch: the epoch that goes on, from 0.
         samples_per_s: of this rank.
         step_s: a step, on average, everything between two steps included.
@@ -144,17 +139,8 @@ class MetricsSample(Wire):
         exchange_s: of an average step, between the rank's own gradients and everybody's: the wait for slower ranks too.
         loss: as Keras shows it: the mean over the epoch so far.
         metrics: name -> value, likewise.
-        gpu_pct: of the last sample period in which a kernel ran on the rank's device, as NVML says.
-        gpu_memory_used_bytes: on the device, by every process.
-        gpu_celsius: the device's temperature.
     """
 
-    type: ClassVar[str] = "metrics"
-    run: str
-    rank: int
-    at_s: float
-    cpu_pct: float
-    rss_bytes: int
     model: str | None = None
     step: int | None = None
     steps: int = 0
@@ -167,11 +153,45 @@ class MetricsSample(Wire):
     exchange_s: float | None = None
     loss: float | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuReading:
+    """What a rank's device says; None for what it does not.
+
+    A MIG device has its own memory; how busy it is, its power and its temperature NVML does not tell.
+
+    Attributes:
+        gpu_pct: of the last sample period in which a kernel ran on the device, as NVML says.
+        gpu_memory_used_bytes: on the device, by every process.
+        gpu_celsius: the device's temperature.
+    """
+
     gpu_pct: float | None = None
     gpu_memory_used_bytes: int | None = None
     gpu_memory_total_bytes: int | None = None
     gpu_watts: float | None = None
     gpu_celsius: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricsSample(GpuReading, TrainingReading, Wire):
+    """How a rank fares, once a second or as often as was asked for.
+
+    What is None was not measured: no training went on, or the machine does not tell.
+
+    Attributes:
+        at_s: seconds since the epoch on the rank's host.
+        cpu_pct: of one core, by the rank's process; 200 is two cores.
+        rss_bytes: the process's resident memory.
+    """
+
+    type: ClassVar[str] = "metrics"
+    run: str
+    rank: int
+    at_s: float
+    cpu_pct: float
+    rss_bytes: int
     n: int = 0
 
 

@@ -7,27 +7,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.events import GpuReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MIG = "MIG-"
-
-
-@dataclass(frozen=True)
-class GpuReading:
-    """What the device says; None for what it does not. The fields are those of `events.MetricsSample`.
-
-    A MIG device has its own memory; how busy it is, its power and its temperature NVML does not tell.
-    """
-
-    gpu_pct: float | None = None
-    gpu_memory_used_bytes: int | None = None
-    gpu_memory_total_bytes: int | None = None
-    gpu_watts: float | None = None
-    gpu_celsius: float | None = None
 
 
 class Gpu:

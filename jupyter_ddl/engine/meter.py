@@ -10,37 +10,20 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
+
+from jupyter_ddl.events import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True)
-class Reading:
-    """The training since the reading before; the fields are those of `events.MetricsSample`."""
-
-    step: int
-    steps: int
-    model: str | None = None
-    epoch: int | None = None
-    samples_per_s: float | None = None
-    step_s: float | None = None
-    step_p50_s: float | None = None
-    step_p95_s: float | None = None
-    input_s: float | None = None
-    exchange_s: float | None = None
-    loss: float | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-
-
 class Source(Protocol):
     """Something that trains."""
 
-    def read(self) -> Reading | None:
+    def read(self) -> TrainingReading | None:
         """Return what came since the last call, or None. Called in the sampler's thread."""
 
 
@@ -66,7 +49,7 @@ class Reports:
             self._loss = loss if loss is not None else self._loss
             self._metrics |= metrics
 
-    def read(self) -> Reading | None:
+    def read(self) -> TrainingReading | None:
         """Return what came since the last call, or None."""
         with self._lock:
             times, samples = self._reported_s, self._samples
@@ -74,13 +57,13 @@ class Reports:
                 return None
             self._reported_s, self._samples = times[-1:], 0
             durations_s = [after - before for before, after in pairwise(times)]
-            return Reading(
+            return TrainingReading(
                 step=self._step, loss=self._loss, metrics=dict(self._metrics), **step_times(durations_s, samples)
             )
 
 
 def step_times(durations_s: Sequence[float], samples: float | None) -> dict[str, Any]:
-    """Return the fields of a Reading that follow from how long steps took.
+    """Return the fields of a TrainingReading that follow from how long steps took.
 
     Args:
         durations_s: of each step: at least one.
@@ -100,7 +83,7 @@ def step_times(durations_s: Sequence[float], samples: float | None) -> dict[str,
 
 _reports = Reports()
 _source: Source | None = None
-_last: Reading | None = None
+_last: TrainingReading | None = None
 
 
 def begin() -> None:
@@ -123,7 +106,7 @@ def detach(source: Source) -> None:
         _source = None
 
 
-def read() -> Reading | None:
+def read() -> TrainingReading | None:
     """Return what the training did since the last call; None where there was none."""
     global _last
     last, _last = _last, None

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import psutil
 
 from jupyter_ddl.engine import meter
-from jupyter_ddl.engine.gpu import Gpu, GpuReading
-from jupyter_ddl.events import MetricsSample
+from jupyter_ddl.engine.gpu import Gpu
+from jupyter_ddl.events import GpuReading, MetricsSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jupyter_ddl.events import TrainingReading
 
 # A driver that hangs must not hang the cell's end.
 _END_S = 2.0
@@ -62,15 +65,20 @@ class Sampler:
         self._stop = self._thread = None
         reading = meter.read()
         if reading is not None:
-            self._emit(self._sample(reading))
+            self._send(reading)
 
     def _sample_until(self, stop: threading.Event, every_s: float) -> None:
         # The first call only notes from when on.
         self._process.cpu_percent()
         while not stop.wait(every_s):
-            self._emit(self._sample(meter.read()))
+            self._send(meter.read())
 
-    def _sample(self, reading: meter.Reading | None) -> MetricsSample:
+    def _send(self, reading: TrainingReading | None) -> None:
+        # Of a process that can open no more files there are no figures; its cell goes on, and ends.
+        with suppress(OSError):
+            self._emit(self._sample(reading))
+
+    def _sample(self, reading: TrainingReading | None) -> MetricsSample:
         with self._process.oneshot():
             cpu_pct, rss_bytes = self._process.cpu_percent(), self._process.memory_info().rss
         return MetricsSample(

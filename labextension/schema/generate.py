@@ -38,7 +38,7 @@ EXAMPLES: tuple[events.Event, ...] = (
         1_700_000_002.0,
         99.5,
         2**30,
-        "Sequential, 106,234 parameters, batch 128",
+        model="Sequential, 106,234 parameters, batch 128",
         step=7,
         steps=5,
         epoch=0,

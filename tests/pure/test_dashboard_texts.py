@@ -26,7 +26,7 @@ from jupyter_ddl.views.terminal import TerminalView
 def sample(rank, at_s, step=None, **more):
     base = {"samples_per_s": 1000.0, "step_s": 0.128, "input_s": 0.0128, "exchange_s": 0.032, "loss": 0.5}
     values = (base if step is not None else {}) | more
-    return MetricsSample("run-1", rank, at_s, 99.0, 2**31, "Sequential, batch 128", step, **values)
+    return MetricsSample("run-1", rank, at_s, 99.0, 2**31, model="Sequential, batch 128", step=step, **values)
 
 
 def figures(*events, ranks=2, single=None):

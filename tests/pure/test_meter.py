@@ -6,7 +6,7 @@ import pytest
 
 import jupyter_ddl
 from jupyter_ddl.engine import meter
-from jupyter_ddl.engine.meter import Reading
+from jupyter_ddl.events import TrainingReading
 
 
 @pytest.fixture(autouse=True)
@@ -41,24 +41,24 @@ def test_reports_become_one_reading(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Training:
-    def __init__(self, readings: list[Reading]) -> None:
+    def __init__(self, readings: list[TrainingReading]) -> None:
         self.readings = readings
 
-    def read(self) -> Reading | None:
+    def read(self) -> TrainingReading | None:
         return self.readings.pop(0) if self.readings else None
 
 
 def test_what_a_training_has_not_told_at_its_end_is_kept() -> None:
-    training = Training([Reading(1, 1), Reading(2, 1)])
+    training = Training([TrainingReading(step=1, steps=1), TrainingReading(step=2, steps=1)])
     meter.attach(training)
-    assert meter.read() == Reading(1, 1)
+    assert meter.read() == TrainingReading(step=1, steps=1)
     meter.detach(training)
-    assert meter.read() == Reading(2, 1)
+    assert meter.read() == TrainingReading(step=2, steps=1)
     assert meter.read() is None
 
 
 def test_the_next_cell_begins_anew() -> None:
-    training = Training([Reading(1, 1)])
+    training = Training([TrainingReading(step=1, steps=1)])
     meter.attach(training)
     meter.begin()
     assert meter.read() is None

@@ -139,7 +139,9 @@ def test_a_summary_is_of_all_ranks_together_over_the_time_that_they_trained() ->
     for rank in (0, 1):
         summary.handle(MetricsSample("run", rank, 1.0, 1.0, 1))
         summary.handle(
-            MetricsSample("run", rank, 1.0, 1.0, 1, "m", steps=10, step_s=0.1, samples_per_s=100.0, loss=2.0)
+            MetricsSample("run", rank, 1.0, 1.0, 1, model="m", steps=10, step_s=0.1, samples_per_s=100.0, loss=2.0)
         )
-        summary.handle(MetricsSample("run", rank, 1.0, 1.0, 1, "m", steps=10, step_s=0.3, samples_per_s=20.0, loss=1.0))
+        summary.handle(
+            MetricsSample("run", rank, 1.0, 1.0, 1, model="m", steps=10, step_s=0.3, samples_per_s=20.0, loss=1.0)
+        )
     assert summary.fields() == {"samples_per_s": 80.0, "loss": 1.0, "model": "m"}

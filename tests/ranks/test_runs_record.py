@@ -241,6 +241,15 @@ def test_every_step_and_sample_counts_however_fit_takes_them(pair: Session, how:
         assert 0 < seconds < 60
 
 
+def test_a_sample_taken_within_a_step_tells_as_much_as_others(pair: Session) -> None:
+    """Samples are as frequent as steps: some find a step begun and not ended, some its end alone."""
+    result = pair.run(FIT.format(sleep="0.02"), sample_every_s=0.03)
+    for mine in samples_of(result).values():
+        assert len(mine) > 60
+        assert all(sample.exchange_s is not None and sample.samples_per_s for sample in mine)
+        assert sum(sample.samples_per_s * sample.step_s * sample.steps for sample in mine) == pytest.approx(16 * 120)
+
+
 def test_the_rank_that_the_others_wait_for_is_marked_with_what_it_does(pair: Session) -> None:
     result = pair.run(FIT.format(sleep="0.03 if rank == 1 else 0"), sample_every_s=0.5)
     marks = [event for event in run_events(folder_of(result)) if event.type == "straggler"]

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
 from jupyter_ddl.engine import meter
-from jupyter_ddl.engine.meter import Reading, step_times
+from jupyter_ddl.engine.meter import step_times
+from jupyter_ddl.events import TrainingReading
 from jupyter_ddl.training.fit.clock import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.training.fit.clock import Clock
+
+# The main thread goes on while the sampler's reads.
+_TRIES = 3
 
 
 class Telemetry(keras.callbacks.Callback):
@@ -44,11 +49,16 @@ class Telemetry(keras.callbacks.Callback):
         # moment.
         self._asked: tuple[int, float, float] = (0, 0.0, 0.0)
         self._input_s = 0.0
+        self._before = Sums()
         self._told = Sums()
-        self._told_input_s = 0.0
+        self._told_input: tuple[int, float] = (0, 0.0)
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Begin to be read."""
+        clock = self._clock()
+        if clock is not None:
+            self._before = clock.read()
+            self._told = replace(self._told, exchange_s=self._before.exchange_s)
         meter.attach(self)
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
@@ -89,7 +99,7 @@ class Telemetry(keras.callbacks.Callback):
         self._mark_s = now_s
         self._logs = logs
 
-    def read(self) -> Reading | None:
+    def read(self) -> TrainingReading | None:
         """Return how the steps went that ended since the last call; None where none did."""
         durations_s = self._durations_s[:]
         del self._durations_s[: len(durations_s)]
@@ -100,7 +110,7 @@ class Telemetry(keras.callbacks.Callback):
         self._steps += len(durations_s)
         samples, input_s, exchange_s = self._where_time_went(len(durations_s))
         metrics = _numbers(self._logs)
-        return Reading(
+        return TrainingReading(
             step=self._steps,
             model=self._name(),
             epoch=self._epoch,
@@ -112,23 +122,39 @@ class Telemetry(keras.callbacks.Callback):
         )
 
     def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:
-        """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds."""
+        """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds.
+
+        The clock may be a step ahead of those that ended, or of a rank that took part in others' steps more: of its
+        samples the part is told that falls to the steps that ended, so that at the end all have been.
+        """
         clock = self._clock()
         if clock is None:
             return None, None, None
-        asked = self._asked
-        sums = clock.read()
-        before, self._told = self._told, sums
-        steps = sums.steps - before.steps
+        sums, asked = self._at_once(clock)
+        steps = sums.steps - self._before.steps
         if steps <= 0:
             return None, None, None
-        waited_s = self._waited_s(sums, asked) if asked is self._asked else None
-        input_s = None
-        if waited_s is not None:
-            input_s = max(0.0, waited_s - self._told_input_s) / steps
-            self._told_input_s = waited_s
-        samples = (sums.samples - before.samples) / steps * ended
-        return samples, input_s, (sums.exchange_s - before.exchange_s) / steps if sums.exchange_s else None
+        samples = (sums.samples - self._before.samples) * self._steps / steps
+        before, self._told = self._told, replace(sums, samples=max(samples, self._told.samples))
+        exchange_s = (sums.exchange_s - before.exchange_s) / ended if sums.exchange_s else None
+        return self._told.samples - before.samples, self._input_of_a_step(sums, asked), exchange_s
+
+    def _at_once(self, clock: Clock) -> tuple[Sums, tuple[int, float, float] | None]:
+        """Return the clock's sums, and what was asked for at that moment; None where steps are too fast to tell."""
+        for _ in range(_TRIES):
+            asked = self._asked
+            sums = clock.read()
+            if asked is self._asked:
+                return sums, asked
+        return sums, None
+
+    def _input_of_a_step(self, sums: Sums, asked: tuple[int, float, float] | None) -> float | None:
+        waited_s = self._waited_s(sums, asked) if asked is not None else None
+        if waited_s is None:
+            return None
+        steps_before, waited_before_s = self._told_input
+        self._told_input = self._steps, waited_s
+        return max(0.0, waited_s - waited_before_s) / (self._steps - steps_before)
 
     def _waited_s(self, sums: Sums, asked: tuple[int, float, float]) -> float | None:
         """Return how long batches have been waited for in all; None where the two sums are not of the same steps.
@@ -142,7 +168,7 @@ class Telemetry(keras.callbacks.Callback):
 
     def _name(self) -> str:
         """Return what names the model and its batch, for figures of runs with one rank and with more."""
-        batch = round(self._told.samples / self._told.steps) if self._told.steps else 0
+        batch = round(self._told.samples / self._steps)
         # Keras's count_params refuses subclasses that it takes for unbuilt.
         parameters = sum(math.prod(weight.shape) for weight in self.model.weights)
         return f"{type(self.model).__name__}, {parameters:,} parameters, batch {batch}"

@@ -68,11 +68,6 @@ export interface OutputCleared {
 /** How a rank fares, once a second or as often as was asked for. */
 export interface MetricsSample {
   readonly type: "metrics";
-  readonly run: string;
-  readonly rank: number;
-  readonly at_s: number;
-  readonly cpu_pct: number;
-  readonly rss_bytes: number;
   readonly model: string | null;
   readonly step: number | null;
   readonly steps: number;
@@ -90,6 +85,11 @@ export interface MetricsSample {
   readonly gpu_memory_total_bytes: number | null;
   readonly gpu_watts: number | null;
   readonly gpu_celsius: number | null;
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly cpu_pct: number;
+  readonly rss_bytes: number;
   readonly n: number;
 }
 
@@ -210,11 +210,6 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   metrics: {
-    run: {"kind": "string", "nullable": false},
-    rank: {"kind": "number", "nullable": false},
-    at_s: {"kind": "number", "nullable": false},
-    cpu_pct: {"kind": "number", "nullable": false},
-    rss_bytes: {"kind": "number", "nullable": false},
     model: {"kind": "string", "nullable": true, "default": null},
     step: {"kind": "number", "nullable": true, "default": null},
     steps: {"kind": "number", "nullable": false, "default": 0},
@@ -232,6 +227,11 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     gpu_memory_total_bytes: {"kind": "number", "nullable": true, "default": null},
     gpu_watts: {"kind": "number", "nullable": true, "default": null},
     gpu_celsius: {"kind": "number", "nullable": true, "default": null},
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    cpu_pct: {"kind": "number", "nullable": false},
+    rss_bytes: {"kind": "number", "nullable": false},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   straggler: {
