@@ -210,7 +210,7 @@ class Session:
             )
         prepares = self._runs.prepares_horovod(code, auto=auto is not None)
         folder = RunFolder(self.name)
-        run = Run(folder, chosen, self.world_size, prepared_horovod=prepares)
+        run = Run(folder, chosen, self.world_size)
         shown = view(run) if view else None
         follower = Follower(run, self._runs.release, self._runs.end, shown, timeout_s)
         run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))

@@ -2,7 +2,7 @@
 
 The thread that empties the pipes dies with the rank: of a rank that prints and is then killed, or crashes, the last
 lines would be lost, which are those that say why. So a shell waits beside each rank, holds the pipes open, and when the
-rank is gone appends what is left in them to the log of the run.
+rank is gone appends what is left in them to the log of the run, and marks that as done.
 
 Runs on: every rank.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ begins=$(stat -c %s "$log")
 rest "$4"
 ends=$(stat -c %s "$log")
 [ "$ends" -eq "$begins" ] || echo "[$begins, $((ends - begins))]" >>"$folder/rank-$2.stderr.jsonl"
+: >"$folder/rank-$2.ended"
 """
 
 
@@ -55,8 +57,14 @@ class LastWords:
         os.close(ours)
 
     def belong_to(self, folder: str | None) -> None:
-        """Have the last words go into another run's folder; nowhere where it is None."""
+        """Have the last words go into another run's folder; nowhere where it is None, or where it cannot be noted."""
         # Renamed into place: the shell finds all of it or what was there before.
         partial = self._note.with_suffix(".partial")
-        partial.write_text(folder or "")
-        partial.replace(self._note)
+        try:
+            partial.write_text(folder or "")
+            partial.replace(self._note)
+        except OSError:
+            # They are for a rank that dies, and this one is to run a cell. An earlier run's log must not get them.
+            for name in (self._note, partial):
+                with suppress(OSError):
+                    name.unlink()

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,4 +124,6 @@ class _Open:
 
     def close(self) -> None:
         for descriptor in self._all:
-            os.close(descriptor)
+            # NFS tells here that the disk is full; the descriptor is gone all the same.
+            with suppress(OSError):
+                os.close(descriptor)

@@ -68,7 +68,6 @@ class Run:
     """One run, fed with its events by whoever follows it.
 
     Attributes:
-        prepared_horovod: Horovod was initialised on all ranks before it.
         events: what has come and waits for whoever follows the run.
         recorder: writes all that comes into the run's folder.
         summary: what its metrics come to.
@@ -79,14 +78,11 @@ class Run:
         is_resumed: another kernel began it.
     """
 
-    def __init__(
-        self, folder: RunFolder, ranks: tuple[int, ...], world_size: int, *, prepared_horovod: bool = False
-    ) -> None:
+    def __init__(self, folder: RunFolder, ranks: tuple[int, ...], world_size: int) -> None:
         self.folder = folder
         self.id = folder.run
         self.ranks = ranks
         self.world_size = world_size
-        self.prepared_horovod = prepared_horovod
         # Not a SimpleQueue: its get(timeout) waits for ever where a signal, such as the stop button's, comes just when
         # the time is up. Seen in Python 3.10 to 3.12; source: Modules/_queuemodule.c, the rest of the timeout below 0.
         self.events: queue.Queue[Event] = queue.Queue()
@@ -132,7 +128,8 @@ class Run:
             result = self.results[event.rank]
             kept = (getattr(result, event.stream) + event.text)[-KEPT_CHARACTERS:]
             setattr(result, event.stream, kept)
-            self.seen_bytes[event.rank] = event.end_bytes
+            # What a rank tells of its files stands in no log, and says so with 0.
+            self.seen_bytes[event.rank] = max(self.seen_bytes.get(event.rank, 0), event.end_bytes)
         elif isinstance(event, RichOutput):
             if event.kind == "result":
                 self.results[event.rank].value = event.data.get("text/plain")

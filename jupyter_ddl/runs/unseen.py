@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LIMIT_BYTES = 32 * 1024
-# The shell beside a rank appends them when the rank is gone, some milliseconds before anybody knows that it is.
-_WAIT_S = 0.2
+# The shell beside a rank appends them in some milliseconds. Ranks whose controller was killed end seconds later.
+_WAIT_S = 1.0
+_POLL_S = 0.01
 
 
 def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Iterable[int]) -> Iterator[OutputChunk]:
     """Yield what the ranks' logs have beyond what was seen, the end of it where it is long.
+
+    Waits for ranks that are about to end, `_WAIT_S` at most.
 
     Args:
         folder: the run's.
@@ -28,7 +31,8 @@ def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Ite
         seen_bytes: rank -> how much of its log has come in events.
         ranks: the ranks that did not come to the cell's end.
     """
-    time.sleep(_WAIT_S)
+    ranks = list(ranks)
+    _await_end(folder, ranks)
     for rank in ranks:
         seen = seen_bytes.get(rank, 0)
         try:
@@ -42,3 +46,14 @@ def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Ite
             continue
         if text:
             yield OutputChunk(run, rank, "stderr", text, begins - seen, end_bytes=size)
+
+
+def _await_end(folder: Path, ranks: Iterable[int]) -> None:
+    """Wait until the ranks' logs are complete, which a file beside each says."""
+    until_s = time.monotonic() + _WAIT_S
+    # A rank without a log has not come to the cell, or writes elsewhere.
+    left = [rank for rank in ranks if (folder / f"rank-{rank}.log").exists()]
+    while left := [rank for rank in left if not (folder / f"rank-{rank}.ended").exists()]:
+        if time.monotonic() >= until_s:
+            return
+        time.sleep(_POLL_S)

@@ -182,7 +182,8 @@ def test_what_is_no_run_is_never_deleted(capsys, runs, tmp_path):
     (linked / "rank-0.log").symlink_to(precious / "data.bin")
     (nested / "rank-0.events.jsonl").mkdir()
     complete = old_run(4)
-    for name in ("events.jsonl", "rank-0.log", "rank-0.stderr.jsonl", "rank-12.events.jsonl", ".run.json", ".cell.py"):
+    ranks_files = ("rank-0.log", "rank-0.stderr.jsonl", "rank-12.events.jsonl", "rank-0.ended")
+    for name in ("events.jsonl", *ranks_files, ".run.json", ".cell.py"):
         (complete / name).write_text("")
     text = printed(capsys, "runs", "--prune", "--keep", "0", "--yes")
     assert f"{foreign.name} stays: it holds what is not a run's: model.keras and 1 more\n" in text
