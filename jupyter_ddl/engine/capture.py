@@ -147,8 +147,10 @@ class Capture:
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
         for stream in (self._stdout, self._stderr):
-            if not stream.closed:
-                stream.flush()
+            # A cell may have closed the descriptor, and what it then printed is still to be written.
+            with suppress(OSError):
+                if not stream.closed:
+                    stream.flush()
         with self._lock:
             for pipe in self._pipes:
                 while self._take_in(pipe):

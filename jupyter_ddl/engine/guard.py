@@ -126,9 +126,17 @@ class Guard:
                 late = late_variables.put_back(before)
             if result.success and late is not None:
                 raise late
-        except (InvalidInput, KeyboardInterrupt, asyncio.CancelledError, RuntimeError, ValueError) as error:
+        except (
+            InvalidInput,
+            KeyboardInterrupt,
+            asyncio.CancelledError,
+            ImportError,
+            OSError,
+            RuntimeError,
+            ValueError,
+        ) as error:
             # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between two
-            # steps, Horovod's initialisation, a variable that was set too late.
+            # steps, Horovod's initialisation, what is imported to distribute a cell, a variable that was set too late.
             self._interrupts.disarm()
             self._traceback = self._traceback or [f"{type(error).__name__}: {error}"]
             return error

@@ -69,7 +69,8 @@ class Sampler:
 
     def _sample_until(self, stop: threading.Event, every_s: float) -> None:
         # The first call only notes from when on.
-        self._process.cpu_percent()
+        with suppress(OSError):
+            self._process.cpu_percent()
         while not stop.wait(every_s):
             self._send(meter.read())
 

@@ -1,0 +1,52 @@
+"""Cells that take away what the rank itself needs end all the same: with their error, and the next one runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from kernels import without
+
+import jupyter_ddl
+from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.errors import RankError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+TIMEOUT_S = 20.0
+NO_MORE_FILES = """
+import resource
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+open("/dev/null")
+"""
+FILES_AGAIN = "resource.setrlimit(resource.RLIMIT_NOFILE, limits)"
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    """Give two ranks that have no TensorFlow to import."""
+    with jupyter_ddl.start(n=2, name="ends", env=without(tmp_path, "tensorflow")) as made:
+        yield made
+
+
+def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None:
+    with pytest.raises(RankError, match="Bad file descriptor"):
+        session.run("import os\nos.close(1)\nprint('nowhere')", timeout_s=TIMEOUT_S)
+    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
+
+
+def test_cells_of_a_rank_that_can_open_no_more_files(session: Session) -> None:
+    with pytest.raises(RankError, match="Too many open files"):
+        session.run(NO_MORE_FILES, timeout_s=TIMEOUT_S)
+    assert session.run("rank + 1", timeout_s=TIMEOUT_S, sample_every_s=0.01).ranks[1].value == "2"
+    with pytest.raises(RankError, match="Too many open files"):
+        session.run("1", auto=AutoOptions(), timeout_s=TIMEOUT_S)
+    session.run(FILES_AGAIN, timeout_s=TIMEOUT_S)
+    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
