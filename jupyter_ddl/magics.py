@@ -20,7 +20,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.ranks import parse
-from jupyter_ddl.views import for_environment, with_figures
+from jupyter_ddl.views import current_publisher, for_environment, with_figures
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 
@@ -259,5 +259,6 @@ def _environment(arguments: Namespace) -> dict[str, str]:
 
 
 def _view(session: sessions.Session, run: Run, *, only_first_rank: bool) -> View:
-    output = for_environment(run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
-    return with_figures(output, session.ranks, session.single_rank_samples_per_s)
+    publisher = current_publisher()
+    output = for_environment(publisher, run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
+    return with_figures(publisher, output, session.ranks, session.single_rank_samples_per_s)

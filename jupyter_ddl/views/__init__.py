@@ -44,17 +44,17 @@ class View(Protocol):
         """Show all there is and end unfinished lines; call it once, when the run is over."""
 
 
-def for_environment(ranks: Sequence[int], logs: str | None, *, only_first_rank: bool = False) -> View:
-    """Return what shows the output of a run where this process shows its own: in a notebook's cell, or a terminal.
-
-    Call it in the cell that starts the run: its output stays under that cell.
+def for_environment(
+    publisher: Publisher | None, ranks: Sequence[int], logs: str | None, *, only_first_rank: bool = False
+) -> View:
+    """Return what shows the output of a run: in a notebook's cell, or a terminal.
 
     Args:
+        publisher: puts outputs under the cell; None in a terminal.
         ranks: the ranks that run the cell.
         logs: where the whole output can be read, for the line that counts what is not shown.
         only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
     """
-    publisher = current_publisher()
     view: View
     if publisher is not None:
         from jupyter_ddl.views.cell import CellView
@@ -71,15 +71,17 @@ def for_environment(ranks: Sequence[int], logs: str | None, *, only_first_rank: 
     return view
 
 
-def with_figures(output: View, ready: Sequence[RankReady], single_rank: SingleRank) -> View:
+def with_figures(
+    publisher: Publisher | None, output: View, ready: Sequence[RankReady], single_rank: SingleRank
+) -> View:
     """Return a view that shows a run's output, and how it trains: in a dashboard below it, or a table.
 
     Args:
+        publisher: puts outputs under the cell; None in a terminal.
         output: shows what the ranks write.
         ready: the ranks, for their hosts.
         single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
     """
-    publisher = current_publisher()
     if publisher is None:
         from jupyter_ddl.views.metrics_table import MetricsTable
 
@@ -95,7 +97,7 @@ def with_figures(output: View, ready: Sequence[RankReady], single_rank: SingleRa
 
 
 def current_publisher() -> Publisher | None:
-    """Return what puts outputs under the cell that runs now; None in a terminal."""
+    """Return what puts outputs under the cell that runs now, also when that is over; None in a terminal."""
     # IPython that nobody has imported shows nothing.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None

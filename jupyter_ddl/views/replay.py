@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.events import OutputChunk
-from jupyter_ddl.views import for_environment
-from jupyter_ddl.views.cell import CellView
-from jupyter_ddl.views.first_rank import FirstRank
+from jupyter_ddl.views import current_publisher, for_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -32,16 +29,12 @@ def replay(events: Iterable[Event], ranks: Sequence[int], logs: str | None, *, o
         logs: where the whole output can be read, for the line that counts what is not shown.
         only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
     """
-    view = for_environment(ranks, logs)
-    if not isinstance(view, CellView):
-        _feed(FirstRank(view) if only_first_rank else view, events)
-        return
-    from jupyter_ddl.views.publish import JupyterPublisher
-
+    publisher = current_publisher()
     outputs = Outputs()
-    view = CellView(ranks, logs, outputs)
-    _feed(FirstRank(view) if only_first_rank else view, events)
-    outputs.publish_all(JupyterPublisher(sys.modules["IPython"].get_ipython()))
+    shown_in = outputs if publisher is not None else None
+    _feed(for_environment(shown_in, ranks, logs, only_first_rank=only_first_rank), events)
+    if publisher is not None:
+        outputs.publish_all(publisher)
 
 
 class Outputs:

@@ -8,7 +8,7 @@ import pytest
 
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.events import RankFailed, RankReady
-from jupyter_ddl.views import for_environment
+from jupyter_ddl.views import current_publisher, for_environment
 from jupyter_ddl.views.cell import CellView
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.publish import JupyterPublisher
@@ -119,13 +119,13 @@ def test_the_publisher_works_where_threads_have_no_parent():
 )
 def test_the_view_fits_the_environment(monkeypatch, shell, view):
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    assert type(for_environment((0, 1), None)) is view
+    assert type(for_environment(current_publisher(), (0, 1), None)) is view
 
 
 def test_views_import_nothing_heavy():
     code = (
         "import sys, jupyter_ddl.views.cell, jupyter_ddl.views.terminal, jupyter_ddl.views.failure;"
-        "jupyter_ddl.views.for_environment((0,), None);"
+        "jupyter_ddl.views.for_environment(jupyter_ddl.views.current_publisher(), (0,), None);"
         "print([name for name in ('IPython', 'ipykernel', 'numpy', 'ipyparallel') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
