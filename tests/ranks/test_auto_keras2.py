@@ -52,7 +52,6 @@ def run_auto(folder: Path, imports: str, options: list[str]) -> subprocess.Compl
 
 @pytest.mark.parametrize("case", CASES)
 def test_keras_2_is_refused(tmp_path: Path, case: str) -> None:
-    pytest.importorskip("tf_keras")
     options, imports, received = CASES[case]
     ended = run_auto(tmp_path, imports, options)
     assert ended.returncode == 1
