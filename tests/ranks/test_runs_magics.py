@@ -51,7 +51,7 @@ def test_a_cell_is_listed_with_its_outcome(notebook):
     heading, line = listed.lines[:2]
     assert heading.split() == ["run", "when", "ranks", "outcome", "took", "samples/s", "loss"]
     assert re.match(rf"{run}  just now  0-1 +finished +\d+\.\d s$", line)
-    assert re.search(rf"{run}  just now  0-1 +finished +\d+\.\d s\n", terminal("runs"))
+    assert re.search(rf"{run}  just now +0-1 +finished +\d+\.\d s\n", terminal("runs"))
 
 
 def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
