@@ -13,7 +13,19 @@ import jupyter_ddl
 
 PACKAGE = Path(jupyter_ddl.__file__).parent
 # Any part may import these.
-SHARED = {"auto_options", "errors", "events", "files", "requests", "wire", "ranks", "paths", "cores", "mpi"}
+SHARED = {
+    "auto_options",
+    "checkpoint_folder",
+    "errors",
+    "events",
+    "files",
+    "requests",
+    "wire",
+    "ranks",
+    "paths",
+    "cores",
+    "mpi",
+}
 # Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
 ALLOWED = {
     "cluster": {"tether"},
