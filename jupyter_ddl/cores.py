@@ -36,7 +36,7 @@ def share_of_cores(local_rank: int, local_size: int, root: Path = ROOT) -> int:
 def memory_limit_bytes(root: Path = ROOT) -> int:
     """Return the memory that this process may use: the machine's, cut by its cgroups' limit."""
     limits = [_memory_total_bytes(root)]
-    for folder in _cgroup_folders("memory", root):
+    for folder in cgroup_folders("memory", root):
         for name in ("memory.max", "memory.limit_in_bytes"):
             text = _read(folder / name)
             if text.isdigit():  # version 2 writes "max" where there is no limit
@@ -51,7 +51,7 @@ def _within_quota(count: int, root: Path) -> int:
 def _cpu_quota(root: Path) -> float:
     """Return the cores that the cgroup's CPU quota allows; a huge number where there is none."""
     quotas = [float(2**20)]
-    for folder in _cgroup_folders("cpu", root):
+    for folder in cgroup_folders("cpu", root):
         text = _read(folder / "cpu.max")
         if not text:
             text = f"{_read(folder / 'cpu.cfs_quota_us')} {_read(folder / 'cpu.cfs_period_us')}"
@@ -61,7 +61,7 @@ def _cpu_quota(root: Path) -> float:
     return min(quotas)
 
 
-def _cgroup_folders(controller: str, root: Path) -> list[Path]:
+def cgroup_folders(controller: str, root: Path) -> list[Path]:
     """Return the folders of this process's cgroup and of those above it, whose limits hold as well."""
     paths = _cgroup_paths(controller, root)
     folders: list[Path] = []

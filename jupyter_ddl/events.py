@@ -260,12 +260,24 @@ class RankFailed(Wire):
 
 @dataclass(frozen=True)
 class RankLost(Wire):
-    """A rank's process ended, or the whole MPI job did (then `rank` is None)."""
+    """A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first.
+
+    Attributes:
+        cause: how it ended, as a sentence.
+        host: where the rank ran.
+        signum: the signal that ended it; None where none did.
+        oom_kills: how often the Linux kernel ended a process there for want of memory while the ranks lived.
+        asked: it was stopped, by its user or with its kernel.
+    """
 
     type: ClassVar[str] = "rank_lost"
     rank: int | None
     cause: str
     at_s: float
+    host: str | None = None
+    signum: int | None = None
+    oom_kills: int = 0
+    asked: bool = False
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
 from jupyter_ddl.events import OutputChunk, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.views.failure import render_failure
@@ -24,7 +25,7 @@ from jupyter_ddl.views.failure import render_failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.events import Outcome
+    from jupyter_ddl.events import Outcome, RankLost
     from jupyter_ddl.runs.run import Run, RunResult
     from jupyter_ddl.views import View
 
@@ -35,6 +36,8 @@ GRACE_S = 0.5
 # a rank is given up it may still answer, and the next cell then works.
 ANSWER_S = 30.0
 _TICK_S = 0.1
+# Of what a rank printed, where its end is explained.
+_LAST_CHARACTERS = 4000
 
 
 class Follower:
@@ -180,14 +183,22 @@ class Follower:
         run = self.run
         for chunk in last_words(run.folder.path, run.id, run.seen_bytes, sorted(run.pending)):
             run.recorder.handle(chunk)
+            run.handle(chunk)
             if self._view is not None:
                 self._view.handle(chunk)
+
+    def _describe_loss(self, lost: RankLost) -> str:
+        result = None if lost.rank is None else self.run.results.get(lost.rank)
+        if result is None or lost.rank is None:
+            return describe_loss(lost)
+        printed = (result.stderr or result.stdout)[-_LAST_CHARACTERS:].splitlines()
+        return describe_loss(lost, self.run.last_samples.get(lost.rank), printed)
 
     def _conclude(self) -> RunResult:
         run = self.run
         if run.lost is not None:
             raise ClusterLost(
-                f"Ranks must live to the end of the cell. Received: {run.lost.cause}\n"
+                f"Ranks must live to the end of the cell. Received: {self._describe_loss(run.lost)}\n"
                 f"%ddl restart starts new ones. Logs: {run.folder.path}"
             )
         if run.pending:

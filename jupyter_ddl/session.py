@@ -21,6 +21,7 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluste
 from jupyter_ddl.events import RankLost, RunStarted
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.requests import PrepareHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
@@ -137,7 +138,7 @@ class Session:
     @property
     def state(self) -> str | None:
         """Why no cell can be run any more; None while one can."""
-        return None if self._runs.lost is None else self._runs.lost.cause
+        return None if self._runs.lost is None else describe_loss(self._runs.lost)
 
     @property
     def busy(self) -> list[str]:
@@ -319,7 +320,7 @@ class Session:
                 raise NoCluster(
                     f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
                 )
-            raise ClusterLost(f"Ranks must run. Received: {lost.cause}\n%ddl restart starts new ones.")
+            raise ClusterLost(f"Ranks must run. Received: {describe_loss(lost)}\n%ddl restart starts new ones.")
         stuck = self._runs.stuck()
         if stuck:
             raise ClusterError(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from jupyter_ddl import paths
+from jupyter_ddl.cluster.deaths import Death
 from jupyter_ddl.cluster.spec import ClusterSpec
 
 if TYPE_CHECKING:
@@ -32,11 +33,25 @@ class Ending:
     Attributes:
         asked: it was stopped, by its user or with its kernel.
         cause: the sentence for the user.
+        death: of the rank that ended first, where mpiexec names it.
+        oom_kills: how often the Linux kernel ended a process for want of memory while the cluster ran.
     """
 
     asked: bool
     cause: str
     at_s: float
+    death: Death | None = None
+    oom_kills: int = 0
+
+    def to_json(self) -> str:
+        """Return it as one line of JSON."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Ending:
+        """Return what `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
 
 
 class ClusterFolder:
@@ -105,7 +120,7 @@ class ClusterFolder:
     def ending(self) -> Ending | None:
         """Return how the cluster ended, or None."""
         record = self._read("ended.json")
-        return Ending(**record) if record else None
+        return Ending.from_json(json.dumps(record)) if record else None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         # Renamed into place: a reader finds all of it or nothing.

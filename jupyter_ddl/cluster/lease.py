@@ -8,7 +8,7 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
 - it gets SIGTERM, from the kernel that attached to the cluster,
 - either of the two ends by itself.
 
-It writes how that came to the cluster's folder, tells it to its standard output, and leaves no descendant behind.
+It tells how that came, at once, to its standard output and the cluster's folder, and leaves no descendant behind.
 """
 
 from __future__ import annotations
@@ -16,24 +16,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.cluster.deaths import OutOfMemoryKills, explain_mpiexec, read_report, tail
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.tether import adopt_orphans, end_descendants
 
-_TAIL_LINES = 20
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PARENT_CHECK_S = 1.0
 
 
 class Lease:
-    """One cluster's life."""
+    """One cluster's life.
 
-    def __init__(self, folder: ClusterFolder) -> None:
+    Args:
+        folder: the cluster's.
+        tell: called with how it ended, before what is left of it is ended.
+    """
+
+    def __init__(self, folder: ClusterFolder, tell: Callable[[Ending], None]) -> None:
         self._folder = folder
+        self._tell = tell
+        self._out_of_memory = OutOfMemoryKills()
         self._settings = folder.settings()
         self._spec = folder.spec()
         self._ended: asyncio.Future[Ending] | None = None
@@ -50,6 +59,7 @@ class Lease:
         try:
             await self._start()
             ending = await self._ended
+            self._tell(ending)
         finally:
             await asyncio.to_thread(end_descendants)
         return ending
@@ -97,39 +107,49 @@ class Lease:
             self._end(True, "its kernel ended")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
-        output = _tail(self._cluster.engine_set.get_output())
-        self._end(False, explain_mpiexec(data.get("exit_code"), output))
+        output = self._cluster.engine_set.get_output()
+        self._finish(
+            Ending(
+                False,
+                explain_mpiexec(data.get("exit_code"), output),
+                time.time(),
+                read_report(output),
+                self._out_of_memory.count(),
+            )
+        )
 
     def _on_controller_end(self, data: dict[str, Any]) -> None:
-        output = _tail(self._cluster.controller.get_output())
+        output = tail(self._cluster.controller.get_output())
         self._end(False, f"ipyparallel's controller ended with status {data.get('exit_code')}\n{output}".rstrip())
 
     def _end(self, asked: bool, cause: str) -> None:
+        self._finish(Ending(asked, cause, time.time()))
+
+    def _finish(self, ending: Ending) -> None:
         assert self._ended is not None
         if not self._ended.done():
-            self._ended.set_result(Ending(asked, cause, time.time()))
-
-
-def explain_mpiexec(exit_code: int | None, output: str) -> str:
-    """Return one paragraph on why mpiexec ended: the rank that it names, and what it printed last."""
-    named = re.search(r"rank (\d+) .*?exited on\s+signal (\d+) \(([^)]*)\)", output, re.DOTALL)
-    head = f"mpiexec ended with status {exit_code}"
-    if named:
-        head = f"rank {named[1]} was ended by signal {named[2]} ({named[3]})"
-    return f"{head}\n{output}".rstrip()
-
-
-def _tail(output: str) -> str:
-    return "\n".join(output.splitlines()[-_TAIL_LINES:])
+            self._ended.set_result(ending)
 
 
 def main() -> None:
     """Hold the cluster that the command line names."""
     adopt_orphans()
-    folder = ClusterFolder(sys.argv[1])
-    folder.write_lease()
-    ending = asyncio.run(Lease(folder).hold())
-    folder.write_ending(ending)
+    # What the cluster's processes inherit is another one: the kernel's end of the pipe ends with us.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as kernel:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        folder = ClusterFolder(sys.argv[1])
+        folder.write_lease()
+
+        def tell(ending: Ending) -> None:
+            folder.write_ending(ending)
+            try:
+                kernel.write(ending.to_json() + "\n")
+                kernel.flush()
+            except BrokenPipeError:
+                # With --keep the kernel may be gone; whoever attached reads the file.
+                return
+
+        ending = asyncio.run(Lease(folder, tell).hold())
     if ending.asked:
         folder.remove()
 

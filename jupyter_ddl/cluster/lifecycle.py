@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -19,6 +20,7 @@ import psutil
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.deaths import describe
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
 from jupyter_ddl.events import RankLost, RankReady, RankWarm
@@ -144,6 +146,8 @@ class Cluster:
         if self._watcher is not None and self._watcher is not threading.current_thread():
             # Its last word comes now, and not in the life of the ranks that are started next.
             self._watcher.join()
+        if self._lease is not None and self._lease.stdout is not None:
+            self._lease.stdout.close()
 
     def detach(self) -> None:
         """Let go of the cluster without ending it."""
@@ -164,15 +168,34 @@ class Cluster:
             self._listener(event)
 
     def _watch(self) -> None:
-        """Wait for the lease's end and tell it as an event."""
+        """Wait for the cluster's end and tell it as an event."""
+        ending = None
         if self._lease is not None:
-            self._lease.wait()
+            assert self._lease.stdout is not None
+            line = self._lease.stdout.readline()
+            ending = Ending.from_json(line) if line else None
+            if ending is None:
+                self._lease.wait()
         else:
             process = self.folder.lease()
             if process is not None:
                 process.wait()
-        ending = self.folder.ending() or self._unwritten_ending()
-        self._on_event(RankLost(None, ending.cause, ending.at_s))
+        ending = ending or self.folder.ending() or self._unwritten_ending()
+        self._on_event(self._as_event(ending))
+
+    def _as_event(self, ending: Ending) -> RankLost:
+        """Return the event that says how the cluster ended, with what we know of the rank that was first."""
+        death = ending.death
+        if death is None:
+            return RankLost(None, ending.cause, ending.at_s, oom_kills=ending.oom_kills, asked=ending.asked)
+        known = next(
+            (ready for ready in self.ranks.values() if death.pid == ready.pid or death.rank == ready.rank), None
+        )
+        if known is not None:
+            death = replace(death, rank=known.rank, host=known.host)
+        return RankLost(
+            death.rank, describe(death), ending.at_s, death.host, death.signum, ending.oom_kills, asked=ending.asked
+        )
 
     def _unwritten_ending(self) -> Ending:
         """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
@@ -274,7 +297,7 @@ def _start_lease(folder: ClusterFolder) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [sys.executable, "-m", "jupyter_ddl.cluster.lease", folder.name],
             stdin=subprocess.PIPE,
-            stdout=log,
+            stdout=subprocess.PIPE,
             stderr=log,
             # A terminal's Ctrl-C is for the kernel: it reaches the ranks as a release.
             start_new_session=True,

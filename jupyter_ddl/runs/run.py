@@ -73,6 +73,7 @@ class Run:
         summary: what its metrics come to.
         pending: the ranks that have neither finished nor failed.
         seen_bytes: rank -> how much of its log has come in events.
+        last_samples: rank -> what it said last of how it fares.
         lost: why the cluster went away, or None.
         abandoned: it was given up while ranks were still at it.
         is_resumed: another kernel began it.
@@ -92,6 +93,7 @@ class Run:
         self.results = {rank: RankResult(rank) for rank in ranks}
         self.uses_horovod = False
         self.horovod_runs = False
+        self.last_samples: dict[int, MetricsSample] = {}
         self.lost: RankLost | None = None
         self.abandoned = False
         self.is_resumed = False
@@ -135,6 +137,7 @@ class Run:
                 self.results[event.rank].value = event.data.get("text/plain")
         elif isinstance(event, MetricsSample):
             self.summary.handle(event)
+            self.last_samples[event.rank] = event
         elif isinstance(event, RankFinished):
             self._end(event)
             self.uses_horovod |= event.uses_horovod

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster.lease import explain_mpiexec
+from jupyter_ddl.cluster.deaths import explain_mpiexec
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.events import RankFailed
 from jupyter_ddl.ranks import compact

@@ -63,7 +63,7 @@ EXAMPLES: tuple[events.Event, ...] = (
         "run-1", 1, "node-a", "ValueError", "no", ("Traceback", "ValueError: no"), False, 1_700_000_004.0, n=6
     ),
     events.RankLost(None, "mpiexec ended", 1_700_000_005.0),
-    events.RankLost(1, "killed by signal 9", 1_700_000_005.0),
+    events.RankLost(1, "killed by signal 9", 1_700_000_005.0, "node-a", 9, oom_kills=1),
     events.RunFinished("run-1", "failed", 4.5),
 )
 

@@ -130,12 +130,16 @@ export interface RankFailed {
   readonly n: number;
 }
 
-/** A rank's process ended, or the whole MPI job did (then `rank` is None). */
+/** A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first. */
 export interface RankLost {
   readonly type: "rank_lost";
   readonly rank: number | null;
   readonly cause: string;
   readonly at_s: number;
+  readonly host: string | null;
+  readonly signum: number | null;
+  readonly oom_kills: number;
+  readonly asked: boolean;
 }
 
 /** Every rank of the run has finished, failed or gone. */
@@ -266,6 +270,10 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     rank: {"kind": "number", "nullable": true},
     cause: {"kind": "string", "nullable": false},
     at_s: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": true, "default": null},
+    signum: {"kind": "number", "nullable": true, "default": null},
+    oom_kills: {"kind": "number", "nullable": false, "default": 0},
+    asked: {"kind": "boolean", "nullable": false, "default": false},
   },
   run_finished: {
     run: {"kind": "string", "nullable": false},

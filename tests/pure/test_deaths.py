@@ -1,0 +1,81 @@
+"""What mpiexec's own report says of the rank that ended first, and what is made of it."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, explain_mpiexec, likely_cause, read_report
+from jupyter_ddl.events import MetricsSample, RankLost
+from jupyter_ddl.loss import describe_loss
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# As Open MPI 5.0.11, Open MPI 4.1, MPICH's Hydra and Intel MPI print it.
+SIGNALLED = "prterun noticed that process rank 1 with PID 30835 on node vm exited on\nsignal 9 (Killed).\n"
+EXITED = "The first process to do so was:\n\n   Process name: [prterun-vm-30974@1,1]\n   Exit code:    3\n"
+OPEN_MPI_4 = "mpirun noticed that process rank 12 with PID 0 on node n-1 exited on signal 11 (Segmentation fault).\n"
+FINALIZE = (
+    "prterun has exited due to process rank 2 with PID 0 on node vm exiting\nimproperly. There are three reasons\n"
+)
+ABORT = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n  Proc: [[6,1],1]\n  Errorcode: 7\n"
+HYDRA = (
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 77 RUNNING AT n-2\n=   EXIT CODE: 9\n"
+    "=   CLEANING UP REMAINING PROCESSES\nYOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)\n"
+)
+INTEL = "=   RANK 3 PID 78 RUNNING AT n-3\n=   KILLED BY SIGNAL: 6 (Aborted)\n"
+
+
+@pytest.mark.parametrize(
+    ("output", "death"),
+    [
+        (SIGNALLED, Death(1, "vm", 30835, 9, None)),
+        (EXITED, Death(1, None, None, None, 3)),
+        (OPEN_MPI_4, Death(12, "n-1", None, 11, None)),
+        (FINALIZE, Death(2, "vm", None, None, None)),
+        (ABORT + FINALIZE, Death(1, None, None, None, 7)),
+        (HYDRA, Death(None, "n-2", 77, 9, None)),
+        (INTEL, Death(3, "n-3", 78, 6, None)),
+        ("mpiexec: no such option\n", None),
+    ],
+)
+def test_the_first_rank_to_end_is_read_from_the_report(output: str, death: Death | None) -> None:
+    assert read_report(f"printed before\n{output}printed after\n") == death
+
+
+def test_an_end_that_names_no_rank_is_told_with_what_was_printed() -> None:
+    assert explain_mpiexec(-9, "last\n") == "mpiexec was ended by signal 9 (Killed), and its ranks with it\nlast"
+    assert explain_mpiexec(213, "last\n") == "mpiexec ended with status 213\nlast"
+    assert explain_mpiexec(1, SIGNALLED).startswith("rank 1 on vm was ended by signal 9 (Killed)\nprterun noticed")
+
+
+def test_kills_for_want_of_memory_are_counted_from_the_beginning(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/vmstat").write_text("nr_free_pages 5\noom_kill 2\n")
+    kills = OutOfMemoryKills(tmp_path)
+    assert kills.count() == 0
+    (tmp_path / "proc/vmstat").write_text("nr_free_pages 5\noom_kill 3\n")
+    assert kills.count() == 1
+
+
+def test_the_likely_cause_comes_from_what_is_known() -> None:
+    assert "out-of-memory killer struck" in (likely_cause(signal.SIGKILL, 1) or "")
+    assert "no out-of-memory kill was counted" in (likely_cause(signal.SIGKILL, 0) or "")
+    words = ["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"]
+    assert "it could get no more memory ('what():  std::bad_alloc')" in (likely_cause(signal.SIGABRT, 0, words) or "")
+    assert "a check in C or C++ code failed" in (likely_cause(signal.SIGABRT, 0, ["Check failed: x > 0"]) or "")
+    assert likely_cause(None, 0) is None
+
+
+def test_a_loss_is_told_with_the_memory_that_was_last_seen() -> None:
+    lost = RankLost(1, "rank 1 on vm was ended by signal 9 (Killed)", 12.0, "vm", 9, oom_kills=1)
+    last = MetricsSample(
+        "run", 1, 11.5, 90.0, 3 * 2**29, gpu_memory_used_bytes=13 * 2**30, gpu_memory_total_bytes=15 * 2**30
+    )
+    assert describe_loss(lost, last).startswith(
+        "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU 13.0 of "
+        "15.0 GiB in use. Likely cause: the Linux kernel ended it for want of memory"
+    )
