@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cores import ROOT, cgroup_folders
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 _TAIL_LINES = 20
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
-import type { MetricsSample, RankFailed } from '../src/model/events';
+import type { MetricsSample, RankFailed, RankLost } from '../src/model/events';
 import { Feed } from '../src/model/feed';
 import { parseEvent } from '../src/model/parse';
 import { RunModel } from '../src/model/run';
@@ -43,7 +43,7 @@ describe('the state of a rank', () => {
     model.handle(failed(1, 5));
     model.handle(failed(2, 6, true));
     expect(model.ranks.slice(0, 3).map(({ state }) => state)).toEqual(['finished', 'failed', 'released']);
-    model.handle({ type: 'rank_lost', rank: null, cause: 'mpiexec ended', at_s: 7 });
+    model.handle(parseEvent({ type: 'rank_lost', rank: null, cause: 'mpiexec ended', at_s: 7 }) as RankLost);
     expect(model.ranks.map(({ state }) => state)).toEqual(['finished', 'failed', 'released', 'lost']);
     expect(model.lost).toBe('mpiexec ended');
   });

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 SIGNALLED = "prterun noticed that process rank 1 with PID 30835 on node vm exited on\nsignal 9 (Killed).\n"
 EXITED = "The first process to do so was:\n\n   Process name: [prterun-vm-30974@1,1]\n   Exit code:    3\n"
 OPEN_MPI_4 = "mpirun noticed that process rank 12 with PID 0 on node n-1 exited on signal 11 (Segmentation fault).\n"
-FINALIZE = (
-    "prterun has exited due to process rank 2 with PID 0 on node vm exiting\nimproperly. There are three reasons\n"
-)
+FINALIZE = "prterun has exited due to process rank 2 with PID 0 on node vm exiting\nimproperly. There are three\n"
 ABORT = "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\n  Proc: [[6,1],1]\n  Errorcode: 7\n"
 HYDRA = (
     "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES\n=   PID 77 RUNNING AT n-2\n=   EXIT CODE: 9\n"
