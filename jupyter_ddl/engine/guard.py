@@ -20,7 +20,6 @@ from jupyter_ddl.engine import cell, horovod_runtime, late_variables
 from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.sampler import Sampler
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
+    from jupyter_ddl.errors import InvalidInput
     from jupyter_ddl.requests import Release, RunCell
 
 _NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
@@ -76,9 +76,6 @@ class Guard:
         self._emit.begin(request.run, request.log_dir)
         self._outlet.run = request.run
         self._traceback = []
-        self._sampler.begin(request.run, request.sample_every_s)
-        is_sampled = request.sample_every_s is not None
-        cell.begin(Cell(len(request.ranks), request.independent, request.auto, is_sampled))
         error = await self._outcome(request)
         was_released = self._interrupts.end(request.run) is not None
         if self._raised_s is not None:
@@ -109,8 +106,11 @@ class Guard:
         late: InvalidInput | None = None
         on_subset = len(request.ranks) < self._world.world_size
         horovod_runtime.begin_cell(on_subset=on_subset)
+        is_sampled = request.sample_every_s is not None
+        cell.begin(Cell(len(request.ranks), request.independent, request.auto, is_sampled))
         try:
             try:
+                self._sampler.begin(request.run, request.sample_every_s)
                 if request.horovod:
                     self._begin_capture(request)
                     # All ranks or none: one that was released already must not leave the others waiting in it.
@@ -126,17 +126,10 @@ class Guard:
                 late = late_variables.put_back(before)
             if result.success and late is not None:
                 raise late
-        except (
-            InvalidInput,
-            KeyboardInterrupt,
-            asyncio.CancelledError,
-            ImportError,
-            OSError,
-            RuntimeError,
-            ValueError,
-        ) as error:
+        except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:  # noqa: BLE001  the cell must end with it
             # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between two
-            # steps, Horovod's initialisation, what is imported to distribute a cell, a variable that was set too late.
+            # steps, Horovod's initialisation, what is imported to distribute a cell, a variable that was set too late,
+            # no more descriptors or threads.
             self._interrupts.disarm()
             self._traceback = self._traceback or [f"{type(error).__name__}: {error}"]
             return error

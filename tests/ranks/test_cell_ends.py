@@ -13,7 +13,6 @@ from jupyter_ddl.errors import RankError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from jupyter_ddl.session import Session
 
@@ -29,17 +28,12 @@ open("/dev/null")
 FILES_AGAIN = "resource.setrlimit(resource.RLIMIT_NOFILE, limits)"
 
 
-@pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     """Give two ranks that have no TensorFlow to import."""
-    with jupyter_ddl.start(n=2, name="ends", env=without(tmp_path, "tensorflow")) as made:
+    nothing = without(tmp_path_factory.mktemp("without"), "tensorflow")
+    with jupyter_ddl.start(n=2, name="ends", env=nothing) as made:
         yield made
-
-
-def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None:
-    with pytest.raises(RankError, match="Bad file descriptor"):
-        session.run("import os\nos.close(1)\nprint('nowhere')", timeout_s=TIMEOUT_S)
-    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
 
 
 def test_cells_of_a_rank_that_can_open_no_more_files(session: Session) -> None:
@@ -49,4 +43,18 @@ def test_cells_of_a_rank_that_can_open_no_more_files(session: Session) -> None:
     with pytest.raises(RankError, match="Too many open files"):
         session.run("1", auto=AutoOptions(), timeout_s=TIMEOUT_S)
     session.run(FILES_AGAIN, timeout_s=TIMEOUT_S)
+    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
+
+
+def test_cells_of_a_rank_whose_modules_a_cell_has_spoiled(session: Session) -> None:
+    session.run("import threading\nthreading.Thread, kept = None, threading.Thread", timeout_s=TIMEOUT_S)
+    with pytest.raises(RankError, match="'NoneType' object is not callable"):
+        session.run("1", timeout_s=TIMEOUT_S)
+    session.run("threading.Thread = kept", timeout_s=TIMEOUT_S, sample_every_s=None)
+    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
+
+
+def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None:
+    with pytest.raises(RankError, match="Bad file descriptor"):
+        session.run("import os\nos.close(1)\nprint('nowhere')", timeout_s=TIMEOUT_S)
     assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
