@@ -6,6 +6,7 @@ Each says the rule, what was received, and the remedy.
     ├── InvalidInput (ValueError)         what the user passed breaks a rule
     ├── FolderNotWritable (OSError)       a folder of ours cannot be made or written
     ├── ClusterError
+    │   ├── HostUnfit                     this host lacks what ranks take: loopback, room on a disk
     │   ├── NoCluster                     nothing is running, or nothing of that name
     │   ├── ClusterStartFailed            the ranks did not come up; says what mpiexec printed
     │   └── ClusterLost                   a running cluster's ranks or controller went away
@@ -71,6 +72,16 @@ class FolderNotWritable(DdlError, OSError):
 
 class ClusterError(DdlError):
     """Something is wrong with the cluster, not with a cell."""
+
+
+class HostUnfit(ClusterError):
+    """This host lacks something that ranks take, so that none can start."""
+
+    def __init__(self, rule: str, received: str, remedy: str) -> None:
+        self.rule = rule
+        self.received = received
+        self.remedy = remedy
+        super().__init__(f"{rule} Received: {received}. {remedy}")
 
 
 class NoCluster(ClusterError):

@@ -63,6 +63,7 @@ def _ddl_parser() -> _Parser:
 
     commands.add_parser("status", help="show the ranks")
     commands.add_parser("stop", help="end the ranks")
+    commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
     attach = commands.add_parser("attach", help="use ranks that another kernel started")
     attach.add_argument("name", nargs="?", default="default")
     push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
@@ -187,6 +188,11 @@ class DdlMagics(Magics):
         session = sessions.current()
         session.stop()
         print(f"{session.name}: {session.world_size} ranks ended")
+
+    def _doctor(self, _: Namespace) -> None:
+        from jupyter_ddl.doctor import print_report
+
+        print_report()
 
     def _attach(self, arguments: Namespace) -> None:
         session = sessions.attach(arguments.name)

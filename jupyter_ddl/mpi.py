@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.surroundings import has_shared_memory, temporary_dir
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +132,7 @@ def find_mpi() -> Mpi:
     )
 
 
-def launch_environment(mpi: Mpi, *, one_host: bool = True) -> dict[str, str]:
+def launch_environment(mpi: Mpi, *, one_host: bool = True, n: int = 2) -> dict[str, str]:
     """Return the variables that mpiexec and the ranks need on top of `os.environ`.
 
     A setting that the user has in `os.environ` is left as it is, so it is not in the result.
@@ -139,6 +140,7 @@ def launch_environment(mpi: Mpi, *, one_host: bool = True) -> dict[str, str]:
     Args:
         mpi: what `find_mpi` returned.
         one_host: every rank is on this host, so the ranks talk through shared memory and open no port.
+        n: ranks, each of which takes a segment of shared memory.
     """
     # Gradients and Horovod's buffers are large blocks: in large pages they cost a seventh of the page faults, and a
     # 25 M parameter step takes 8 % less (docs/performance.md). Read when a process starts; other C libraries ignore it.
@@ -146,7 +148,7 @@ def launch_environment(mpi: Mpi, *, one_host: bool = True) -> dict[str, str]:
     if mpi.library is not None:
         wanted["MPI4PY_LIBMPI"] = str(mpi.library)
     if mpi.flavour == "openmpi":
-        wanted |= _openmpi_settings(mpi, one_host=one_host)
+        wanted |= _openmpi_settings(mpi, one_host=one_host, n=n)
     elif mpi.flavour == "mpich" and one_host:
         # Ranks of an MPICH on UCX would listen on every interface.
         wanted["UCX_TLS"] = "self,sm"
@@ -169,7 +171,7 @@ def launch_command(mpi: Mpi, n: int) -> list[str]:
     return [str(mpi.mpiexec), "-n", str(n), *unbound.get(mpi.flavour, [])]
 
 
-def _openmpi_settings(mpi: Mpi, *, one_host: bool) -> dict[str, str]:
+def _openmpi_settings(mpi: Mpi, *, one_host: bool, n: int) -> dict[str, str]:
     legacy = _major(mpi.version) < 5
     settings = {
         # An idle rank, and Horovod's background thread, would spin on a core that other ranks need.
@@ -182,7 +184,11 @@ def _openmpi_settings(mpi: Mpi, *, one_host: bool) -> dict[str, str]:
     if one_host:
         # ob1 is the layer that uses btl; another one (ucx, cm) would open its own endpoints.
         settings["OMPI_MCA_pml"] = "ob1"
-        settings["OMPI_MCA_btl"] = "self,vader" if legacy else "self,sm"
+        shared = "vader" if legacy else "sm"
+        settings["OMPI_MCA_btl"] = f"self,{shared}"
+        if not has_shared_memory(n):
+            # A container's /dev/shm holds 64 MiB unless it is told otherwise; without room there MPI_Init fails.
+            settings[f"OMPI_MCA_btl_{shared}_backing_directory"] = str(temporary_dir())
     if os.geteuid() == 0:
         settings["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
         settings["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1"

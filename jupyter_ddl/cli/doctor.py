@@ -19,12 +19,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Check; return 1 where there is a problem."""
-    from jupyter_ddl.doctor import Check, as_json, as_line, examine, is_well, summary
+    from jupyter_ddl.doctor import as_json, examine, is_well, print_report
 
-    checks: list[Check] = []
-    for check in examine():
-        checks.append(check)
-        if not arguments.json:
-            print(as_line(check), flush=True)  # the checks take 10 s together
-    print(json.dumps(as_json(checks), indent=2) if arguments.json else summary(checks))
+    if arguments.json:
+        checks = list(examine())
+        print(json.dumps(as_json(checks), indent=2))
+    else:
+        checks = print_report()
     return 0 if is_well(checks) else 1

@@ -25,6 +25,7 @@ from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
 from jupyter_ddl.events import RankLost, RankReady, RankWarm
 from jupyter_ddl.requests import Describe
+from jupyter_ddl.surroundings import check_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -227,6 +228,7 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
 
     Raises:
         InvalidInput: a cluster of that name runs.
+        HostUnfit: no rank can start on this host.
         ClusterStartFailed: a rank did not come up.
     """
     folder = ClusterFolder(spec.name)
@@ -236,6 +238,7 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
             f"name={spec.name!r}, which runs already",
             f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
         )
+    check_surroundings()
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
     world_id = secrets.token_hex(4)
@@ -245,7 +248,9 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
             "world_id": world_id,
             "kernel_pid": os.getpid(),
             "command": mpi.launch_command(found, spec.n),
-            "environment": mpi.launch_environment(found) | spec.environment | _rank_environment(spec, folder, world_id),
+            "environment": mpi.launch_environment(found, n=spec.n)
+            | spec.environment
+            | _rank_environment(spec, folder, world_id),
         },
     )
     cluster = Cluster(folder, _start_lease(folder))

@@ -1,7 +1,8 @@
 """Looks at everything that a training cell takes, and says of each problem how to mend it.
 
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
-allreduce   two ranks that sum a tensor                  report    the checks as text and JSON
+allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
+report      the checks as text and JSON
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.topology import list_gpus, visible_gpus
+from jupyter_ddl.cluster.topology import default_rank_count, list_gpus, physical_cores, visible_gpus
 from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
 from jupyter_ddl.doctor.machine import (
     check_container,
@@ -23,6 +24,13 @@ from jupyter_ddl.doctor.machine import (
 )
 from jupyter_ddl.doctor.report import Check, as_json, as_line, is_well, summary
 from jupyter_ddl.doctor.software import check_horovod, check_keras, check_mpi, check_python, check_tensorflow
+from jupyter_ddl.doctor.surroundings import (
+    check_clusters,
+    check_host_name,
+    check_loopback,
+    check_room,
+    check_shared_memory,
+)
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import HorovodFacts, TensorFlowFacts, horovod_facts, tensorflow_facts
 from jupyter_ddl.mpi import Mpi, find_mpi
@@ -32,7 +40,17 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.topology import Gpu
 
-__all__ = ["Check", "as_json", "as_line", "examine", "is_well", "summary"]
+__all__ = ["Check", "as_json", "as_line", "examine", "is_well", "print_report", "summary"]
+
+
+def print_report() -> list[Check]:
+    """Print each check as soon as it is done, and how many problems there are; return the checks."""
+    checks: list[Check] = []
+    for check in examine():
+        checks.append(check)
+        print(as_line(check), flush=True)  # the checks take 10 s together
+    print(summary(checks))
+    return checks
 
 
 def examine() -> Iterator[Check]:
@@ -60,6 +78,11 @@ def examine() -> Iterator[Check]:
     yield check_container(os.environ)
     yield check_scheduler(os.environ)
     yield check_folders()
+    yield check_room()
+    yield check_shared_memory(default_rank_count(len(visible), physical_cores()))
+    yield check_loopback()
+    yield check_host_name()
+    yield check_clusters()
     if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):
         yield check_allreduce(mpi, visible)
     else:

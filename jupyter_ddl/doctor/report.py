@@ -32,8 +32,8 @@ class Check:
 
 def as_line(check: Check) -> str:
     """Return a check as a line of an aligned list, its remedy under it."""
-    line = f"{check.status:<7}  {check.name:<10}  {check.text}"
-    return f"{line}\n{'':<21}-> {check.remedy}" if check.remedy else line
+    line = f"{check.status:<7}  {check.name:<13}  {check.text}"
+    return f"{line}\n{'':<24}-> {check.remedy}" if check.remedy else line
 
 
 def summary(checks: Sequence[Check]) -> str:

@@ -116,7 +116,7 @@ class Job:
                     *(*_MODULE, "jupyter_ddl.tether", *mpi.launch_command(found, self._spec.n)),
                     *(*_MODULE, "jupyter_ddl.run", *self._script),
                 ],
-                env={**os.environ, **mpi.launch_environment(found), **self._environment(folder)},
+                env={**os.environ, **mpi.launch_environment(found, n=self._spec.n), **self._environment(folder)},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

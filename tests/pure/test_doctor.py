@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +14,7 @@ from horovod_targets import make_horovod, make_mpi, make_tensorflow
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.topology import Gpu
-from jupyter_ddl.doctor import as_json, as_line, is_well, machine, software, summary
+from jupyter_ddl.doctor import as_json, as_line, is_well, machine, software, summary, surroundings
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import NotImportable
@@ -28,8 +29,8 @@ BUILD = "Run: jupyter ddl build-horovod"
 def test_the_report_is_aligned_and_has_each_remedy_under_its_problem() -> None:
     checks = [Check("MPI", "ok", "5.0"), Check("Horovod", "problem", "not installed", BUILD, {"mpi": False})]
     assert [as_line(check) for check in checks] == [
-        "ok       MPI         5.0",
-        f"problem  Horovod     not installed\n                     -> {BUILD}",
+        "ok       MPI            5.0",
+        f"problem  Horovod        not installed\n                        -> {BUILD}",
     ]
     assert summary(checks) == "1 problem."
     assert summary([*checks, *checks]) == "2 problems."
@@ -178,6 +179,13 @@ def test_a_named_folder_that_is_not_there(folders: Path, monkeypatch: pytest.Mon
     check = machine.check_folders()
     assert (check.status, check.remedy) == ("problem", f"Correct or unset {paths.HOROVOD_VARIABLE}.")
     assert check.text == f"{paths.HOROVOD_VARIABLE} names {folders / 'none'}, which is no folder"
+
+
+def test_a_host_name_that_is_looked_up_for_long() -> None:
+    check = surroundings.check_host_name("far", lambda _: time.sleep(0.5) or "", limit_s=0.05)
+    assert (check.status, check.text) == ("note", "far is not looked up within 0.05 s")
+    assert check.remedy.startswith("Ranks on one host do without it; add it to /etc/hosts")
+    assert surroundings.check_host_name("near", lambda _: "10.0.0.1").text == "near is 10.0.0.1"
 
 
 def test_the_doctor_loads_nothing_heavy() -> None:

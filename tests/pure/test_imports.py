@@ -25,6 +25,7 @@ SHARED = {
     "paths",
     "cores",
     "mpi",
+    "surroundings",
 }
 # Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
 ALLOWED = {

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_ddl import mpi
+from jupyter_ddl import mpi, surroundings
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.mpi import Mpi, find_mpi, launch_command, launch_environment
 
@@ -265,6 +265,14 @@ class TestLaunch:
         assert settings["OMPI_MCA_rmaps_base_oversubscribe"] == "1"
         assert settings["OMPI_MCA_btl"] == "self,vader"
         assert "PRTE_MCA_rmaps_default_mapping_policy" not in settings
+
+    def test_shared_memory_without_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(surroundings, "shared_memory_free_bytes", lambda: 64 * 2**20)
+        monkeypatch.setenv("TMPDIR", "/scratch")
+        for version, name in (("5.0.11", "sm"), ("4.1.4", "vader")):
+            variable = f"OMPI_MCA_btl_{name}_backing_directory"
+            assert launch_environment(made("openmpi", version), n=5)[variable] == "/scratch"
+            assert variable not in launch_environment(made("openmpi", version), n=4)
 
     def test_several_hosts(self) -> None:
         assert (

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from ranks.kernel import Kernel
 
 from jupyter_ddl.doctor.allreduce import check_allreduce
 from jupyter_ddl.mpi import find_mpi
@@ -53,12 +55,27 @@ def test_all_is_well_here() -> None:
     assert "2 ranks on" in checks["Allreduce"]["text"]
 
 
+def test_a_second_notebook_asks_while_ranks_run(notebook: Kernel) -> None:
+    busy = notebook.run("import time; time.sleep(2); rank", "--async")
+    assert busy.error is None
+    second = Kernel()
+    try:
+        told = second.execute("%ddl doctor", timeout_s=120)
+    finally:
+        second.stop()
+    assert told.error is None
+    assert re.search(r"ok +Clusters +.*\bnotebook \(2 ranks on cores\)", told.text)
+    assert re.search(r"ok +Allreduce +2 ranks on CPU cores summed a tensor", told.text)
+    assert "No problems: cells can train." in told.text
+    assert notebook.run("rank + 1").error is None
+
+
 def test_a_broken_horovod_is_a_problem_with_a_remedy(broken_horovod: Path) -> None:
     finished = run("doctor", **{HOROVOD_VARIABLE: str(broken_horovod)})
     assert finished.returncode == 1
-    assert "problem  Horovod     cannot be imported: ImportError: undefined symbol" in finished.stdout
+    assert "problem  Horovod        cannot be imported: ImportError: undefined symbol" in finished.stdout
     assert "-> Run: jupyter ddl build-horovod" in finished.stdout
-    assert "problem  Allreduce   not run" in finished.stdout
+    assert "problem  Allreduce      not run" in finished.stdout
     assert finished.stdout.endswith("2 problems.\n")
 
 
