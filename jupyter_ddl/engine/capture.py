@@ -49,16 +49,23 @@ class _Pipe:
     def __init__(self, stream: Stream, descriptor: int) -> None:
         self.stream = stream
         self._descriptor = descriptor
-        self.reader, writer = os.pipe()
+        # The writer stays open beside its copy, or the reader would find an end when a cell closes the copy.
+        self.reader, self._writer = os.pipe()
         os.set_blocking(self.reader, False)
         with suppress(OSError):
             # A smaller one works too: each time that it is full the rank waits for our thread.
-            fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-        os.dup2(writer, descriptor)
-        os.close(writer)
+            fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        os.dup2(self._writer, descriptor)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._pending = bytearray()
         self._skipped_bytes = 0
+
+    def restore(self) -> None:
+        """Open the descriptor again where a cell has closed it; one that put its own there keeps it."""
+        try:
+            os.fstat(self._descriptor)
+        except OSError:
+            os.dup2(self._writer, self._descriptor)
 
     def read(self) -> bytes:
         """Return what stands in the pipe, without waiting; empty where nothing does."""
@@ -146,8 +153,10 @@ class Capture:
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
+        for pipe in self._pipes:
+            # What was printed since is still to be written; and the next file to be opened would take its place.
+            pipe.restore()
         for stream in (self._stdout, self._stderr):
-            # A cell may have closed the descriptor, and what it then printed is still to be written.
             with suppress(OSError):
                 if not stream.closed:
                     stream.flush()

@@ -8,6 +8,7 @@ import pytest
 from kernels import without
 
 import jupyter_ddl
+from jupyter_ddl import paths
 from jupyter_ddl.auto_options import AutoOptions
 from jupyter_ddl.errors import RankError
 
@@ -57,4 +58,8 @@ def test_cells_of_a_rank_whose_modules_a_cell_has_spoiled(session: Session) -> N
 def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None:
     with pytest.raises(RankError, match="Bad file descriptor"):
         session.run("import os\nos.close(1)\nprint('nowhere')", timeout_s=TIMEOUT_S)
-    assert session.run("rank + 1", timeout_s=TIMEOUT_S).ranks[1].value == "2"
+    told = session.run("print('told')\nos.system('echo by a child')\nrank + 1", timeout_s=TIMEOUT_S)
+    assert told.ranks[1].value == "2"
+    assert (paths.runs_dir() / told.run / "rank-1.log").read_text() == "told\nby a child\n"
+    cpu_s = "import time\nbefore = time.process_time()\ntime.sleep(1)\ntime.process_time() - before"
+    assert float(session.run(cpu_s, timeout_s=TIMEOUT_S).ranks[0].value) < 0.3
