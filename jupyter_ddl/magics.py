@@ -56,7 +56,7 @@ def _ddl_parser() -> _Parser:
         command.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
         command.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
         command.add_argument("--env", action="append", metavar="K=V", help="a variable that TensorFlow's import sees")
-        command.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
+        command.add_argument("--oversubscribe", action="store_true", help="let several ranks, or clusters, share a GPU")
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     start.add_argument("--name", help="the cluster's name (default: default)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.active_runs import ActiveRuns
 from jupyter_ddl.cluster import lifecycle
+from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
@@ -59,7 +60,7 @@ def start(
         name: the cluster's name, by default "default".
         env: variables that the ranks have before TensorFlow is imported.
         keep: let the ranks outlive this process, for `attach` to find.
-        oversubscribe: let several ranks share a GPU.
+        oversubscribe: let several ranks, or clusters, share a GPU.
         progress: called with a sentence at each step.
 
     Raises:
@@ -270,6 +271,8 @@ class Session:
             del wanted["gpus"]
         changes["environment"] = spec.environment | dict(changes.pop("env", {}))
         new = plan(**(wanted | changes))
+        # While there is still something to lose: afterwards `start` would refuse, and nothing would run.
+        check_free(new)
         self.stop()
         self._adopt(lifecycle.start(new, progress))
 

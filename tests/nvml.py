@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 H200_BYTES = 141 * 2**30
 NOT_SUPPORTED = 3  # nvmlReturn_t
 NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
 GPU_IS_LOST = 15
 
 
@@ -26,6 +27,7 @@ class FakeGpu:
     memory_total_bytes: int | None = H200_BYTES  # None: the GPU cannot tell
     migs: tuple[str, ...] | None = None  # the UUIDs of its MIG devices, "" for a free slot; None: not in MIG mode
     memory_used_bytes: int = 0
+    processes: tuple[tuple[int, int], ...] = ()  # pid and bytes in use of each that computes there
     busy_pct: int | None = 0  # None: it fails, as a GPU that fell off the bus does; so do its power and temperature
 
 
@@ -60,6 +62,9 @@ def _source(devices: list[FakeGpu], init_result: int, count_result: int) -> str:
     table = ",\n".join(
         f'{{"{uuid}", "{name}", {-1 if memory is None else memory}LL, {mig}, {first}, {count}, {used}LL, {use}}}'
         for uuid, name, memory, mig, first, count, used, use in rows
+    )
+    computing = ", ".join(
+        f"{{{index}, {pid}, {used}ULL}}" for index, gpu in enumerate(devices) for pid, used in gpu.processes
     )
     return f"""
 #include <string.h>
@@ -96,6 +101,19 @@ int nvmlDeviceGetPowerUsage(Row *row, unsigned *milliwatts) {{
 int nvmlDeviceGetTemperature(Row *row, int sensor, unsigned *celsius) {{
     if (row->use < 0) return {GPU_IS_LOST};
     *celsius = 41; return 0;
+}}
+typedef struct {{ unsigned row, pid; unsigned long long used; }} Computing;
+static Computing computing[] = {{ {computing or "{0, 0, 0}"} }};
+typedef struct {{ unsigned pid; unsigned long long used; unsigned gpu_instance, compute_instance; }} Process;
+int nvmlDeviceGetComputeRunningProcesses_v3(Row *row, unsigned *count, Process *processes) {{
+    unsigned room = *count, found = 0;
+    for (unsigned i = 0; i < sizeof computing / sizeof *computing; i++) {{
+        if (!computing[i].pid || &rows[computing[i].row] != row) continue;
+        if (found < room) processes[found] = (Process){{computing[i].pid, computing[i].used, -1, -1}};
+        found++;
+    }}
+    *count = found;
+    return found > room ? {INSUFFICIENT_SIZE} : 0;
 }}
 int nvmlDeviceGetMigMode(Row *row, unsigned *current, unsigned *pending) {{
     if (!strstr(row->name, "H200")) return {NOT_SUPPORTED};

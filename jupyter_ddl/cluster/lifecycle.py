@@ -19,6 +19,7 @@ import psutil
 
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
+from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.deaths import describe
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
@@ -227,7 +228,7 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
         progress: called with a sentence at each step.
 
     Raises:
-        InvalidInput: a cluster of that name runs.
+        InvalidInput: a cluster of that name runs, or one that uses a device of this one.
         HostUnfit: no rank can start on this host.
         ClusterStartFailed: a rank did not come up.
     """
@@ -238,6 +239,8 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
             f"name={spec.name!r}, which runs already",
             f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
         )
+    occupancy.check_free(spec)
+    spec = occupancy.with_sharers_told(spec)
     check_surroundings()
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")

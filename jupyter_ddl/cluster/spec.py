@@ -38,7 +38,7 @@ class ClusterSpec:
         threads: TensorFlow's threads on each rank.
         environment: variables that each rank has before TensorFlow is imported.
         keep: the ranks outlive the kernel that starts them.
-        oversubscribe: several ranks may share a GPU.
+        oversubscribe: several ranks, or clusters, may share a GPU.
         note: the sentence that tells the user what was chosen.
     """
 
@@ -84,7 +84,7 @@ def plan(
         name: the cluster's name, by default "default".
         environment: variables for the ranks.
         keep: let the ranks outlive this kernel.
-        oversubscribe: let several ranks share a GPU.
+        oversubscribe: let several ranks, or clusters, share a GPU.
 
     Raises:
         InvalidInput: what was asked for breaks a rule.

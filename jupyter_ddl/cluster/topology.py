@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 __all__ = [
+    "ComputeProcess",
     "Gpu",
+    "compute_processes",
     "default_rank_count",
     "find_gpu",
     "list_gpus",
@@ -53,6 +55,21 @@ class Gpu:
     def device(self) -> str:
         """Its entry in CUDA_VISIBLE_DEVICES: the index says more to people, but a MIG device has only its UUID."""
         return self.uuid if self.mig else str(self.index)
+
+
+@dataclass(frozen=True)
+class ComputeProcess:
+    """A process that computes on a device, whoever's it is.
+
+    Attributes:
+        device: an entry of CUDA_VISIBLE_DEVICES.
+        pid: its number on the host, which is another one than in a container.
+        used_bytes: the memory that it holds there; None where the driver does not tell, as in a container.
+    """
+
+    device: str
+    pid: int
+    used_bytes: int | None
 
 
 def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
@@ -122,6 +139,29 @@ def find_gpu(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
     return matches[0] if len(matches) == 1 else None
 
 
+def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
+    """Return the processes that compute on these devices; none for a device of which NVML does not tell.
+
+    Runs on: kernel.
+
+    Args:
+        devices: entries of CUDA_VISIBLE_DEVICES, as `visible_gpus` returns them.
+    """
+    if not devices:
+        return ()
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        return tuple(
+            ComputeProcess(device, process.pid, process.usedGpuMemory)
+            for device in dict.fromkeys(devices)
+            for process in _processes_on(pynvml, device)
+        )
+    finally:
+        pynvml.nvmlShutdown()
+
+
 def default_rank_count(gpu_count: int, physical_core_count: int) -> int:
     """Return how many ranks to start: one per GPU; with no GPU one per two physical cores, at least 2."""
     return gpu_count or max(2, physical_core_count // 2)
@@ -147,6 +187,18 @@ def _gpu(nvml: ModuleType, index: int, handle: Any, *, mig: bool) -> Gpu:
     except nvml.NVMLError_NotSupported:
         memory_total_bytes = 0
     return Gpu(index, nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle), memory_total_bytes, mig)
+
+
+def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
+    try:
+        if device.isdecimal():
+            handle = nvml.nvmlDeviceGetHandleByIndex(int(device))
+        else:
+            handle = nvml.nvmlDeviceGetHandleByUUID(device)
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+    except nvml.NVMLError:
+        # A warning is lost, which no start should fail for: old drivers and some MIG devices do not tell.
+        return []
 
 
 def _in_mig_mode(nvml: ModuleType, handle: Any) -> bool:

@@ -42,3 +42,33 @@ def test_a_rank_sees_its_own(tmp_path: Path, arguments: str, visible: str | None
     assert all(
         (f"GPU {device}" in told if device else told == "CPU") for device, told in zip(expected, devices, strict=True)
     )
+
+
+TWO = """
+import jupyter_ddl
+from jupyter_ddl.errors import InvalidInput
+def refused(call):
+    try: call()
+    except InvalidInput as error: return str(error)
+a = jupyter_ddl.start(gpus="1,2", name="a")
+b = jupyter_ddl.start(gpus="0", name="b")
+answer = [
+    refused(lambda: jupyter_ddl.start(gpus="2,3", name="c")),
+    refused(lambda: b.restart(gpus='0,1', n=2)),
+    b.run("rank").outcome,
+]
+b.restart(gpus="1", oversubscribe=True)
+answer += [b.note, a.run("rank").outcome, b.run("rank").outcome]
+"""
+
+
+def test_a_device_of_another_cluster_is_named_before_anything_starts_or_ends(tmp_path: Path) -> None:
+    with kernel(build_nvml(tmp_path, h200s(4)) | without(tmp_path, "tensorflow")) as other:
+        started, restarted, *outcomes = other.do(TWO)
+        holder = f"is used by the cluster 'a' of pid {other.process.pid}. Choose others with --gpus, "
+    assert started.startswith(f"Clusters must not share a GPU. Received: GPU 2 {holder}")
+    assert restarted.startswith(f"Clusters must not share a GPU. Received: GPU 1 {holder}")
+    kept, note, *after = outcomes
+    assert kept == "finished"
+    assert note.endswith(f" each. GPU 1 is shared with the cluster 'a' of pid {other.process.pid}.")
+    assert after == ["finished", "finished"]

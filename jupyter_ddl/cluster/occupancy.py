@@ -1,0 +1,69 @@
+"""Who uses a device already: another cluster of this user's, or any process that NVML knows.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psutil
+
+from jupyter_ddl.cluster import folder as folders
+from jupyter_ddl.cluster.topology import compute_processes
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.surroundings import shown_bytes
+
+if TYPE_CHECKING:
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.cluster.topology import ComputeProcess
+
+
+def check_free(spec: ClusterSpec) -> None:
+    """Check that no other cluster uses a device of this one, unless they may share it.
+
+    Raises:
+        InvalidInput: one does; it is named.
+    """
+    taken = _taken_by_clusters(spec)
+    if not taken or spec.oversubscribe:
+        return
+    raise InvalidInput(
+        "Clusters must not share a GPU.",
+        "; ".join(f"{_named(device)} is used by {holder}" for device, holder in taken.items()),
+        "Choose others with --gpus, end that cluster, or pass --oversubscribe.",
+    )
+
+
+def with_sharers_told(spec: ClusterSpec) -> ClusterSpec:
+    """Return the spec with a note that tells who else uses its devices: processes of others, and our own clusters."""
+    taken = _taken_by_clusters(spec)
+    told = [f"{_named(device)} is shared with {holder}." for device, holder in taken.items()]
+    told += [_told(process) for process in compute_processes(spec.devices) if process.device not in taken]
+    return replace(spec, note=" ".join((spec.note, *told)))
+
+
+def _taken_by_clusters(spec: ClusterSpec) -> dict[str, str]:
+    """Return device -> the cluster that uses it, for people, in the order of the spec's devices."""
+    taken: dict[str, str] = {}
+    for folder in folders.running():
+        if folder.name != spec.name:
+            for device in folder.spec().devices:
+                taken.setdefault(device, f"the cluster {folder.name!r} of pid {folder.settings()['kernel_pid']}")
+    return {device: taken[device] for device in dict.fromkeys(spec.devices) if device in taken}
+
+
+def _told(process: ComputeProcess) -> str:
+    try:
+        owner = psutil.Process(process.pid)
+        who = f" ({owner.name()} of {owner.username()})"
+    except psutil.NoSuchProcess:
+        # It has ended, or has another number in this container.
+        who = ""
+    held = "" if process.used_bytes is None else f", which holds {shown_bytes(process.used_bytes)}"
+    return f"Warning: {_named(process.device)} is used by pid {process.pid}{who}{held}."
+
+
+def _named(device: str) -> str:
+    return f"GPU {device}" if device.isdecimal() else device
