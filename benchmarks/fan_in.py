@@ -48,6 +48,7 @@ class Listening:
     def __init__(self, connection_file: Path) -> None:
         self.ranks: dict[int, Any] = {}
         self.world_size = RANKS
+        self.lost = None
         self._listener: Callable[[Event], None] = lambda _: None
         self.channel = Channel(connection_file, "bench", lambda event: self._listener(event))
 
@@ -73,10 +74,10 @@ def main() -> None:
         assert sender.stdout is not None
         sender.stdout.readline()
         cluster: Any = Listening(connection_file)
-        runs = ActiveRuns(cluster)
+        runs = ActiveRuns(cluster, lambda lost, _: lost.cause)
         run = Run(RunFolder("bench"), tuple(range(RANKS)), RANKS)
         runs.begin(run)
-        follower = Follower(run, runs.release, runs.end, Dashboard(Nowhere()), None)
+        follower = Follower(run, runs, Dashboard(Nowhere()), None)
         assert sender.stdin is not None
         process = psutil.Process()
         sender.stdin.write(f"{run.id}\n")

@@ -14,6 +14,8 @@ from jupyter_ddl.ranks import compact
 from jupyter_ddl.requests import Release, RestHorovod
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.events import Event
     from jupyter_ddl.runs.run import Run
@@ -24,18 +26,25 @@ class ActiveRuns:
 
     Args:
         cluster: whose ranks they are on.
+        on_loss: called once, with why the cluster is gone and what it was at; returns what the user can do.
 
     Attributes:
         lost: why the cluster is gone; None while it lives.
+        remedy: what the user can do then.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, on_loss: Callable[[RankLost, Sequence[Run]], str]) -> None:
         self._cluster = cluster
+        self._on_loss = on_loss
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         self.lost: RankLost | None = None
+        self.remedy = ""
         cluster.listen(self._on_event)
+        if cluster.lost is not None:
+            # It ended before anybody listened.
+            self._on_event(cluster.lost)
 
     def ids(self) -> list[str]:
         """Return the runs' ids."""
@@ -101,7 +110,12 @@ class ActiveRuns:
     def _on_event(self, event: Event) -> None:
         """Hand an event to the run that it belongs to. Called in the channel's thread."""
         if isinstance(event, RankLost):
-            self.lost = event
+            with self._lock:
+                if self.lost is not None:
+                    return
+                self.lost = event
+                runs = list(self._runs.values())
+            self.remedy = self._on_loss(event, runs)
         of = getattr(event, "run", None)
         with self._lock:
             runs = [run for run in self._runs.values() if of == run.id or isinstance(event, RankLost)]

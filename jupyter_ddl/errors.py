@@ -13,7 +13,8 @@ Each says the rule, what was received, and the remedy.
     ├── RunError                          a cell did not finish well
     │   ├── RankError                     one or more ranks raised; headed "Rank 1 of 2 on host"
     │   ├── RunTimedOut (TimeoutError)    `--timeout` passed
-    │   └── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
+    │   ├── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
+    │   └── SetupFailed                   a setup cell raised on the ranks that replaced lost ones
     ├── TransferFailed (TypeError)        a value cannot be pushed or pulled
     ├── BuildError                        Horovod could not be built; `log` names the full log
     └── DashboardMissing                  the browser's part of the dashboard was not built
@@ -129,6 +130,10 @@ class RunTimedOut(RunError, TimeoutError):
 
 class RunInterrupted(RunError, KeyboardInterrupt):
     """The user interrupted the run, and its ranks were released."""
+
+
+class SetupFailed(RunError):
+    """A setup cell raised on ranks that were started in place of others."""
 
 
 class TransferFailed(DdlError, TypeError):

@@ -25,6 +25,7 @@ from jupyter_ddl.views.failure import render_failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.active_runs import ActiveRuns
     from jupyter_ddl.events import Outcome, RankLost
     from jupyter_ddl.runs.run import Run, RunResult
     from jupyter_ddl.views import View
@@ -44,23 +45,23 @@ class Follower:
     """One run, its view, and what must still happen to it.
 
     Args:
-        release: releases the run's pending ranks, with a reason.
-        end: called once, when the run is over.
+        runs: the cluster's runs that go on, of which it is one.
         view: what shows it, or None.
         timeout_s: how long it may take, or None.
+        finished: called when the run has finished well, or None.
     """
 
     def __init__(
         self,
         run: Run,
-        release: Callable[[Run, str], None],
-        end: Callable[[Run], None],
+        runs: ActiveRuns,
         view: View | None,
         timeout_s: float | None,
+        finished: Callable[[], None] | None = None,
     ) -> None:
         self.run = run
-        self._release = release
-        self._end = end
+        self._runs = runs
+        self._finished = finished
         self._view = view
         self._timeout_s = timeout_s
         self._release_due_s: float | None = None
@@ -158,7 +159,7 @@ class Follower:
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
         self._given_up_s = time.monotonic() + ANSWER_S
-        self._release(self.run, reason)
+        self._runs.release(self.run, reason)
 
     def _is_given_up(self) -> bool:
         return self._given_up_s is not None and time.monotonic() > self._given_up_s
@@ -177,7 +178,9 @@ class Follower:
         if self._view is not None:
             self._view.handle(finished)
             self._view.flush()
-        self._end(run)
+        self._runs.end(run)
+        if self._outcome == "finished" and self._finished is not None:
+            self._finished()
 
     def _show_last_words(self) -> None:
         run = self.run
@@ -199,7 +202,7 @@ class Follower:
         if run.lost is not None:
             raise ClusterLost(
                 f"Ranks must live to the end of the cell. Received: {self._describe_loss(run.lost)}\n"
-                f"%ddl restart starts new ones. Logs: {run.folder.path}"
+                f"{self._runs.remedy} Logs: {run.folder.path}"
             )
         if run.pending:
             raise ClusterError(

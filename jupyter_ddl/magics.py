@@ -57,7 +57,13 @@ def _ddl_parser() -> _Parser:
         command.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
         command.add_argument("--env", action="append", metavar="K=V", help="a variable that TensorFlow's import sees")
         command.add_argument("--oversubscribe", action="store_true", help="let several ranks, or clusters, share a GPU")
+        command.add_argument(
+            "--rebuild",
+            choices=("auto", "never"),
+            help="replace lost ranks without being asked (default: auto)",
+        )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
+    restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
     start.add_argument("--name", help="the cluster's name (default: default)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
@@ -95,6 +101,9 @@ def _cell_parser() -> _Parser:
     )
     parser.add_argument(
         "--sample-every", type=float, default=1.0, metavar="S", help="how often ranks say how they fare; 0 for never"
+    )
+    parser.add_argument(
+        "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
     )
     auto_options.add_arguments(parser)
     return parser
@@ -136,6 +145,7 @@ class DdlMagics(Magics):
             raise InvalidInput(
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
             )
+        _tell_of_rebuild(session)
         ranks = _ranks(arguments.ranks, session)
         with interrupts_noted():
             # An interrupt between the two would leave the ranks at it, and nobody following.
@@ -147,6 +157,7 @@ class DdlMagics(Magics):
                 independent=arguments.independent,
                 auto=auto,
                 sample_every_s=arguments.sample_every or None,
+                setup=arguments.setup,
             )
             if arguments.background:
                 follower.follow_in_background()
@@ -164,6 +175,7 @@ class DdlMagics(Magics):
             env=_environment(arguments),
             keep=arguments.keep,
             oversubscribe=arguments.oversubscribe,
+            rebuild=arguments.rebuild != "never",
             progress=progress,
         )
         progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
@@ -174,9 +186,11 @@ class DdlMagics(Magics):
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if arguments.oversubscribe:
             changes["oversubscribe"] = True
+        if arguments.rebuild is not None:
+            changes["rebuild"] = arguments.rebuild == "auto"
         progress = Progress()
-        session.restart(progress, env=_environment(arguments), **changes)
-        progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
+        replayed = session.restart(progress, env=_environment(arguments), **changes)
+        progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
 
     def _status(self, _: Namespace) -> None:
         session = sessions.current()
@@ -206,12 +220,14 @@ class DdlMagics(Magics):
             raise InvalidInput(
                 "A name to push must be defined in this notebook.", ", ".join(missing), "Define it first."
             )
+        _tell_of_rebuild(session)
         session.push({name: self.shell.user_ns[name] for name in arguments.names}, _ranks(arguments.ranks, session))
 
     def _pull(self, arguments: Namespace) -> None:
         """Set each name to its value on the one rank asked for, or to a dict of rank -> value."""
         session = sessions.current()
         assert self.shell is not None
+        _tell_of_rebuild(session)
         ranks = _ranks(arguments.ranks, session)
         for name in arguments.names:
             values = session.pull(name, ranks)
@@ -255,6 +271,14 @@ def _split(line: str) -> list[str]:
 
 def _ranks(text: str | None, session: sessions.Session) -> tuple[int, ...] | None:
     return None if text is None else parse(text, session.world_size)
+
+
+def _tell_of_rebuild(session: sessions.Session) -> None:
+    """Show how lost ranks are being replaced, until they are, and what came of it."""
+    progress = Progress()
+    told = session.wait_rebuilt(progress)
+    if told is not None:
+        progress.conclude(told)
 
 
 def _environment(arguments: Namespace) -> dict[str, str]:

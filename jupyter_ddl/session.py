@@ -10,7 +10,9 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import threading
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.active_runs import ActiveRuns
@@ -24,6 +26,7 @@ from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
+from jupyter_ddl.rebuild import Rebuilder, SetupCell
 from jupyter_ddl.requests import PrepareHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.run import Run
@@ -49,6 +52,7 @@ def start(
     env: Mapping[str, str] | None = None,
     keep: bool = False,
     oversubscribe: bool = False,
+    rebuild: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Start a cluster and return its session when every rank is ready.
@@ -61,6 +65,7 @@ def start(
         env: variables that the ranks have before TensorFlow is imported.
         keep: let the ranks outlive this process, for `attach` to find.
         oversubscribe: let several ranks, or clusters, share a GPU.
+        rebuild: start new ranks by itself where these are lost.
         progress: called with a sentence at each step.
 
     Raises:
@@ -69,7 +74,7 @@ def start(
     """
     spec = plan(n, gpus, threads, name, env, keep, oversubscribe)
     progress(spec.note)
-    return _made_current(Session(lifecycle.start(spec, progress)))
+    return _made_current(Session(lifecycle.start(spec, progress), rebuild=rebuild))
 
 
 def attach(name: str = "default") -> Session:
@@ -78,7 +83,9 @@ def attach(name: str = "default") -> Session:
     Raises:
         NoCluster: none of that name runs on this host.
     """
-    session = Session(lifecycle.attach(name))
+    cluster = lifecycle.attach(name)
+    # Of two kernels that would both start new ranks, the one that started these does.
+    session = Session(cluster, rebuild=cluster.is_orphan)
     session._resume()
     return _made_current(session)
 
@@ -108,13 +115,15 @@ def _made_current(session: Session) -> Session:
 class Session:
     """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, rebuild: bool = True) -> None:
+        self._rebuilder = Rebuilder(self._renew, enabled=rebuild)
+        self._adopt_lock = threading.Lock()
         self._adopt(cluster)
 
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
-        self._runs = ActiveRuns(cluster)
+        self._runs = ActiveRuns(cluster, self._on_loss)
 
     @property
     def name(self) -> str:
@@ -138,7 +147,9 @@ class Session:
 
     @property
     def state(self) -> str | None:
-        """Why no cell can be run any more; None while one can."""
+        """Why no cell can be run now; None while one can."""
+        if self._rebuilder.step is not None:
+            return f"new ranks in place of lost ones: {self._rebuilder.step}"
         return None if self._runs.lost is None else describe_loss(self._runs.lost)
 
     @property
@@ -160,6 +171,7 @@ class Session:
         independent: bool = False,
         auto: AutoOptions | None = None,
         sample_every_s: float | None = 1.0,
+        setup: bool = False,
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -171,6 +183,7 @@ class Session:
             independent: each rank means to train a model of its own, so none warns of it.
             auto: distribute code that was written for one process, in this way.
             sample_every_s: how often each rank says how it fares; None for never.
+            setup: have ranks that are started in place of these run it too, before any other cell.
 
         Raises:
             InvalidInput: `auto` and only some of the ranks.
@@ -178,6 +191,7 @@ class Session:
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
             ClusterLost: the cluster went away.
+            SetupFailed: the ranks are new ones in place of lost ones, and a setup cell raised on them.
         """
         with interrupts_noted():
             return self.submit(
@@ -188,6 +202,7 @@ class Session:
                 independent=independent,
                 auto=auto,
                 sample_every_s=sample_every_s,
+                setup=setup,
             ).wait()
 
     def submit(
@@ -200,8 +215,40 @@ class Session:
         independent: bool = False,
         auto: AutoOptions | None = None,
         sample_every_s: float | None = 1.0,
+        setup: bool = False,
     ) -> Follower:
-        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`."""
+        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
+
+        Where lost ranks are being replaced, it waits for the new ones first.
+        """
+        self.wait_rebuilt()
+        self._rebuilder.note_cell()
+        send = partial(
+            self._send,
+            code,
+            ranks,
+            timeout_s=timeout_s,
+            independent=independent,
+            auto=auto,
+            sample_every_s=sample_every_s,
+        )
+        if not setup:
+            return send(view=view, finished=None)
+        again = SetupCell(code, lambda: send(view=None, finished=None).wait())
+        return send(view=view, finished=lambda: self._rebuilder.remember(again))
+
+    def _send(
+        self,
+        code: str,
+        ranks: Iterable[int] | None,
+        *,
+        timeout_s: float | None,
+        view: Callable[[Run], View] | None,
+        independent: bool,
+        auto: AutoOptions | None,
+        sample_every_s: float | None,
+        finished: Callable[[], None] | None,
+    ) -> Follower:
         self._check_usable()
         chosen = self._chosen(ranks)
         if auto is not None and len(chosen) < self.world_size:
@@ -214,7 +261,7 @@ class Session:
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size)
         shown = view(run) if view else None
-        follower = Follower(run, self._runs.release, self._runs.end, shown, timeout_s)
+        follower = Follower(run, self._runs, shown, timeout_s, finished)
         run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))
         self._runs.begin(run)
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
@@ -238,6 +285,7 @@ class Session:
         Raises:
             TransferFailed: a value cannot be sent; it is named.
         """
+        self.wait_rebuilt()
         self._check_usable()
         self._transfer.push(dict(values), self._chosen(ranks))
 
@@ -247,6 +295,7 @@ class Session:
         Raises:
             TransferFailed: it is not defined, or cannot be sent.
         """
+        self.wait_rebuilt()
         self._check_usable()
         return self._transfer.pull(name, self._chosen(ranks))
 
@@ -254,8 +303,28 @@ class Session:
         """Release every rank from what it runs. Safe from any thread."""
         self._runs.release_all(reason)
 
-    def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> None:
-        """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost."""
+    def wait_rebuilt(self, progress: Callable[[str], None] = lambda _: None) -> str | None:
+        """Wait until ranks that were lost have been replaced; return what came of it, the first time.
+
+        Args:
+            progress: called with a sentence at each step.
+
+        Raises:
+            ClusterLost: no new ranks came up, or a setup cell ended them too.
+            SetupFailed: a setup cell raised on the new ranks; they run, and the next call says nothing of it.
+        """
+        return self._rebuilder.wait(progress)
+
+    def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> str:
+        """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost.
+
+        Returns:
+            What is to be told of the setup cells, which ran again; empty where there are none.
+
+        Raises:
+            SetupFailed: a setup cell raised on the new ranks.
+        """
+        self._rebuilder.enabled = changes.pop("rebuild", self._rebuilder.enabled)
         spec = self._cluster.spec
         wanted = {
             "n": spec.n,
@@ -275,12 +344,34 @@ class Session:
         check_free(new)
         self.stop()
         self._adopt(lifecycle.start(new, progress))
+        return self._rebuilder.replay(progress).strip()
 
     def stop(self) -> None:
         """End the ranks and wait until they are gone. Safe to call twice."""
+        with self._adopt_lock:
+            self._rebuilder.give_up()
         self._transfer.close()
         self._cluster.stop()
-        self._runs.lost = self._runs.lost or RankLost(None, "stopped", 0.0)
+        self._rebuilder.join()
+        self._runs.lost = RankLost(None, "stopped", 0.0, asked=True)
+
+    def _on_loss(self, lost: RankLost, runs: Sequence[Run]) -> str:
+        """Have lost ranks replaced; return what the user is to know. Called once for each world of ranks."""
+        if lost.asked:
+            return "%ddl restart starts new ones."
+        return self._rebuilder.replace(describe_loss(lost), self.world_size, runs)
+
+    def _renew(self, progress: Callable[[str], None], given_up: threading.Event) -> None:
+        """End what is left of the ranks and start new ones as they were. Called in the rebuilder's thread."""
+        progress("ending what is left of the old ranks")
+        self._transfer.close()
+        self._cluster.stop()
+        cluster = lifecycle.start(self._cluster.spec, progress, given_up)
+        with self._adopt_lock:
+            if not given_up.is_set():
+                self._adopt(cluster)
+                return
+        cluster.stop()
 
     def detach(self) -> None:
         """Let go of the cluster without ending it, where it was started to be kept."""
@@ -302,7 +393,7 @@ class Session:
             folder.update(session=this_process())
             run = Run(folder, tuple(folder.record["ranks"]), self.world_size)
             self._runs.resume(run)
-            Follower(run, self._runs.release, self._runs.end, None, None).follow_in_background()
+            Follower(run, self._runs, None, None).follow_in_background()
 
     def _chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         if ranks is None:
@@ -319,11 +410,11 @@ class Session:
     def _check_usable(self) -> None:
         lost = self._runs.lost
         if lost is not None:
-            if lost.cause == "stopped":
+            if lost.asked:
                 raise NoCluster(
                     f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
                 )
-            raise ClusterLost(f"Ranks must run. Received: {describe_loss(lost)}\n%ddl restart starts new ones.")
+            raise ClusterLost(f"Ranks must run. Received: {describe_loss(lost)}\n{self._runs.remedy}")
         stuck = self._runs.stuck()
         if stuck:
             raise ClusterError(

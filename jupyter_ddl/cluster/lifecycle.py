@@ -63,6 +63,17 @@ class Cluster:
         self._changed = threading.Condition()
         self._watcher: threading.Thread | None = None
         self._lost: RankLost | None = None
+        self._stop_lock = threading.Lock()
+
+    @property
+    def lost(self) -> RankLost | None:
+        """How it ended; None while it runs."""
+        return self._lost
+
+    @property
+    def is_orphan(self) -> bool:
+        """Whether the kernel that started it is gone."""
+        return not psutil.pid_exists(self.folder.settings()["kernel_pid"])
 
     @property
     def world_size(self) -> int:
@@ -73,15 +84,26 @@ class Cluster:
         """Have `listener` called with every event from here on, in the channel's thread."""
         self._listener = listener
 
-    def connect(self, timeout_s: float = START_TIMEOUT_S, progress: Callable[[str], None] = lambda _: None) -> None:
+    def connect(
+        self,
+        timeout_s: float = START_TIMEOUT_S,
+        progress: Callable[[str], None] = lambda _: None,
+        given_up: threading.Event | None = None,
+    ) -> None:
         """Connect to the controller and wait until every rank has said what it is.
 
+        Args:
+            timeout_s: how long to wait.
+            progress: called with a sentence at each step.
+            given_up: set when nobody waits for the ranks any more.
+
         Raises:
-            ClusterStartFailed: the cluster ended meanwhile, or a rank did not answer in time.
+            ClusterStartFailed: the cluster ended meanwhile, a rank did not answer in time, or it was given up.
         """
         deadline_s = time.monotonic() + timeout_s
+        given_up = given_up or threading.Event()
         while not self.folder.connection_file.exists():
-            self._check(deadline_s, "the controller's connection file")
+            self._check(deadline_s, "the controller's connection file", given_up)
             time.sleep(_POLL_S)
         self.channel = Channel(self.folder.connection_file, self.world_id, self._on_event)
         told = 0
@@ -93,7 +115,7 @@ class Cluster:
             if len(self.ranks) != told:
                 told = len(self.ranks)
                 progress(f"{told} of {self.world_size} ranks are ready")
-            self._check(deadline_s, f"ranks {missing}")
+            self._check(deadline_s, f"ranks {missing}", given_up)
         self._watcher = threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True)
         self._watcher.start()
 
@@ -138,6 +160,10 @@ class Cluster:
 
         A lease that does not end in time is killed, which ends all below it.
         """
+        with self._stop_lock:
+            self._stop()
+
+    def _stop(self) -> None:
         if self.channel is not None:
             self.channel.close()
         if self._lease is not None:
@@ -205,7 +231,9 @@ class Cluster:
             return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
         return Ending(True, "stopped", time.time())
 
-    def _check(self, deadline_s: float, missing: str) -> None:
+    def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
+        if given_up.is_set():
+            raise ClusterStartFailed("Ranks come up while they are wanted. Received: %ddl stop or %ddl restart.")
         if not self.is_running():
             ending = self.folder.ending()
             cause = ending.cause if ending else "its lease ended before it could say why"
@@ -220,12 +248,15 @@ class Cluster:
             )
 
 
-def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -> Cluster:
+def start(
+    spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None, given_up: threading.Event | None = None
+) -> Cluster:
     """Start a cluster and return it when every rank is ready.
 
     Args:
         spec: what to start.
         progress: called with a sentence at each step.
+        given_up: set, by another thread, when it is not wanted any more.
 
     Raises:
         InvalidInput: a cluster of that name runs, or one that uses a device of this one.
@@ -259,7 +290,7 @@ def start(spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None) -
     cluster = Cluster(folder, _start_lease(folder))
     progress(f"starting {spec.n} ranks")
     try:
-        cluster.connect(progress=progress)
+        cluster.connect(progress=progress, given_up=given_up)
     except BaseException:
         # Also on KeyboardInterrupt: nothing is left half started.
         cluster.stop()

@@ -44,7 +44,9 @@ def test_ranks_that_do_not_come_in_time(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "ipykernel.py").write_text("import time; time.sleep(600)")
     stock = lifecycle.Cluster.connect
     monkeypatch.setattr(
-        lifecycle.Cluster, "connect", lambda cluster, progress: stock(cluster, timeout_s=6.0, progress=progress)
+        lifecycle.Cluster,
+        "connect",
+        lambda cluster, **options: stock(cluster, timeout_s=6.0, **options),
     )
     with pytest.raises(ClusterStartFailed) as error:
         jupyter_ddl.start(n=2, name="slow", env={"PYTHONPATH": str(tmp_path)})
