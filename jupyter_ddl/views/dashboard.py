@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
+from jupyter_ddl.views.batch import batch
 from jupyter_ddl.views.figures import Figures
-from jupyter_ddl.views.history import MAX_TEXT, History, batch
+from jupyter_ddl.views.history import MAX_TEXT, History
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

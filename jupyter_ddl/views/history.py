@@ -5,18 +5,16 @@ Samples are thinned evenly over time and alike on all ranks, so that their sums 
 
 from __future__ import annotations
 
-import json
 import math
 from collections import deque
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, StragglerMarked
+from jupyter_ddl.views.batch import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jupyter_ddl.events import Event
 
 MAX_SAMPLES = 24_000
@@ -24,24 +22,6 @@ MAX_TEXT = 4_000_000
 MAX_MARKS = 4_000
 # Of a thousand ranks that fail alike, the first tracebacks tell all.
 MAX_TRACEBACKS = 32
-
-
-class Entry:
-    """An event, its number in the run, and its JSON once somebody asked for it."""
-
-    __slots__ = ("_json", "event", "number")
-
-    def __init__(self, number: int, event: Event) -> None:
-        self.number = number
-        self.event = event
-        self._json: str | None = None
-
-    @property
-    def json(self) -> str:
-        """The event as JSON, without the fields that hold their defaults."""
-        if self._json is None:
-            self._json = to_json(self.event)
-        return self._json
 
 
 class History:
@@ -139,51 +119,3 @@ class History:
             oldest = self._output.popleft().event
             assert isinstance(oldest, OutputChunk)
             self._text -= len(oldest.text)
-
-
-def batch(first: int, following: int, single_rank_samples_per_s: float | None, entries: Iterable[Entry]) -> bytes:
-    """Return events as one message for the browser.
-
-    Args:
-        first: the number of the first event.
-        following: the number of the event that comes next.
-        single_rank_samples_per_s: what one rank does alone, where that is known.
-        entries: the events; those between `first` and `following` that are left out are of no use any more.
-    """
-    events = ",".join(entry.json for entry in entries)
-    single = json.dumps(_finite(single_rank_samples_per_s))
-    return f'{{"first":{first},"next":{following},"single":{single},"events":[{events}]}}'.encode(errors="replace")
-
-
-def to_json(event: Event) -> str:
-    """Return an event as JSON that a browser reads: no default, and words for NaN and the infinities."""
-    content = {"type": event.type}
-    for name, default in _defaults(type(event)):
-        value = getattr(event, name)
-        if value != default or type(value) is not type(default):
-            content[name] = value
-    try:
-        return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(_finite(content), ensure_ascii=False, separators=(",", ":"))
-
-
-_KNOWN: dict[type, list[tuple[str, Any]]] = {}
-
-
-def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
-    if kind not in _KNOWN:
-        _KNOWN[kind] = [
-            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
-        ]
-    return _KNOWN[kind]
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value

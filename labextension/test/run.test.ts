@@ -151,7 +151,9 @@ describe('series', () => {
 
 describe('Feed', () => {
   const bytes = (first: number, next: number, events: unknown[]): DataView =>
-    new DataView(new TextEncoder().encode(JSON.stringify({ first, next, single: 5, events })).buffer);
+    new DataView(new TextEncoder().encode(JSON.stringify({ first, next, single: 5, columns, common, events })).buffer);
+  const columns = ['at_s', 'rank', 'cpu_pct', 'rss_bytes', 'step', 'samples_per_s', 'loss'];
+  const common = { run: 'r', model: 'm' };
   const line = (text: string): unknown => ({ type: 'output', run: 'r', rank: 0, stream: 'stdout', text: `${text}\n` });
   const shown = (feed: Feed): (string | undefined)[] =>
     Array.from({ length: feed.model.logs.end }, (_, at) => feed.model.logs.line(at)?.text);
@@ -177,6 +179,14 @@ describe('Feed', () => {
     expect(feed.takeHistory(bytes(0, 4, ['a', 'b', 'c', 'd'].map(line)))).toBe(true);
     expect(feed.isBehind).toBe(false);
     expect(shown(feed)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('reads samples that are rows, however much of them there is', () => {
+    const feed = new Feed();
+    feed.takeHistory(bytes(0, 3, [[10.5, 3, 50, 2 ** 30, 7, 100, 'NaN'], [10.5, 4, 60, 2 ** 30], line('a')]));
+    expect(feed.model.rankOrUndefined(3)?.trained).toMatchObject({ model: 'm', samples_per_s: 100, loss: NaN, steps: 0 });
+    expect(feed.model.rankOrUndefined(4)?.latest).toMatchObject({ cpu_pct: 60, step: null, gpu_pct: null });
+    expect(shown(feed)).toEqual(['a']);
   });
 
   it('passes over what is no event', () => {

@@ -22,8 +22,9 @@ from jupyter_ddl.events import (
     StragglerMarked,
 )
 from jupyter_ddl.views import dashboard as module
+from jupyter_ddl.views.batch import batch, to_json
 from jupyter_ddl.views.dashboard import BATCH_TEXT, RESENT_TEXT, Dashboard, Pending, show_finished
-from jupyter_ddl.views.history import MAX_TRACEBACKS, History, batch, to_json
+from jupyter_ddl.views.history import MAX_TRACEBACKS, History
 from jupyter_ddl.wire import decode, encode
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -61,7 +62,15 @@ def out(rank: int, text: str, stream: str = "stdout", skipped: int = 0) -> Outpu
 
 
 def read(data: bytes) -> dict[str, Any]:
-    return json.loads(data)
+    """Return a message as the browser reads it: a sample is a row, or an object."""
+    content = json.loads(data)
+    common = {"type": "metrics"} | content.pop("common")
+    columns = content.pop("columns")
+    content["events"] = [
+        common | dict(zip(columns, event, strict=False)) if isinstance(event, list) else event
+        for event in content["events"]
+    ]
+    return content
 
 
 def events_of(data: bytes) -> list[Any]:
@@ -322,12 +331,26 @@ def test_a_batch_is_one_json_object() -> None:
     history = History()
     entries = [history.add(replace(sample(0, 1.0), model='"</script>'))]
     assert read(batch(0, 1, float("inf"), entries))["single"] == "Infinity"
-    assert read(batch(0, 1, None, entries)) == {
-        "first": 0,
-        "next": 1,
-        "single": None,
-        "events": [json.loads(entries[0].json)],
-    }
+    whole = read(batch(0, 1, None, entries))
+    assert (whole["first"], whole["next"], whole["single"]) == (0, 1, None)
+    assert decode(whole["events"][0]) == entries[0].event
+
+
+def test_samples_are_rows_of_few_bytes() -> None:
+    history = History()
+    gpu = {"gpu_pct": 97.5, "gpu_memory_used_bytes": 2**33, "gpu_celsius": 60.0}
+    samples = [
+        sample(0, 1_700_000_000.25, model="before", loss=0.123456789),
+        sample(1, 1_700_000_000.5, model="m", loss=float("nan"), metrics={"auc": float("inf")}),
+        sample(2, 1_700_000_000.75, model="m", loss=0.123456789, **gpu),
+    ]
+    events = read(batch(0, 3, None, [history.add(event) for event in samples]))["events"]
+    assert decode(events[0]) == samples[0]
+    assert (events[1]["loss"], events[1]["metrics"], events[1]["model"]) == ("NaN", {"auc": "Infinity"}, "m")
+    assert decode(events[2]) == replace(samples[2], loss=0.12346)
+    assert events[2]["gpu_watts"] is None
+    many = [history.add(replace(samples[2], rank=rank)) for rank in range(1000)]
+    assert len(batch(3, 1003, None, many)) < 150 * 1000
 
 
 def test_text_that_is_no_utf8_still_goes_out() -> None:

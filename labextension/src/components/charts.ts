@@ -10,7 +10,6 @@ const OWN_LINES = 16;
 
 export class Charts {
   readonly element: HTMLElement;
-  private turn = 0;
   private readonly charts = [new Chart(), new Chart(), new Chart(), new Chart()];
 
   constructor() {
@@ -21,13 +20,12 @@ export class Charts {
     );
   }
 
-  /** Samples come once a second and updates twice: half the charts are drawn in each, unless it is to be the last. */
-  update(model: RunModel, palette: Palette, isWhole: boolean): void {
+  /** Draw all charts, or those of one half only. */
+  update(model: RunModel, palette: Palette, half: number | null): void {
     const seconds = model.time.places();
     const makers = [ratesOf, curvesOf, splitOver, deviceOf] as const;
-    this.turn = 1 - this.turn;
     for (const [at, maker] of makers.entries()) {
-      if (isWhole || at % 2 === this.turn) {
+      if (half === null || at % 2 === half) {
         this.charts[at]!.update(maker(model, seconds, palette), palette);
       }
     }

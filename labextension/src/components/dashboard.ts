@@ -10,6 +10,8 @@ import { followTheme, type Palette, readPalette } from './theme';
 
 /** From so many ranks on a strip of cells stands above the table. */
 const STRIP_FROM = 17;
+/** Updates come twice a second and samples once: of four updates two draw the ranks, and two half of the charts each. */
+const TURNS = 4;
 
 export class Dashboard {
   readonly element: HTMLElement;
@@ -24,6 +26,7 @@ export class Dashboard {
   private isStale = false;
   /** Whether the next drawing only goes on from the last one. */
   private isFollowing = false;
+  private turn = 0;
   private frame = 0;
   private readonly ends: (() => void)[] = [];
 
@@ -113,16 +116,26 @@ export class Dashboard {
     const began = performance.now();
     this.isStale = false;
     this.palette ??= readPalette(this.element);
+    const isWhole = !this.isFollowing || model.isOver;
+    this.turn = (this.turn + 1) % TURNS;
+    if (isWhole || this.turn % 2 === 0) {
+      this.drawRanks(model, this.palette);
+    }
+    if (isWhole || this.turn % 2 === 1) {
+      this.charts.update(model, this.palette, isWhole ? null : (this.turn - 1) / 2);
+    }
+    this.logs.update(model.logs);
+    this.isFollowing = false;
+    performance.measure('ddl-draw', { start: began });
+  }
+
+  private drawRanks(model: RunModel, palette: Palette): void {
     const isMany = model.ranks.length >= STRIP_FROM;
     this.strip.element.hidden = !isMany;
     this.header.update(model);
     if (isMany) {
-      this.strip.update(model, this.palette);
+      this.strip.update(model, palette);
     }
     this.table.update(model);
-    this.charts.update(model, this.palette, !this.isFollowing || model.isOver);
-    this.logs.update(model.logs);
-    this.isFollowing = false;
-    performance.measure('ddl-draw', { start: began });
   }
 }

@@ -6,6 +6,9 @@ interface Batch {
   readonly first: number;
   readonly next: number;
   readonly single: number | null;
+  /** What the places of a sample's row are, and what all rows share. */
+  readonly columns: readonly unknown[];
+  readonly common: Readonly<Record<string, unknown>>;
   readonly events: readonly unknown[];
 }
 
@@ -55,7 +58,7 @@ export class Feed {
     this.model.singleRankSamplesPerS = batch.single;
     for (const value of batch.events.slice(known)) {
       try {
-        const event = parseEvent(value);
+        const event = parseEvent(Array.isArray(value) ? sampleOf(value, batch) : value);
         if (event !== null) {
           this.model.handle(event);
         }
@@ -80,9 +83,20 @@ function read(bytes: DataView | null): Batch | null {
   if (!isRecord(value)) {
     throw new TypeError('A batch must be an object.');
   }
-  const { first, next, single, events } = value;
+  const { first, next, single, columns, common, events } = value;
   if (typeof first !== 'number' || typeof next !== 'number' || !Array.isArray(events)) {
     throw new TypeError('A batch must have first, next and events.');
   }
-  return { first, next, single: typeof single === 'number' ? single : null, events };
+  if (!Array.isArray(columns) || !isRecord(common)) {
+    throw new TypeError('A batch must have columns and common.');
+  }
+  return { first, next, single: typeof single === 'number' ? single : null, columns, common, events };
+}
+
+function sampleOf(row: readonly unknown[], { columns, common }: Batch): Record<string, unknown> {
+  const sample: Record<string, unknown> = { type: 'metrics', ...common };
+  for (let at = 0; at < row.length; at++) {
+    sample[String(columns[at])] = row[at];
+  }
+  return sample;
 }
