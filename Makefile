@@ -16,7 +16,7 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "testing"
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.test $(VENV)/.horovod
 	$(SAY) "testing what takes minutes"
