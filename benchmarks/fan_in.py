@@ -49,12 +49,16 @@ class Listening:
         self.ranks: dict[int, Any] = {}
         self.world_size = RANKS
         self.lost = None
+        self.supervisor = self
         self._listener: Callable[[Event], None] = lambda _: None
         self.channel = Channel(connection_file, "bench", lambda event: self._listener(event))
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Have `listener` called with every event."""
         self._listener = listener
+
+    def attend(self, busy: Callable[[], set[int]]) -> None:
+        """Watch over nothing."""
 
     def request(self, request: Any, ranks: Iterable[int]) -> None:
         """Ask nothing: nobody is there."""

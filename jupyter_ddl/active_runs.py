@@ -6,12 +6,13 @@ Runs on: kernel.
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.horovod_turns import HorovodTurns
-from jupyter_ddl.events import RankLost
+from jupyter_ddl.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.ranks import compact
-from jupyter_ddl.requests import Release, RestHorovod
+from jupyter_ddl.requests import Ping, Release, RestHorovod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,24 +28,37 @@ class ActiveRuns:
     Args:
         cluster: whose ranks they are on.
         on_loss: called once, with why the cluster is gone and what it was at; returns what the user can do.
+        replaces_lost: returns whether lost ranks are replaced without being asked.
 
     Attributes:
         lost: why the cluster is gone; None while it lives.
         remedy: what the user can do then.
     """
 
-    def __init__(self, cluster: Cluster, on_loss: Callable[[RankLost, Sequence[Run]], str]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        on_loss: Callable[[RankLost, Sequence[Run]], str],
+        replaces_lost: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._cluster = cluster
         self._on_loss = on_loss
+        self._replaces_lost = replaces_lost
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
         self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         self.lost: RankLost | None = None
         self.remedy = ""
+        self._is_lost = False
         cluster.listen(self._on_event)
         if cluster.lost is not None:
             # It ended before anybody listened.
             self._on_event(cluster.lost)
+
+    @property
+    def replaces_lost(self) -> bool:
+        """Whether lost ranks are replaced without being asked."""
+        return self._replaces_lost()
 
     def ids(self) -> list[str]:
         """Return the runs' ids."""
@@ -59,6 +73,14 @@ class ActiveRuns:
         """Hand a run its events from here on."""
         with self._lock:
             self._runs[run.id] = run
+            if self.lost is not None:
+                run.take(self.lost)
+        self._cluster.supervisor.attend(self.busy_ranks)
+
+    def busy_ranks(self) -> set[int]:
+        """Return the ranks that are at a run."""
+        with self._lock:
+            return set().union(*(set(run.pending) for run in self._runs.values() if run.lost is None))
 
     def resume(self, run: Run) -> None:
         """Hand a run that another kernel began all its events: those that have been, and those to come."""
@@ -67,10 +89,23 @@ class ActiveRuns:
             for event in run.recorder.catch_up(run.ranks):
                 run.events.put(event)
             self._runs[run.id] = run
+        self._cluster.supervisor.attend(self.busy_ranks)
 
     def release(self, run: Run, reason: str) -> None:
         """Release the ranks that are still at a run."""
         self._cluster.request_now(Release(run.id, reason), sorted(run.pending))
+
+    def ask(self, run: Run) -> None:
+        """Have the ranks that are still at a run say whether they answer."""
+        self._cluster.request_now(Ping(), sorted(run.pending))
+
+    def state_of(self, rank: int) -> str:
+        """Return what is known of a rank's process, as the end of a sentence."""
+        return self._cluster.supervisor.state_of(rank)
+
+    def give_up(self, cause: str) -> None:
+        """Take the cluster for lost, which still has processes: they are ended, and replaced where that is wanted."""
+        self._on_event(RankLost(None, cause, time.time()))
 
     def release_all(self, reason: str) -> None:
         """Release every rank from what it runs."""
@@ -111,16 +146,30 @@ class ActiveRuns:
         """Hand an event to the run that it belongs to. Called in the channel's thread."""
         if isinstance(event, RankLost):
             with self._lock:
-                if self.lost is not None:
+                if self._is_lost:
                     return
-                self.lost = event
+                self._is_lost = True
                 runs = list(self._runs.values())
+            # First: whoever sees that the ranks are lost finds that they are being replaced.
             self.remedy = self._on_loss(event, runs)
-        of = getattr(event, "run", None)
         with self._lock:
-            runs = [run for run in self._runs.values() if of == run.id or isinstance(event, RankLost)]
+            if isinstance(event, RankLost):
+                self.lost = event
+            runs = [run for run in self._runs.values() if _concerns(event, run)]
+            if isinstance(event, RankAlive):
+                for run in runs:
+                    run.unwinding.add(event.rank)
+                return
             for run in runs:
                 run.take(event)
             late = [run for run in runs if run.abandoned]
         for run in late:
             self.end(run)
+
+
+def _concerns(event: Event, run: Run) -> bool:
+    if isinstance(event, RankSilent):
+        return event.rank in run.pending
+    if isinstance(event, RankAlive):
+        return event.interrupted == run.id
+    return isinstance(event, RankLost) or getattr(event, "run", None) == run.id

@@ -281,6 +281,36 @@ class RankLost(Wire):
 
 
 @dataclass(frozen=True)
+class RankAlive(Wire):
+    """A rank answers: its process runs, and Python code in it can.
+
+    Attributes:
+        interrupted: the run in whose code a KeyboardInterrupt was raised last, which may still unwind; None for none.
+    """
+
+    type: ClassVar[str] = "rank_alive"
+    rank: int
+    interrupted: str | None = None
+
+
+@dataclass(frozen=True)
+class RankSilent(Wire):
+    """Nothing has come from a rank for a while, though it was asked; or it answers again.
+
+    Attributes:
+        seconds: for how long, or for how long it had not.
+        state: what is known of its process, as the end of a sentence.
+    """
+
+    type: ClassVar[str] = "rank_silent"
+    rank: int
+    seconds: float
+    state: str
+    at_s: float
+    is_back: bool = False
+
+
+@dataclass(frozen=True)
 class RunFinished(Wire):
     """Every rank of the run has finished, failed or gone."""
 
@@ -302,5 +332,7 @@ Event = (
     | RankFinished
     | RankFailed
     | RankLost
+    | RankAlive
+    | RankSilent
     | RunFinished
 )

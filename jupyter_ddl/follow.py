@@ -1,7 +1,8 @@
 """Follows one run to its end: shows its events, and sees to it that it has an end.
 
 The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all; a rank
-that does not answer its release is given up and named.
+that does not answer its release is named, step by step, and then all ranks are ended and replaced. Where ranks are not
+to be replaced, the cell gives such a rank up, and the next one works once it has answered.
 
 Runs on: kernel.
 """
@@ -15,7 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
-from jupyter_ddl.events import OutputChunk, RunFinished
+from jupyter_ddl.events import OutputChunk, RankSilent, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
@@ -32,11 +33,17 @@ if TYPE_CHECKING:
 
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
 GRACE_S = 0.5
-# A rank that has not answered by then is stuck outside Python and Horovod. TensorFlow destroying a tf.data iterator
-# may wait for its tuning thread: 10 to 17 s in 3 of a hundred interrupted loops over a Dataset (TensorFlow 2.21). Once
-# a rank is given up it may still answer, and the next cell then works.
-ANSWER_S = 30.0
+# A rank that has not answered its release by then is stuck outside Python and Horovod, or does not let itself be
+# interrupted.
+ANSWER_S = 15.0
+# One that says that its Python code was interrupted has longer: TensorFlow destroying a tf.data iterator may wait for
+# its tuning thread, 10 to 17 s in 3 of a hundred interrupted loops over a Dataset (TensorFlow 2.21).
+UNWIND_S = 25.0
+# What is known of ranks that have not answered is told after this time.
+_TOLD_S = 5.0
+_ASK_S = 1.0
 _TICK_S = 0.1
+_HOW = {"interrupted": "was interrupted", "timed out": "timed out", "failed": "failed"}
 # Of what a rank printed, where its end is explained.
 _LAST_CHARACTERS = 4000
 
@@ -65,7 +72,9 @@ class Follower:
         self._view = view
         self._timeout_s = timeout_s
         self._release_due_s: float | None = None
-        self._given_up_s: float | None = None
+        self._released_s: float | None = None
+        self._asked_s = 0.0
+        self._is_stuck_told = False
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
         self._is_told = False
@@ -106,7 +115,7 @@ class Follower:
     def _follow(self) -> None:
         with interrupts_noted() as interrupted:
             try:
-                while not self.run.is_over and not self._is_given_up():
+                while not self.run.is_over and not (self._is_given_up() and not self._runs.replaces_lost):
                     self._step()
                     if interrupted.came:
                         interrupted.came = False
@@ -127,7 +136,9 @@ class Follower:
             event = None
         if event is not None:
             run.handle(event)
-            if self._view is not None:
+            if isinstance(event, RankSilent):
+                self._tell_of_silence(event)
+            elif self._view is not None:
                 self._view.handle(event)
         self._tell_of_the_record()
         now_s = time.monotonic()
@@ -141,14 +152,26 @@ class Follower:
         if problem is None or self._is_told or self._view is None:
             return
         self._is_told = True
-        text = f"jupyter_ddl: this run is not recorded any more: {problem}\n"
-        self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", text))
+        self._tell(f"this run is not recorded any more: {problem}")
+
+    def _tell(self, text: str) -> None:
+        """Show a line of ours under the cell."""
+        if self._view is not None:
+            self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", f"jupyter_ddl: {text}\n"))
+
+    def _tell_of_silence(self, event: RankSilent) -> None:
+        if event.is_back:
+            self._tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
+        else:
+            self._tell(f"rank {event.rank} has not answered for {event.seconds:.0f} s: {event.state}")
 
     def _check_deadlines(self, now_s: float) -> None:
         run = self.run
-        if self._given_up_s is not None or run.is_over:
+        if run.is_over:
             return
-        if self._timeout_s is not None and run.seconds > self._timeout_s:
+        if self._released_s is not None:
+            self._check_release(now_s, now_s - self._released_s)
+        elif self._timeout_s is not None and run.seconds > self._timeout_s:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
         elif causes := run.causes():
             if self._release_due_s is None:
@@ -158,11 +181,41 @@ class Follower:
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
-        self._given_up_s = time.monotonic() + ANSWER_S
+        if self._released_s is None:
+            self._released_s = time.monotonic()
         self._runs.release(self.run, reason)
 
+    def _check_release(self, now_s: float, since_s: float) -> None:
+        """See to it that ranks answer their release, and say what is known of those that do not."""
+        if since_s > _ASK_S and now_s - self._asked_s > _ASK_S:
+            self._asked_s = now_s
+            self._runs.ask(self.run)
+        if since_s > _TOLD_S and not self._is_stuck_told:
+            self._is_stuck_told = True
+            for rank in sorted(self.run.pending):
+                self._tell(f"rank {rank} has not answered its release for {_TOLD_S:g} s: {self._why(rank)}")
+        if self._is_given_up() and self._runs.replaces_lost:
+            self._tell(f"{self._who()} did not answer in time: all ranks are ended")
+            self._runs.give_up(
+                f"the cell {_HOW[self._outcome]}, and {self._who()} did not answer the release within {since_s:.0f} s: "
+                + "; ".join(f"rank {rank}: {self._why(rank)}" for rank in sorted(self.run.pending))
+            )
+
+    def _why(self, rank: int) -> str:
+        """Return what is known of a rank that does not answer its release."""
+        if rank in self.run.unwinding:
+            return "its code was interrupted, and has not ended yet"
+        return self._runs.state_of(rank)
+
+    def _who(self) -> str:
+        stuck = sorted(self.run.pending)
+        return f"rank{'s' if len(stuck) > 1 else ''} {compact(stuck)}"
+
     def _is_given_up(self) -> bool:
-        return self._given_up_s is not None and time.monotonic() > self._given_up_s
+        if self._released_s is None:
+            return False
+        patience_s = ANSWER_S if self.run.pending - self.run.unwinding else max(ANSWER_S, UNWIND_S)
+        return time.monotonic() - self._released_s > patience_s
 
     def _finish(self) -> None:
         run = self.run
@@ -199,10 +252,12 @@ class Follower:
 
     def _conclude(self) -> RunResult:
         run = self.run
+        causes = run.causes()
         if run.lost is not None:
+            raised = f"\n\n{render_failure(RankError(causes, (), run.world_size))}" if causes else ""
             raise ClusterLost(
                 f"Ranks must live to the end of the cell. Received: {self._describe_loss(run.lost)}\n"
-                f"{self._runs.remedy} Logs: {run.folder.path}"
+                f"{self._runs.remedy} Logs: {run.folder.path}{raised}"
             )
         if run.pending:
             raise ClusterError(
@@ -218,7 +273,6 @@ class Follower:
                 f"The cell must end within its timeout. Received: --timeout {self._timeout_s:g}, and ranks still "
                 f"at it. They were released. Pass a longer one, or none."
             )
-        causes = run.causes()
         if causes:
             error = RankError(causes, run.released(), run.world_size)
             error.report = render_failure(error)

@@ -64,6 +64,13 @@ class Describe(Wire):
 
 
 @dataclass(frozen=True)
+class Ping(Wire):
+    """Send RankAlive."""
+
+    type: ClassVar[str] = "ping"
+
+
+@dataclass(frozen=True)
 class Release(Wire):
     """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
 
@@ -76,4 +83,4 @@ class Release(Wire):
     reason: str
 
 
-Request = RunCell | PrepareHorovod | RestHorovod | Describe | Release
+Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release

@@ -123,7 +123,7 @@ class Session:
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
-        self._runs = ActiveRuns(cluster, self._on_loss)
+        self._runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
 
     @property
     def name(self) -> str:

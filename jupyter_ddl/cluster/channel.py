@@ -73,11 +73,14 @@ class Channel:
         if self._thread is not threading.current_thread():
             self._wake.send(b"")
             self._thread.join()
-        self._context.destroy(linger=0)
+        with self._send_lock:
+            self._context.destroy(linger=0)
 
     def _send(self, socket: zmq.Socket[bytes], request: Request, ranks: Iterable[int]) -> None:
         content = encode(request)
         with self._send_lock:
+            if self._context.closed:
+                return  # nobody is there any more, and whoever asks is told so otherwise
             for rank in ranks:
                 message = self._sender.msg(_MESSAGE_TYPE, content=content)
                 identity = f"{self._world_id}.{rank}".encode()

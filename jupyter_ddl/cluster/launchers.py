@@ -40,6 +40,8 @@ class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
             "--IPController.broadcast_scheduler_depth=0",
             # In its own process the default scheme is a Python loop; nobody farms tasks out to ranks.
             "--TaskScheduler.scheme_name=pure",
+            # A rank that was stopped for a while is still there; mpiexec tells which are not.
+            "--HeartMonitor.max_heartmonitor_misses=1000000000",
             "--log-level=WARN",
         ]
 

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -21,10 +20,10 @@ from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.channel import Channel
-from jupyter_ddl.cluster.deaths import describe
-from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.cluster.folder import ClusterFolder
+from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
-from jupyter_ddl.events import RankLost, RankReady, RankWarm
+from jupyter_ddl.events import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.requests import Describe
 from jupyter_ddl.surroundings import check_surroundings
 
@@ -46,6 +45,7 @@ class Cluster:
 
     Attributes:
         spec: what was asked for.
+        supervisor: knows whether it lives.
         world_id: names this world of ranks, among all that were or will be.
         ranks: rank -> what it said of itself.
         warm: rank -> what came of its imports; filled as they end.
@@ -61,9 +61,9 @@ class Cluster:
         self._lease = lease
         self._listener: Callable[[Event], None] | None = None
         self._changed = threading.Condition()
-        self._watcher: threading.Thread | None = None
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
+        self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event)
 
     @property
     def lost(self) -> RankLost | None:
@@ -116,8 +116,7 @@ class Cluster:
                 told = len(self.ranks)
                 progress(f"{told} of {self.world_size} ranks are ready")
             self._check(deadline_s, f"ranks {missing}", given_up)
-        self._watcher = threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True)
-        self._watcher.start()
+        self.supervisor.start()
 
     def wait_warm(self, timeout_s: float = START_TIMEOUT_S) -> dict[int, RankWarm]:
         """Wait until TensorFlow and Horovod are imported on every rank; return what came of it, by rank.
@@ -151,7 +150,7 @@ class Cluster:
         self.channel.queue(request, ranks)
 
     def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles at once, whatever its main thread does."""
+        """Send a request that each rank handles at once, whatever its main thread does; nothing once it is stopped."""
         assert self.channel is not None
         self.channel.interject(request, ranks)
 
@@ -171,9 +170,8 @@ class Cluster:
         elif (process := self.folder.lease()) is not None:
             # Ours: lease.json names it, and its creation time was compared.
             _terminate(process)
-        if self._watcher is not None and self._watcher is not threading.current_thread():
-            # Its last word comes now, and not in the life of the ranks that are started next.
-            self._watcher.join()
+        # Its last word comes now, and not in the life of the ranks that are started next.
+        self.supervisor.join()
         if self._lease is not None and self._lease.stdout is not None:
             self._lease.stdout.close()
 
@@ -183,6 +181,9 @@ class Cluster:
             self.channel.close()
 
     def _on_event(self, event: Event) -> None:
+        rank: int | None = getattr(event, "rank", None)
+        if rank is not None and not isinstance(event, RankLost | RankSilent):
+            self.supervisor.hear(rank)
         if isinstance(event, RankReady | RankWarm | RankLost):
             with self._changed:
                 if isinstance(event, RankReady):
@@ -194,42 +195,6 @@ class Cluster:
                 self._changed.notify_all()
         if self._listener is not None:
             self._listener(event)
-
-    def _watch(self) -> None:
-        """Wait for the cluster's end and tell it as an event."""
-        ending = None
-        if self._lease is not None:
-            assert self._lease.stdout is not None
-            line = self._lease.stdout.readline()
-            ending = Ending.from_json(line) if line else None
-            if ending is None:
-                self._lease.wait()
-        else:
-            process = self.folder.lease()
-            if process is not None:
-                process.wait()
-        ending = ending or self.folder.ending() or self._unwritten_ending()
-        self._on_event(self._as_event(ending))
-
-    def _as_event(self, ending: Ending) -> RankLost:
-        """Return the event that says how the cluster ended, with what we know of the rank that was first."""
-        death = ending.death
-        if death is None:
-            return RankLost(None, ending.cause, ending.at_s, oom_kills=ending.oom_kills, asked=ending.asked)
-        known = next(
-            (ready for ready in self.ranks.values() if death.pid == ready.pid or death.rank == ready.rank), None
-        )
-        if known is not None:
-            death = replace(death, rank=known.rank, host=known.host)
-        return RankLost(
-            death.rank, describe(death), ending.at_s, death.host, death.signum, ending.oom_kills, asked=ending.asked
-        )
-
-    def _unwritten_ending(self) -> Ending:
-        """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
-        if self.folder.settings().get("world_id") == self.world_id:
-            return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
-        return Ending(True, "stopped", time.time())
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
         if given_up.is_set():

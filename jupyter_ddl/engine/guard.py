@@ -93,6 +93,11 @@ class Guard:
         if self._outlet.run == request.run:
             horovod_runtime.abandon()
 
+    @property
+    def interrupted(self) -> str | None:
+        """The run in whose code a KeyboardInterrupt was raised last."""
+        return self._interrupts.raised
+
     def prepare(self, *, on_subset: bool) -> None:
         """Initialise Horovod, where this world has it. Collective: every rank must call this."""
         self._warmup.done.wait()

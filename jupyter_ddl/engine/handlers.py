@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
-from jupyter_ddl.events import RankReady
-from jupyter_ddl.requests import Describe, PrepareHorovod, Release, RestHorovod, RunCell
+from jupyter_ddl.events import RankAlive, RankReady
+from jupyter_ddl.requests import Describe, Ping, PrepareHorovod, Release, RestHorovod, RunCell
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Handlers:
             self._describe()
         elif isinstance(request, Release):
             self._guard.release(request)
+        elif isinstance(request, Ping):
+            self._emit(RankAlive(self._world.rank, self._guard.interrupted))
 
     def _describe(self) -> None:
         world = self._world

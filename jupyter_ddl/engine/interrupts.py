@@ -62,6 +62,8 @@ class Interrupts:
         self._user_namespace = user_namespace
         self._lock = threading.Lock()
         self._armed: str | None = None
+        # The run in whose code it was raised last.
+        self.raised: str | None = None
         self._reasons: dict[str, str] = {}
         self._ended: deque[str] = deque(maxlen=64)
         # The cell's task while it awaits: an exception raised in the event loop itself would end the engine.
@@ -113,6 +115,7 @@ class Interrupts:
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
         if self._armed is None:
             return
+        self.raised = self._armed
         if self.task is not None and not self._in_cell(frame):
             self.task.get_loop().call_soon_threadsafe(self.task.cancel)
             return

@@ -74,6 +74,7 @@ class Run:
         pending: the ranks that have neither finished nor failed.
         seen_bytes: rank -> how much of its log has come in events.
         last_samples: rank -> what it said last of how it fares.
+        unwinding: the ranks in whose code it was interrupted, where they have said so.
         lost: why the cluster went away, or None.
         abandoned: it was given up while ranks were still at it.
         is_resumed: another kernel began it.
@@ -94,6 +95,7 @@ class Run:
         self.uses_horovod = False
         self.horovod_runs = False
         self.last_samples: dict[int, MetricsSample] = {}
+        self.unwinding: set[int] = set()
         self.lost: RankLost | None = None
         self.abandoned = False
         self.is_resumed = False

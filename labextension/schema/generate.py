@@ -64,6 +64,10 @@ EXAMPLES: tuple[events.Event, ...] = (
     ),
     events.RankLost(None, "mpiexec ended", 1_700_000_005.0),
     events.RankLost(1, "killed by signal 9", 1_700_000_005.0, "node-a", 9, oom_kills=1),
+    events.RankAlive(0),
+    events.RankAlive(1, "run-1"),
+    events.RankSilent(1, 10.5, "its process 4711 is stopped", 1_700_000_005.0),
+    events.RankSilent(1, 0.0, "", 1_700_000_006.0, is_back=True),
     events.RunFinished("run-1", "failed", 4.5),
 )
 

@@ -147,13 +147,13 @@ def test_a_timeout_is_positive(notebook, text):
 
 @pytest.fixture
 def impatient(notebook):
-    """A kernel that gives a rank up after 2 s instead of 20."""
-    assert (
-        notebook.execute("import jupyter_ddl.follow as follow\npatience, follow.ANSWER_S = follow.ANSWER_S, 2").error
-        is None
-    )
+    """A kernel that gives a rank up after 2 s instead of 15, and does not replace it."""
+    code = "import jupyter_ddl.follow as follow\npatience, follow.ANSWER_S = follow.ANSWER_S, 2"
+    assert notebook.execute(code).error is None
+    rebuild = "import jupyter_ddl\njupyter_ddl.current()._rebuilder.enabled = "
+    assert notebook.execute(f"{rebuild}False").error is None
     yield notebook
-    assert notebook.execute("follow.ANSWER_S = patience").error is None
+    assert notebook.execute(f"follow.ANSWER_S = patience\n{rebuild}True").error is None
 
 
 def stuck_in_c(notebook, milliseconds):

@@ -142,6 +142,23 @@ export interface RankLost {
   readonly asked: boolean;
 }
 
+/** A rank answers: its process runs, and Python code in it can. */
+export interface RankAlive {
+  readonly type: "rank_alive";
+  readonly rank: number;
+  readonly interrupted: string | null;
+}
+
+/** Nothing has come from a rank for a while, though it was asked; or it answers again. */
+export interface RankSilent {
+  readonly type: "rank_silent";
+  readonly rank: number;
+  readonly seconds: number;
+  readonly state: string;
+  readonly at_s: number;
+  readonly is_back: boolean;
+}
+
 /** Every rank of the run has finished, failed or gone. */
 export interface RunFinished {
   readonly type: "run_finished";
@@ -162,6 +179,8 @@ export type DdlEvent =
   | RankFinished
   | RankFailed
   | RankLost
+  | RankAlive
+  | RankSilent
   | RunFinished;
 
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
@@ -274,6 +293,17 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     signum: {"kind": "number", "nullable": true, "default": null},
     oom_kills: {"kind": "number", "nullable": false, "default": 0},
     asked: {"kind": "boolean", "nullable": false, "default": false},
+  },
+  rank_alive: {
+    rank: {"kind": "number", "nullable": false},
+    interrupted: {"kind": "string", "nullable": true, "default": null},
+  },
+  rank_silent: {
+    rank: {"kind": "number", "nullable": false},
+    seconds: {"kind": "number", "nullable": false},
+    state: {"kind": "string", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    is_back: {"kind": "boolean", "nullable": false, "default": false},
   },
   run_finished: {
     run: {"kind": "string", "nullable": false},

@@ -112,6 +112,8 @@ export class RunModel {
       case 'rank_warm':
       case 'rich_output':
       case 'output_cleared':
+      case 'rank_alive':
+      case 'rank_silent':
         break;
     }
   }

@@ -1,0 +1,185 @@
+"""Knows whether a cluster lives: that its processes do, and that its ranks answer.
+
+The lease says how the cluster ended, at once. While a cell runs, a rank from which nothing came for some seconds is
+asked to answer, once a second; what is then known of its process is told. A rank that does not answer is not dead: it
+may be stopped, or in C code that holds Python's lock.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import psutil
+
+from jupyter_ddl.cluster.deaths import describe
+from jupyter_ddl.cluster.folder import Ending
+from jupyter_ddl.events import RankLost, RankSilent
+from jupyter_ddl.requests import Ping
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable, Iterable
+
+    from jupyter_ddl.cluster.folder import ClusterFolder
+    from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.requests import Request
+
+_TICK_S = 1.0
+# Ranks send samples once a second: one from which nothing came for this long is asked.
+_ASK_S = 3.0
+# TensorFlow's import holds Python's lock for seconds.
+SILENT_S = 10.0
+
+
+class Supervisor:
+    """Watches one cluster.
+
+    Args:
+        folder: the cluster's.
+        lease: its lease, where this kernel started it.
+        ranks: rank -> what it said of itself.
+        ask: sends a request that a rank handles at once.
+        tell: called with RankLost and RankSilent, in a thread of ours.
+    """
+
+    def __init__(
+        self,
+        folder: ClusterFolder,
+        lease: subprocess.Popen[bytes] | None,
+        ranks: dict[int, RankReady],
+        ask: Callable[[Request, Iterable[int]], None],
+        tell: Callable[[Event], None],
+    ) -> None:
+        self._folder = folder
+        self._lease = lease
+        self._world_id = folder.settings()["world_id"]
+        self._ranks = ranks
+        self._ask = ask
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._heard_s: dict[int, float] = {}
+        self._silent_since_s: dict[int, float] = {}
+        self._attendant: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True)
+
+    def start(self) -> None:
+        """Watch the lease from here on."""
+        self._watcher.start()
+
+    def join(self) -> None:
+        """Wait until the cluster's end has been told. Safe to call twice, and from a thread of ours."""
+        self._closed.set()
+        for thread in (self._watcher, self._attendant):
+            if thread is not None and thread.ident is not None and thread is not threading.current_thread():
+                thread.join()
+
+    def hear(self, rank: int) -> None:
+        """Note that something came from a rank."""
+        self._heard_s[rank] = time.monotonic()
+
+    def attend(self, busy: Callable[[], set[int]]) -> None:
+        """See to it, from here on, that the ranks at a run answer, until there are none.
+
+        Args:
+            busy: returns those ranks.
+        """
+        with self._lock:
+            if self._attendant is None and not self._closed.is_set():
+                self._attendant = threading.Thread(
+                    target=self._attend, args=(busy,), name="jupyter_ddl supervisor", daemon=True
+                )
+                self._attendant.start()
+
+    def state_of(self, rank: int) -> str:
+        """Return what is known of a rank that is at something, as the end of a sentence."""
+        ready = self._ranks[rank]
+        if time.monotonic() - self._heard_s.get(rank, 0.0) < _ASK_S:
+            return f"its process {ready.pid} answers, so its main thread is in C or C++ code, or ignores the interrupt"
+        if ready.host != socket.gethostname():
+            return f"its process, {ready.pid} on {ready.host}, cannot be looked at from here"
+        try:
+            status = psutil.Process(ready.pid).status()
+        except psutil.NoSuchProcess:
+            return "its process is gone"
+        return _STATES.get(status, "its process {pid} is {status}").format(pid=ready.pid, status=status)
+
+    def _attend(self, busy: Callable[[], set[int]]) -> None:
+        watched: set[int] = set()
+        while not self._closed.wait(_TICK_S):
+            ranks = busy()
+            with self._lock:
+                if not ranks:
+                    self._attendant = None
+                    return
+            now_s = time.monotonic()
+            for rank in ranks - watched:
+                # It may have had nothing to say before.
+                self._heard_s[rank] = now_s
+                self._silent_since_s.pop(rank, None)
+            watched = ranks
+            quiet = {rank: now_s - self._heard_s[rank] for rank in sorted(ranks)}
+            self._ask(Ping(), [rank for rank, seconds in quiet.items() if seconds > _ASK_S])
+            for rank, seconds in quiet.items():
+                self._judge(rank, seconds)
+
+    def _judge(self, rank: int, seconds: float) -> None:
+        now_s = time.monotonic()
+        if seconds >= SILENT_S and rank not in self._silent_since_s:
+            self._silent_since_s[rank] = now_s - seconds
+            self._tell(RankSilent(rank, round(seconds, 1), self.state_of(rank), time.time()))
+        elif seconds <= _ASK_S and rank in self._silent_since_s:
+            silent_s = round(now_s - seconds - self._silent_since_s.pop(rank), 1)
+            self._tell(RankSilent(rank, silent_s, "", time.time(), is_back=True))
+
+    def _watch(self) -> None:
+        """Wait for the cluster's end and tell it as an event."""
+        ending = None
+        if self._lease is not None:
+            assert self._lease.stdout is not None
+            line = self._lease.stdout.readline()
+            ending = Ending.from_json(line) if line else None
+            if ending is None:
+                self._lease.wait()
+        else:
+            process = self._folder.lease()
+            if process is not None:
+                process.wait()
+        self._tell(self._as_event(ending or self._folder.ending() or self._unwritten_ending()))
+
+    def _as_event(self, ending: Ending) -> RankLost:
+        """Return the event that says how the cluster ended, with what we know of the rank that was first."""
+        death = ending.death
+        if death is None:
+            return RankLost(None, ending.cause, ending.at_s, oom_kills=ending.oom_kills, asked=ending.asked)
+        same = (ready for ready in self._ranks.values() if death.pid == ready.pid or death.rank == ready.rank)
+        known = next(same, None)
+        if known is not None:
+            death = replace(death, rank=known.rank, host=known.host)
+        return RankLost(
+            death.rank, describe(death), ending.at_s, death.host, death.signum, ending.oom_kills, asked=ending.asked
+        )
+
+    def _unwritten_ending(self) -> Ending:
+        """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
+        if self._folder.settings().get("world_id") == self._world_id:
+            return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
+        return Ending(True, "stopped", time.time())
+
+
+_STATES = {
+    psutil.STATUS_STOPPED: (
+        "its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` lets it go on"
+    ),
+    psutil.STATUS_TRACING_STOP: "its process {pid} is stopped by a debugger",
+    psutil.STATUS_RUNNING: "its process {pid} computes, in C or C++ code that holds Python's lock",
+    psutil.STATUS_SLEEPING: "its process {pid} waits in C or C++ code that holds Python's lock",
+    psutil.STATUS_DISK_SLEEP: "its process {pid} waits for a disk or a network file system",
+    psutil.STATUS_ZOMBIE: "its process {pid} has ended",
+}
