@@ -99,6 +99,10 @@ class ActiveRuns:
         """Have the ranks that are still at a run say whether they answer."""
         self._cluster.request_now(Ping(), sorted(run.pending))
 
+    def importing(self, run: Run) -> set[int]:
+        """Return those of the ranks still at a run that have not imported TensorFlow yet."""
+        return set(run.pending) - self._cluster.warm.keys()
+
     def state_of(self, rank: int) -> str:
         """Return what is known of a rank's process, as the end of a sentence."""
         return self._cluster.supervisor.state_of(rank)

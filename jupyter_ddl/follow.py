@@ -39,6 +39,8 @@ ANSWER_S = 15.0
 # One that says that its Python code was interrupted has longer: TensorFlow destroying a tf.data iterator may wait for
 # its tuning thread, 10 to 17 s in 3 of a hundred interrupted loops over a Dataset (TensorFlow 2.21).
 UNWIND_S = 25.0
+# One that is still importing TensorFlow, which cannot be interrupted, has until then; the others' time begins after it.
+IMPORT_S = 120.0
 # What is known of ranks that have not answered is told after this time.
 _TOLD_S = 5.0
 _ASK_S = 1.0
@@ -73,6 +75,7 @@ class Follower:
         self._timeout_s = timeout_s
         self._release_due_s: float | None = None
         self._released_s: float | None = None
+        self._patient_since_s = 0.0
         self._asked_s = 0.0
         self._is_stuck_told = False
         self._outcome: Outcome = "finished"
@@ -182,7 +185,7 @@ class Follower:
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
         if self._released_s is None:
-            self._released_s = time.monotonic()
+            self._released_s = self._patient_since_s = time.monotonic()
         self._runs.release(self.run, reason)
 
     def _check_release(self, now_s: float, since_s: float) -> None:
@@ -190,6 +193,8 @@ class Follower:
         if since_s > _ASK_S and now_s - self._asked_s > _ASK_S:
             self._asked_s = now_s
             self._runs.ask(self.run)
+        if since_s < IMPORT_S and self._runs.importing(self.run):
+            self._patient_since_s = now_s
         if since_s > _TOLD_S and not self._is_stuck_told:
             self._is_stuck_told = True
             for rank in sorted(self.run.pending):
@@ -203,6 +208,8 @@ class Follower:
 
     def _why(self, rank: int) -> str:
         """Return what is known of a rank that does not answer its release."""
+        if rank in self._runs.importing(self.run):
+            return "it is still importing TensorFlow, which nothing can interrupt"
         if rank in self.run.unwinding:
             return "its code was interrupted, and has not ended yet"
         return self._runs.state_of(rank)
@@ -215,7 +222,7 @@ class Follower:
         if self._released_s is None:
             return False
         patience_s = ANSWER_S if self.run.pending - self.run.unwinding else max(ANSWER_S, UNWIND_S)
-        return time.monotonic() - self._released_s > patience_s
+        return time.monotonic() - self._patient_since_s > patience_s
 
     def _finish(self) -> None:
         run = self.run

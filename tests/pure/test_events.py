@@ -20,11 +20,14 @@ EXAMPLES = (
     events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
     events.RankLost(None, "mpiexec ended", 3.0),
+    events.RankAlive(1, "run-1"),
+    events.RankSilent(1, 10.5, "its process 77 is stopped", 3.0),
     events.RunFinished("run-1", "failed", 0.25),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
     requests.PrepareHorovod("run-1"),
     requests.RestHorovod(),
     requests.Describe(),
+    requests.Ping(),
     requests.Release("run-1", "interrupted"),
 )
 
