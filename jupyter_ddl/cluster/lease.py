@@ -21,6 +21,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.deaths import OutOfMemoryKills, explain_mpiexec, read_report, tail
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.tether import adopt_orphans, end_descendants
@@ -62,6 +63,7 @@ class Lease:
             self._tell(ending)
         finally:
             await asyncio.to_thread(end_descendants)
+            scratch.clear(self._settings.get("scratch", {}))
         return ending
 
     async def _start(self) -> None:

@@ -18,7 +18,7 @@ import psutil
 
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
-from jupyter_ddl.cluster import occupancy
+from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
@@ -54,7 +54,9 @@ class Cluster:
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
         self.folder = folder
         self.spec = folder.spec()
-        self.world_id: str = folder.settings()["world_id"]
+        settings = folder.settings()
+        self.world_id: str = settings["world_id"]
+        self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
         self.channel: Channel | None = None
@@ -174,6 +176,8 @@ class Cluster:
         self.supervisor.join()
         if self._lease is not None and self._lease.stdout is not None:
             self._lease.stdout.close()
+        # The lease has done so, unless it was killed.
+        scratch.clear(self._scratch)
 
     def detach(self) -> None:
         """Let go of the cluster without ending it."""
@@ -241,15 +245,18 @@ def start(
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
     world_id = secrets.token_hex(4)
+    # What a world of this name left behind whose lease and kernel were both killed.
+    scratch.clear(folder.settings().get("scratch", {}))
+    environment = mpi.launch_environment(found, n=spec.n) | spec.environment
+    temporary = scratch.make(environment)
     folder.create(
         spec,
         {
             "world_id": world_id,
             "kernel_pid": os.getpid(),
             "command": mpi.launch_command(found, spec.n),
-            "environment": mpi.launch_environment(found, n=spec.n)
-            | spec.environment
-            | _rank_environment(spec, folder, world_id),
+            "environment": environment | temporary | _rank_environment(spec, folder, world_id),
+            "scratch": temporary,
         },
     )
     cluster = Cluster(folder, _start_lease(folder))

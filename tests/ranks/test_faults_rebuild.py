@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import shutil
 import signal
 import threading
 import time
@@ -201,6 +203,22 @@ def test_a_stop_while_ranks_are_replaced_leaves_nothing(sessions: dict[int, Sess
     assert ClusterFolder("stopped").lease() is None
     with pytest.raises(NoCluster):
         session.run("1")
+
+
+def test_killed_ranks_leave_no_file_of_ours_and_keep_the_users(sessions: dict[int, Session]) -> None:
+    session = sessions[2]
+    code = """import os, tempfile
+open(f'{tempfile.gettempdir()}/__autograph_generated_file{rank}.py', 'w').close()
+own = tempfile.mkdtemp()
+(tempfile.gettempdir(), os.environ['OMPI_MCA_btl_sm_backing_directory'], own)"""
+    temporary, memory, own = (Path(path) for path in ast.literal_eval(session.run(code).ranks[0].value or ""))
+    assert any(memory.iterdir())
+    assert any(path.name.startswith(("ompi", "prte")) for path in temporary.iterdir())
+    lost(session, "import os; os.kill(os.getpid(), 9)")
+    assert not memory.exists()
+    assert all(path.name.startswith("tmp") for path in temporary.iterdir())
+    assert own.is_dir()
+    shutil.rmtree(temporary)
 
 
 def test_an_error_replaces_no_rank(sessions: dict[int, Session]) -> None:
