@@ -5,6 +5,9 @@ import pytest
 
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 
+# Quadratic time would be hours.
+DEADLINE_S = 60.0
+
 # What keras.utils.Progbar of Keras 3.15.1 wrote to a pipe: 3 steps, with "Epoch" and "done" printed around it.
 KERAS = (
     "Epoch 1/2\n"
@@ -190,7 +193,7 @@ def test_a_50_mb_line_is_shown_in_part(before):
     text = before + "x" * 50_000_000 + "\nnext\n"
     lines, _ = fed(text)
     assert lines == ["x" * LINE_LIMIT + "… (+49,998,000 characters)", "next"]
-    assert time.perf_counter() - began < 2
+    assert time.perf_counter() - began < DEADLINE_S
 
 
 def test_a_long_line_in_many_chunks():
@@ -206,7 +209,7 @@ def test_hostile_repetition_takes_linear_time(text):
     buffer.feed(text * (100_000 // len(text)) + "x" * 1000)
     buffer.feed("\nend\n")
     assert buffer.finish()[-1:] in ([], ["end"])
-    assert time.perf_counter() - began < 1
+    assert time.perf_counter() - began < DEADLINE_S
 
 
 def test_markup_is_text():
