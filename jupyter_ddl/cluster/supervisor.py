@@ -152,6 +152,9 @@ class Supervisor:
             if process is not None:
                 process.wait()
         self._tell(self._as_event(ending or self._folder.ending() or self._unwritten_ending()))
+        if self._lease is not None:
+            # A kernel that attached and stops the cluster waits until the lease is gone, which its zombie is not.
+            self._lease.wait()
 
     def _as_event(self, ending: Ending) -> RankLost:
         """Return the event that says how the cluster ended, with what we know of the rank that was first."""
