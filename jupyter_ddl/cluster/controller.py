@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ def main() -> None:
     from ipyparallel.controller.app import IPController
 
     class Controller(IPController):
+        def initialize(self, argv: list[str] | None = None) -> None:
+            # With CURVE ipyparallel would leave the messages unsigned, and every reader and writer warns of that.
+            self.config.Session.key = secrets.token_hex(32).encode()
+            super().initialize(argv)
+
         def save_connection_dict(self, fname: str, cdict: dict[str, Any]) -> None:
             # ipyparallel writes in place: ranks and kernel, which wait for the file to be there, found it empty.
             file = Path(self.profile_dir.security_dir, fname)

@@ -32,7 +32,12 @@ class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
             "jupyter_ddl.cluster.controller",
             f"--profile-dir={self.profile_dir}",
             "--ip=127.0.0.1",
+            # By these three a configuration file of the machine's would still open it.
+            *(f"--IPController.{who}_ip=127.0.0.1" for who in ("engine", "client", "monitor")),
             "--location=127.0.0.1",
+            # Messages are signed, which keeps others from running code, and without this not encrypted: any user of the
+            # machine could read what cells print (measured: a subscriber without a key did).
+            "--IPController.enable_curve=True",
             # Relays as threads: they are C loops without the GIL, start at once, and die with the controller, where
             # eight forked processes would outlive its SIGKILL.
             "--IPController.use_threads=True",
