@@ -112,11 +112,13 @@ class ActiveRuns:
         self._on_event(RankLost(None, cause, time.time()))
 
     def release_all(self, reason: str) -> None:
-        """Release every rank from what it runs."""
+        """Release every rank from what it runs, also from what another kernel runs there."""
         with self._lock:
             runs = list(self._runs.values())
         for run in runs:
             self.release(run, reason)
+        others = set(range(self._cluster.world_size)).difference(*(run.pending for run in runs))
+        self._cluster.request_now(Release("", reason), sorted(others))
 
     def end(self, run: Run) -> None:
         """Take leave of a run: Horovod rests until the next one.

@@ -15,6 +15,7 @@ Each says the rule, what was received, and the remedy.
     │   ├── RunTimedOut (TimeoutError)    `--timeout` passed
     │   ├── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
     │   └── SetupFailed                   a setup cell raised on the ranks that replaced lost ones
+    │   ├── RunStalled                    `--on-stall abort`, and some ranks waited for others
     ├── TransferFailed (TypeError)        a value cannot be pushed or pulled
     ├── BuildError                        Horovod could not be built; `log` names the full log
     └── DashboardMissing                  the browser's part of the dashboard was not built
@@ -126,6 +127,10 @@ class RankError(RunError):
 
 class RunTimedOut(RunError, TimeoutError):
     """The run took longer than its timeout, and its ranks were released."""
+
+
+class RunStalled(RunError):
+    """Some ranks waited for others that did not come, and all were released."""
 
 
 class RunInterrupted(RunError, KeyboardInterrupt):

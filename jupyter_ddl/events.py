@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from jupyter_ddl.wire import Wire
 
 Stream = Literal["stdout", "stderr"]
-Outcome = Literal["finished", "failed", "interrupted", "timed out", "lost"]
+Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
 # The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
 COLLECTIVE_ON_SUBSET = "CollectiveOnSubset"
 
@@ -243,6 +243,7 @@ class RankFailed(Wire):
         released: the exception came from the rank's release (another rank raised, or the user interrupted), so it is
             an effect and not a cause.
         at_s: when it was raised, seconds since the epoch on the rank's host.
+        reason: why it was released, as its Release says; None where none came.
     """
 
     type: ClassVar[str] = "rank_failed"
@@ -255,6 +256,7 @@ class RankFailed(Wire):
     released: bool
     at_s: float
     uses_horovod: bool = False
+    reason: str | None = None
     n: int = 0
 
 
@@ -311,6 +313,62 @@ class RankSilent(Wire):
 
 
 @dataclass(frozen=True)
+class CollectiveStalled(Wire):
+    """Horovod said, on the rank that coordinates a collective, that others do not come to it.
+
+    Attributes:
+        waited_s: for how long at least.
+        tensors: the names by which Horovod knows the collectives, at most six of a rank.
+        missing: rank -> those of them that it has not entered; empty where the ranks are not known.
+    """
+
+    type: ClassVar[str] = "collective_stalled"
+    run: str
+    rank: int
+    at_s: float
+    waited_s: float
+    tensors: tuple[str, ...]
+    missing: dict[str, Any]
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class StallReported(Wire):
+    """The session looked where the ranks of a stalled run are.
+
+    Attributes:
+        ranks: those of the run.
+        text: lines for the user.
+    """
+
+    type: ClassVar[str] = "stall_reported"
+    run: str
+    ranks: tuple[int, ...]
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True)
+class RankStacks(Wire):
+    """Where a rank's Python threads are, as a LookAtStacks asks.
+
+    Attributes:
+        look: the request's.
+        threads: the main thread first. Each has its `name`, and its `frames`, outermost first, each a list: file, line,
+            function, and the line's text where it is a cell's ("" elsewhere). A frame without a file stands for others
+            that are left out; its function says how many.
+        note: what else is to be told of how the rank was seen, or why it was not; "" for nothing.
+    """
+
+    type: ClassVar[str] = "rank_stacks"
+    look: str
+    rank: int
+    host: str
+    threads: tuple[dict[str, Any], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class RunFinished(Wire):
     """Every rank of the run has finished, failed or gone."""
 
@@ -334,5 +392,8 @@ Event = (
     | RankLost
     | RankAlive
     | RankSilent
+    | CollectiveStalled
+    | StallReported
+    | RankStacks
     | RunFinished
 )

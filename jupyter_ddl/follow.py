@@ -15,7 +15,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunTimedOut
+from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.events import OutputChunk, RankSilent, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.active_runs import ActiveRuns
-    from jupyter_ddl.events import Outcome, RankLost
+    from jupyter_ddl.events import Outcome, RankFailed, RankLost
     from jupyter_ddl.runs.run import Run, RunResult
+    from jupyter_ddl.stall_watch import StallWatch
     from jupyter_ddl.views import View
 
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
@@ -45,7 +46,7 @@ IMPORT_S = 120.0
 _TOLD_S = 5.0
 _ASK_S = 1.0
 _TICK_S = 0.1
-_HOW = {"interrupted": "was interrupted", "timed out": "timed out", "failed": "failed"}
+_HOW = {"interrupted": "was interrupted", "timed out": "timed out", "stalled": "stalled", "failed": "failed"}
 # Of what a rank printed, where its end is explained.
 _LAST_CHARACTERS = 4000
 
@@ -58,6 +59,7 @@ class Follower:
         view: what shows it, or None.
         timeout_s: how long it may take, or None.
         finished: called when the run has finished well, or None.
+        stalls: watches it for stalls, or None.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class Follower:
         view: View | None,
         timeout_s: float | None,
         finished: Callable[[], None] | None = None,
+        stalls: StallWatch | None = None,
     ) -> None:
         self.run = run
         self._runs = runs
         self._finished = finished
         self._view = view
         self._timeout_s = timeout_s
+        self._stalls = stalls
         self._release_due_s: float | None = None
         self._released_s: float | None = None
         self._patient_since_s = 0.0
@@ -143,6 +147,8 @@ class Follower:
                 self._tell_of_silence(event)
             elif self._view is not None:
                 self._view.handle(event)
+            if self._stalls is not None:
+                self._stalls.handle(event)
         self._tell_of_the_record()
         now_s = time.monotonic()
         if self._view is not None:
@@ -176,6 +182,8 @@ class Follower:
             self._check_release(now_s, now_s - self._released_s)
         elif self._timeout_s is not None and run.seconds > self._timeout_s:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
+        elif self._stalls is not None and self._stalls.aborts:
+            self._let_go("stalled", "the cell stalled")
         elif causes := run.causes():
             if self._release_due_s is None:
                 self._release_due_s = now_s + GRACE_S
@@ -229,8 +237,8 @@ class Follower:
         if run.lost is not None:
             self._outcome = "lost"
             self._show_last_words()
-        elif run.causes() and self._outcome == "finished":
-            self._outcome = "failed"
+        elif (causes := run.causes()) and self._outcome == "finished":
+            self._outcome = "interrupted" if self._is_from_elsewhere(causes[0]) else "failed"
         finished = RunFinished(run.id, self._outcome, run.seconds)
         run.recorder.handle(finished)
         run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **run.summary.fields())
@@ -241,6 +249,10 @@ class Follower:
         self._runs.end(run)
         if self._outcome == "finished" and self._finished is not None:
             self._finished()
+
+    def _is_from_elsewhere(self, cause: RankFailed) -> bool:
+        """Return whether a rank ended because of another release than this follower's."""
+        return self._released_s is None and cause.released and cause.reason is not None
 
     def _show_last_words(self) -> None:
         run = self.run
@@ -274,7 +286,12 @@ class Follower:
                 f"Logs: {run.folder.path}"
             )
         if self._outcome == "interrupted":
-            raise RunInterrupted(f"The cell was interrupted after {run.seconds:.1f} s, and its ranks were released.")
+            reason = next((f" by {cause.reason}" for cause in run.causes() if self._is_from_elsewhere(cause)), "")
+            raise RunInterrupted(
+                f"The cell was interrupted{reason} after {run.seconds:.1f} s, and its ranks were released."
+            )
+        if self._outcome == "stalled" and self._stalls is not None:
+            raise RunStalled(f"{self._stalls.report}\nThe ranks were released, as --on-stall abort says.")
         if self._outcome == "timed out":
             raise RunTimedOut(
                 f"The cell must end within its timeout. Received: --timeout {self._timeout_s:g}, and ranks still "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from jupyter_ddl import auto_options, log_commands, run_commands
+from jupyter_ddl import auto_options, log_commands, run_commands, stack_commands, stall_options
 from jupyter_ddl import session as sessions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
@@ -68,6 +68,8 @@ def _ddl_parser() -> _Parser:
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     commands.add_parser("status", help="show the ranks")
+    stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
+    commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
     commands.add_parser("stop", help="end the ranks")
     commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
     attach = commands.add_parser("attach", help="use ranks that another kernel started")
@@ -105,6 +107,7 @@ def _cell_parser() -> _Parser:
     parser.add_argument(
         "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
     )
+    stall_options.add_arguments(parser)
     auto_options.add_arguments(parser)
     return parser
 
@@ -146,6 +149,7 @@ class DdlMagics(Magics):
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
             )
         _tell_of_rebuild(session)
+        stalls = stall_options.from_arguments(arguments)
         ranks = _ranks(arguments.ranks, session)
         with interrupts_noted():
             # An interrupt between the two would leave the ranks at it, and nobody following.
@@ -158,6 +162,7 @@ class DdlMagics(Magics):
                 auto=auto,
                 sample_every_s=arguments.sample_every or None,
                 setup=arguments.setup,
+                stalls=stalls,
             )
             if arguments.background:
                 follower.follow_in_background()
@@ -207,6 +212,13 @@ class DdlMagics(Magics):
         from jupyter_ddl.doctor import print_report
 
         print_report()
+
+    def _stacks(self, arguments: Namespace) -> None:
+        session = sessions.current()
+        stack_commands.print_stacks(session, _ranks(arguments.ranks, session))
+
+    def _interrupt(self, _: Namespace) -> None:
+        stack_commands.interrupt(sessions.current())
 
     def _attach(self, arguments: Namespace) -> None:
         session = sessions.attach(arguments.name)

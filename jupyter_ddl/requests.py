@@ -22,6 +22,7 @@ class RunCell(Wire):
         independent: each rank means to train a model of its own.
         auto: how to distribute a program that was written for one process; None for one that says so itself.
         sample_every_s: how often the rank sends a MetricsSample; None for never.
+        stall_after_s: how soon a collective that not all ranks enter is to be told; None for never.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -33,6 +34,7 @@ class RunCell(Wire):
     independent: bool = False
     auto: AutoOptions | None = None
     sample_every_s: float | None = None
+    stall_after_s: float | None = None
 
     def __post_init__(self) -> None:
         """Make the options that came as JSON what they are."""
@@ -75,6 +77,7 @@ class Release(Wire):
     """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
 
     Attributes:
+        run: which; "" for whatever runs there, also what another kernel began.
         reason: what the rank's own report says, e.g. "rank 1 raised".
     """
 
@@ -83,4 +86,16 @@ class Release(Wire):
     reason: str
 
 
-Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release
+@dataclass(frozen=True)
+class LookAtStacks(Wire):
+    """Send RankStacks: where the rank's threads are now.
+
+    Attributes:
+        look: tells this request from others; the answer has it too.
+    """
+
+    type: ClassVar[str] = "look_at_stacks"
+    look: str
+
+
+Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks

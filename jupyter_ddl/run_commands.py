@@ -166,6 +166,8 @@ class _Ends:
         took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
         if record.state == "interrupted":
             return f"RunInterrupted: The cell was interrupted{took}, and its ranks were released."
+        if record.state == "stalled":
+            return "RunStalled: Ranks waited for others, and all were released, as --on-stall abort says."
         if record.state == "timed out":
             timeout_s = record.options.get("timeout_s")
             given = f"--timeout {timeout_s:g}, and " if isinstance(timeout_s, int | float) else ""

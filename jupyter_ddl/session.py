@@ -19,6 +19,7 @@ from jupyter_ddl.active_runs import ActiveRuns
 from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.events import RankLost, RunStarted
@@ -31,6 +32,8 @@ from jupyter_ddl.requests import PrepareHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
+from jupyter_ddl.stall_options import StallOptions
+from jupyter_ddl.stall_watch import StallWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.lifecycle import Cluster
-    from jupyter_ddl.events import RankReady, RankWarm
+    from jupyter_ddl.events import RankReady, RankStacks, RankWarm
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views import View
 
@@ -124,6 +127,7 @@ class Session:
         self._cluster = cluster
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
         self._runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
+        self._looks = StackLooks(cluster)
 
     @property
     def name(self) -> str:
@@ -172,6 +176,7 @@ class Session:
         auto: AutoOptions | None = None,
         sample_every_s: float | None = 1.0,
         setup: bool = False,
+        stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -184,12 +189,14 @@ class Session:
             auto: distribute code that was written for one process, in this way.
             sample_every_s: how often each rank says how it fares; None for never.
             setup: have ranks that are started in place of these run it too, before any other cell.
+            stalls: when it is told that ranks wait for others, and what then.
 
         Raises:
             InvalidInput: `auto` and only some of the ranks.
             RankError: a rank raised.
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
+            RunStalled: ranks waited for others, and `stalls` says to abort then.
             ClusterLost: the cluster went away.
             SetupFailed: the ranks are new ones in place of lost ones, and a setup cell raised on them.
         """
@@ -203,6 +210,7 @@ class Session:
                 auto=auto,
                 sample_every_s=sample_every_s,
                 setup=setup,
+                stalls=stalls,
             ).wait()
 
     def submit(
@@ -216,6 +224,7 @@ class Session:
         auto: AutoOptions | None = None,
         sample_every_s: float | None = 1.0,
         setup: bool = False,
+        stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
     ) -> Follower:
         """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
 
@@ -231,6 +240,7 @@ class Session:
             independent=independent,
             auto=auto,
             sample_every_s=sample_every_s,
+            stalls=stalls,
         )
         if not setup:
             return send(view=view, finished=None)
@@ -247,6 +257,7 @@ class Session:
         independent: bool,
         auto: AutoOptions | None,
         sample_every_s: float | None,
+        stalls: StallOptions,
         finished: Callable[[], None] | None,
     ) -> Follower:
         self._check_usable()
@@ -261,16 +272,24 @@ class Session:
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size)
         shown = view(run) if view else None
-        follower = Follower(run, self._runs, shown, timeout_s, finished)
+        # Of a cell on some of the ranks a collective of all is an error at once.
+        stall_after_s = stalls.after_s if len(chosen) == self.world_size else None
+        watch = StallWatch(run, stalls, self._looks.look)
+        follower = Follower(run, self._runs, shown, timeout_s, finished, watch)
         run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))
         self._runs.begin(run)
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
         self._cluster.request(PrepareHorovod(run.id), others)
-        cell = RunCell(run.id, code, chosen, prepares, folder.log_dir, independent, auto, sample_every_s)
+        cell = RunCell(run.id, code, chosen, prepares, folder.log_dir, independent, auto, sample_every_s, stall_after_s)
         self._cluster.request(cell, chosen)
         # While the ranks are at it already.
-        options = {"timeout_s": timeout_s, "independent": independent, "auto": auto and asdict(auto)}
+        options = {
+            "timeout_s": timeout_s,
+            "independent": independent,
+            "auto": auto and asdict(auto),
+            "stalls": asdict(stalls),
+        }
         folder.write(code, **self._record(chosen), options=options)
         return follower
 
@@ -299,8 +318,8 @@ class Session:
         self._check_usable()
         return self._transfer.pull(name, self._chosen(ranks))
 
-    def interrupt(self, reason: str = "interrupted") -> None:
-        """Release every rank from what it runs. Safe from any thread."""
+    def interrupt(self, reason: str = "Session.interrupt") -> None:
+        """Release every rank from what it runs, also from what another kernel runs there. Safe from any thread."""
         self._runs.release_all(reason)
 
     def wait_rebuilt(self, progress: Callable[[str], None] = lambda _: None) -> str | None:
@@ -314,6 +333,14 @@ class Session:
             SetupFailed: a setup cell raised on the new ranks; they run, and the next call says nothing of it.
         """
         return self._rebuilder.wait(progress)
+
+    def stacks(self, ranks: Iterable[int] | None = None) -> dict[int, RankStacks]:
+        """Return where each rank's Python threads are now: rank -> stacks. Safe from any thread, while a cell runs too.
+
+        Args:
+            ranks: which; by default all.
+        """
+        return self._looks.look(self._chosen(ranks))
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> str:
         """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost.

@@ -61,7 +61,7 @@ class Cluster:
         self.warm: dict[int, RankWarm] = {}
         self.channel: Channel | None = None
         self._lease = lease
-        self._listener: Callable[[Event], None] | None = None
+        self._listeners: list[Callable[[Event], None]] = []
         self._changed = threading.Condition()
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
@@ -84,7 +84,7 @@ class Cluster:
 
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Have `listener` called with every event from here on, in the channel's thread."""
-        self._listener = listener
+        self._listeners.append(listener)
 
     def connect(
         self,
@@ -197,8 +197,8 @@ class Cluster:
                 else:
                     self._lost = event
                 self._changed.notify_all()
-        if self._listener is not None:
-            self._listener(event)
+        for listener in self._listeners:
+            listener(event)
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
         if given_up.is_set():

@@ -23,6 +23,7 @@ from jupyter_ddl.engine.journal import Journal
 from jupyter_ddl.engine.last_words import LastWords
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.engine.stacks import write_on_signal
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
@@ -83,8 +84,9 @@ class RankEngine(IPEngine):
         files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
         capture = Capture(self.world.rank, emit, files)
-        note = Path(self.url_file).parent.parent / "log" / f"rank-{self.world.rank}.run"
-        last_words = LastWords(self.world.rank, note, capture.readers)
+        log_dir = Path(self.url_file).parent.parent / "log"
+        last_words = LastWords(self.world.rank, log_dir / f"rank-{self.world.rank}.run", capture.readers)
+        write_on_signal(log_dir / f"rank-{self.world.rank}.stacks")
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
         refusals.install(shell)

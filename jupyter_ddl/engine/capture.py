@@ -21,13 +21,14 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.engine.run_files import RunFiles
-    from jupyter_ddl.events import Stream
+    from jupyter_ddl.events import Event, Stream
 
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024
@@ -111,12 +112,13 @@ class Capture:
         files: takes every byte.
     """
 
-    def __init__(self, rank: int, emit: Callable[[OutputChunk], None], files: RunFiles) -> None:
+    def __init__(self, rank: int, emit: Callable[[Event], None], files: RunFiles) -> None:
         self._rank = rank
         self._emit = emit
         self._files = files
         self._lock = threading.Lock()
         self._run = ""
+        self._stalls = StallReader(rank, emit)
         self._original_stderr = os.dup(2)
         sys.stdout.flush()
         sys.stderr.flush()
@@ -132,7 +134,7 @@ class Capture:
         stdout, stderr = self._pipes
         return stdout.reader, stderr.reader
 
-    def begin(self, run: str, *, is_starting: bool = False) -> None:
+    def begin(self, run: str, *, is_starting: bool = False, tells_stalls: bool = False) -> None:
         """Attribute everything from now on to `run`.
 
         What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
@@ -140,6 +142,7 @@ class Capture:
         Args:
             run: the run's id.
             is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
+            tells_stalls: what Horovod writes of a stall goes into the log, and is sent as an event.
         """
         self.drain()
         # A cell may have closed them; one that put its own there keeps them.
@@ -150,6 +153,7 @@ class Capture:
         with self._lock:
             self._is_starting = is_starting
             self._run = run
+            self._stalls.begin(run if tells_stalls else None)
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
@@ -164,6 +168,7 @@ class Capture:
             for pipe in self._pipes:
                 while self._take_in(pipe):
                     pass
+            self._pipes[1].keep(self._stalls.finish())
             self._send()
 
     def _pump(self) -> None:
@@ -190,7 +195,7 @@ class Capture:
             return False
         if self._is_starting:
             data = _STARTUP_LOG.sub(self._divert, data)
-        pipe.keep(data)
+        pipe.keep(self._stalls.feed(data) if pipe.stream == "stderr" else data)
         if self._files.has_log:
             self._files.write_output(pipe.stream, data)
         else:

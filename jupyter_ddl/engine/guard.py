@@ -77,7 +77,8 @@ class Guard:
         self._outlet.run = request.run
         self._traceback = []
         error = await self._outcome(request)
-        was_released = self._interrupts.end(request.run) is not None
+        reason = self._interrupts.end(request.run)
+        was_released = reason is not None
         if self._raised_s is not None:
             # What raised by itself has not become an effect because a release came meanwhile.
             was_released = self._was_released
@@ -85,18 +86,23 @@ class Guard:
             horovod_runtime.abandon()
         self._sampler.end()
         self._capture.drain()
-        self._emit(self._finished(request) if error is None else self._failed(request, error, was_released))
+        self._emit(self._finished(request) if error is None else self._failed(request, error, was_released, reason))
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
-        self._interrupts.request(request.run, request.reason)
-        if self._outlet.run == request.run:
+        run = request.run or self._outlet.run
+        is_on = self._interrupts.request(run, request.reason)
+        if self._outlet.run == run and (is_on or request.run):
             horovod_runtime.abandon()
 
     @property
     def interrupted(self) -> str | None:
         """The run in whose code a KeyboardInterrupt was raised last."""
         return self._interrupts.raised
+
+    def task(self) -> asyncio.Task[Any] | None:
+        """Return the task of a cell that awaits; None where none does."""
+        return self._interrupts.task
 
     def prepare(self, *, on_subset: bool) -> None:
         """Initialise Horovod, where this world has it. Collective: every rank must call this."""
@@ -110,7 +116,7 @@ class Guard:
         before = late_variables.snapshot()
         late: InvalidInput | None = None
         on_subset = len(request.ranks) < self._world.world_size
-        horovod_runtime.begin_cell(on_subset=on_subset)
+        horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=request.stall_after_s)
         is_sampled = request.sample_every_s is not None
         cell.begin(Cell(len(request.ranks), request.independent, request.auto, is_sampled))
         try:
@@ -145,7 +151,8 @@ class Guard:
         if request.horovod or _NEEDS_IMPORTS.search(request.code):
             # It would wait for the imports all the same; what TensorFlow prints meanwhile is not the cell's.
             self._warmup.done.wait()
-        self._capture.begin(request.run, is_starting=not self._warmup.done.is_set())
+        is_starting = not self._warmup.done.is_set()
+        self._capture.begin(request.run, is_starting=is_starting, tells_stalls=request.stall_after_s is not None)
 
     async def _run_cell(self, code: str) -> Any:
         """Run code as IPython does: at once, unless it awaits something."""
@@ -179,7 +186,7 @@ class Guard:
             horovod_runs=horovod_runtime.is_running(),
         )
 
-    def _failed(self, request: RunCell, error: BaseException, was_released: bool) -> RankFailed:
+    def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
         name, message = type(error).__name__, text_of(error)
         shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
         if shut_down and not was_released and len(request.ranks) < self._world.world_size:
@@ -200,6 +207,7 @@ class Guard:
             released=was_released or shut_down,
             at_s=self._raised_s or time.time(),
             uses_horovod=horovod_runtime.is_used(),
+            reason=reason if was_released else None,
         )
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:

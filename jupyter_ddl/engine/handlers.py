@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
+from jupyter_ddl.engine.stacks import Stacks
 from jupyter_ddl.events import RankAlive, RankReady
-from jupyter_ddl.requests import Describe, Ping, PrepareHorovod, Release, RestHorovod, RunCell
+from jupyter_ddl.requests import Describe, LookAtStacks, Ping, PrepareHorovod, Release, RestHorovod, RunCell
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Handlers:
         self._warmup = warmup
         self._guard = guard
         self._emit = emit
+        self._stacks = Stacks(world, guard.task)
 
     def install(self, kernel: Any) -> None:
         """Add the handlers to ipykernel's."""
@@ -59,6 +61,8 @@ class Handlers:
             self._guard.release(request)
         elif isinstance(request, Ping):
             self._emit(RankAlive(self._world.rank, self._guard.interrupted))
+        elif isinstance(request, LookAtStacks):
+            self._emit(self._stacks.answer(request))
 
     def _describe(self) -> None:
         world = self._world

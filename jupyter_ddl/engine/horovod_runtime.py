@@ -31,6 +31,8 @@ SHUT_DOWN_TEXT = "Horovod has been shut down"
 # Source: horovod 0.28.1, horovod/common/stall_inspector.cc
 _SUBSET_STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
 
+_STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
+
 # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
 _lock = threading.Lock()
 _init: Callable[..., None] | None = None
@@ -42,6 +44,7 @@ _communicator: Any = None
 _had_communicator = False
 _process_sets: list[Any] = []
 _on_subset = False
+_stall: dict[str, str] = {}
 _problem: str | None = None
 _used = False
 
@@ -97,10 +100,22 @@ def is_running() -> bool:
     return basics is not None and basics.is_initialized()
 
 
-def begin_cell(*, on_subset: bool) -> None:
-    """Note whether the cell that begins runs on some of the ranks only: those cannot initialise Horovod alone."""
-    global _on_subset
+def begin_cell(*, on_subset: bool, stall_after_s: float | None = None) -> None:
+    """Note what holds for the cell that begins.
+
+    Args:
+        on_subset: it runs on some of the ranks only, which cannot initialise Horovod alone.
+        stall_after_s: Horovod's stall inspector is to find a stall within this time; None leaves it as it is.
+    """
+    global _on_subset, _stall
     _on_subset = on_subset
+    # A tensor that Horovod has in its cache is found after four intervals, and a stall is told when it is seen twice.
+    _stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
+
+
+def has_own_ranks() -> bool:
+    """Return whether Horovod may count ranks otherwise than MPI: in the user's process sets, or communicator."""
+    return bool(_process_sets) or _communicator is not None
 
 
 def initialise(communicator: Any, *, on_subset: bool) -> None:
@@ -263,7 +278,8 @@ def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
         from mpi4py import MPI
 
         communicator = MPI.COMM_WORLD
-    _init(basics, communicator, process_sets)
+    with _environment_with({} if _STALL_CHECK in os.environ else _stall):
+        _init(basics, communicator, process_sets)
     # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
     # peers are gone and a shutdown would wait for them.
     atexit.unregister(basics.shutdown)

@@ -102,14 +102,15 @@ class Interrupts:
             self._ended.append(run)
             return self._reasons.pop(run, None)
 
-    def request(self, run: str, reason: str) -> None:
-        """Interrupt `run`, now or as soon as it begins; nothing where it has ended."""
+    def request(self, run: str, reason: str) -> bool:
+        """Interrupt `run`, now or as soon as it begins; return False, and do nothing, where it has ended."""
         with self._lock:
-            if run in self._ended:
-                return
+            if not run or run in self._ended:
+                return False
             self._reasons.setdefault(run, reason)
             if self._armed == run:
                 _signal_main_thread()
+        return True
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.

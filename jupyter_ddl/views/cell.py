@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RankFailed, RankFinished, RichOutput
+from jupyter_ddl.events import OutputChunk, OutputCleared, RankFailed, RankFinished, RichOutput, StallReported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class CellView:
 
     def handle(self, event: Event) -> None:
         """Take an event; nothing is sent before `tick` or `flush`."""
-        if isinstance(event, OutputChunk | RichOutput | OutputCleared):
+        if isinstance(event, OutputChunk | RichOutput | OutputCleared | StallReported):
             transcript, _ = self._shown or self._begin()
             self._is_behind = transcript.handle(event) or self._is_behind
         elif isinstance(event, RankFinished | RankFailed):

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput, StallReported
 from jupyter_ddl.views.fold import Fold, ranks_in
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
@@ -21,6 +21,8 @@ from jupyter_ddl.views.merge import merged
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event
     from jupyter_ddl.views.fold import Entry, Kind
+
+    _Said = OutputChunk | RichOutput | OutputCleared | StallReported
 
 _BATCH = 1_000  # entries handed to the reader at once: well inside the fold's window
 _MERGED_LINES = 100  # of one rank at once; a rank that says more is not matched line by line
@@ -59,10 +61,14 @@ class Transcript:
         self._fold = Fold()
         self._buffers: dict[tuple[int, Kind], LineBuffer] = {}
         self._clear_at_next: set[int] = set()
-        self._events: dict[int, deque[OutputChunk | RichOutput | OutputCleared]] = {}
+        self._events: dict[int, deque[_Said]] = {}
 
     def handle(self, event: Event) -> bool:
         """Take an event and return whether it said anything. `advance` makes entries of it."""
+        if isinstance(event, StallReported):
+            for rank in event.ranks:
+                self._events.setdefault(rank, deque()).append(event)
+            return True
         if not isinstance(event, OutputChunk | RichOutput | OutputCleared):
             return False
         self._events.setdefault(event.rank, deque()).append(event)
@@ -104,12 +110,15 @@ class Transcript:
         """Return the index up to which none of `ranks` (a bit mask) can join an entry any more."""
         return min(map(self._fold.cursor, ranks_in(ranks)), default=sys.maxsize)
 
-    def _lines_first_in(self, queue: deque[OutputChunk | RichOutput | OutputCleared]) -> list[tuple[Kind, str]]:
+    def _lines_first_in(self, queue: deque[_Said]) -> list[tuple[Kind, str]]:
         """Take the chunks at the queue's head, and return the lines that they finish."""
         lines: list[tuple[Kind, str]] = []
-        while queue and isinstance(event := queue[0], OutputChunk):
+        while queue and isinstance(event := queue[0], OutputChunk | StallReported):
             queue.popleft()
-            lines += ((event.stream, line) for line in self._chunk(event))
+            if isinstance(event, OutputChunk):
+                lines += ((event.stream, line) for line in self._chunk(event))
+            else:
+                lines += (("stderr", line) for line in plain_lines(event.text))
         return lines
 
     def _add_lines(self, said: dict[int, list[tuple[Kind, str]]]) -> None:
@@ -121,7 +130,7 @@ class Transcript:
             for kind, group in groupby(lines, key=itemgetter(0)):
                 self._add(rank, kind, [line for _, line in group])
 
-    def _handle_other(self, event: OutputChunk | RichOutput | OutputCleared) -> None:
+    def _handle_other(self, event: _Said) -> None:
         if isinstance(event, RichOutput):
             self._rich(event)
         elif isinstance(event, OutputCleared):

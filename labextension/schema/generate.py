@@ -68,6 +68,16 @@ EXAMPLES: tuple[events.Event, ...] = (
     events.RankAlive(1, "run-1"),
     events.RankSilent(1, 10.5, "its process 4711 is stopped", 1_700_000_005.0),
     events.RankSilent(1, 0.0, "", 1_700_000_006.0, is_back=True),
+    events.CollectiveStalled("run-1", 0, 1_700_000_005.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=7),
+    events.StallReported("run-1", (0, 1), 1_700_000_005.0, "The cell has stalled for 5 s"),
+    events.RankStacks(
+        "look-1",
+        1,
+        "node-a",
+        ({"name": "MainThread", "frames": [["ipykernel_1/2.py", 3, "<module>", "hvd.allreduce(x)"]]},),
+        "it held Python's lock",
+    ),
+    events.RankStacks("look-1", 0, "node-a", ()),
     events.RunFinished("run-1", "failed", 4.5),
 )
 

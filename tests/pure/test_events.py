@@ -22,6 +22,9 @@ EXAMPLES = (
     events.RankLost(None, "mpiexec ended", 3.0),
     events.RankAlive(1, "run-1"),
     events.RankSilent(1, 10.5, "its process 77 is stopped", 3.0),
+    events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
+    events.StallReported("run-1", (0, 1), 3.0, "The cell has stalled for 5 s"),
+    events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
     events.RunFinished("run-1", "failed", 0.25),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
     requests.PrepareHorovod("run-1"),
@@ -29,6 +32,7 @@ EXAMPLES = (
     requests.Describe(),
     requests.Ping(),
     requests.Release("run-1", "interrupted"),
+    requests.LookAtStacks("look"),
 )
 
 

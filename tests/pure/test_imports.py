@@ -20,6 +20,7 @@ SHARED = {
     "events",
     "files",
     "requests",
+    "stacks",
     "wire",
     "ranks",
     "paths",
@@ -36,15 +37,23 @@ ALLOWED = {
     "training": {"engine", "datasets", "downloads", "legacy", "import_hooks"},
     "legacy": set[str](),
 }
-VIEWS_MAY = {"errors", "events", "wire", "ranks", "views"}
+VIEWS_MAY = {"errors", "events", "wire", "ranks", "stacks", "views"}
 TRAINING_MAY = SHARED - {"ranks", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
-ENGINE_MAY = {"auto_options", "errors", "events", "files", "requests", "wire", "cores", "paths", "tether", "script"}
+ENGINE_MAY = SHARED - {"checkpoint_folder", "ranks", "mpi"} | {"tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
 RANK_ROOT = Path("engine/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
 # Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
-KERNEL_FILES = ("session.py", "active_runs.py", "magics.py", "follow.py")
+KERNEL_FILES = (
+    "session.py",
+    "active_runs.py",
+    "magics.py",
+    "follow.py",
+    "stack_commands.py",
+    "stall_options.py",
+    "stall_watch.py",
+)
 HEAVY = ("tensorflow", "keras", "horovod", "mpi4py", "pynvml")
 
 

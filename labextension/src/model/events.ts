@@ -127,6 +127,7 @@ export interface RankFailed {
   readonly released: boolean;
   readonly at_s: number;
   readonly uses_horovod: boolean;
+  readonly reason: string | null;
   readonly n: number;
 }
 
@@ -159,11 +160,42 @@ export interface RankSilent {
   readonly is_back: boolean;
 }
 
+/** Horovod said, on the rank that coordinates a collective, that others do not come to it. */
+export interface CollectiveStalled {
+  readonly type: "collective_stalled";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly waited_s: number;
+  readonly tensors: readonly string[];
+  readonly missing: Readonly<Record<string, unknown>>;
+  readonly n: number;
+}
+
+/** The session looked where the ranks of a stalled run are. */
+export interface StallReported {
+  readonly type: "stall_reported";
+  readonly run: string;
+  readonly ranks: readonly number[];
+  readonly at_s: number;
+  readonly text: string;
+}
+
+/** Where a rank's Python threads are, as a LookAtStacks asks. */
+export interface RankStacks {
+  readonly type: "rank_stacks";
+  readonly look: string;
+  readonly rank: number;
+  readonly host: string;
+  readonly threads: readonly Readonly<Record<string, unknown>>[];
+  readonly note: string;
+}
+
 /** Every rank of the run has finished, failed or gone. */
 export interface RunFinished {
   readonly type: "run_finished";
   readonly run: string;
-  readonly outcome: "finished" | "failed" | "interrupted" | "timed out" | "lost";
+  readonly outcome: "finished" | "failed" | "interrupted" | "timed out" | "stalled" | "lost";
   readonly seconds: number;
 }
 
@@ -181,6 +213,9 @@ export type DdlEvent =
   | RankLost
   | RankAlive
   | RankSilent
+  | CollectiveStalled
+  | StallReported
+  | RankStacks
   | RunFinished;
 
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
@@ -283,6 +318,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     released: {"kind": "boolean", "nullable": false},
     at_s: {"kind": "number", "nullable": false},
     uses_horovod: {"kind": "boolean", "nullable": false, "default": false},
+    reason: {"kind": "string", "nullable": true, "default": null},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   rank_lost: {
@@ -304,6 +340,28 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     state: {"kind": "string", "nullable": false},
     at_s: {"kind": "number", "nullable": false},
     is_back: {"kind": "boolean", "nullable": false, "default": false},
+  },
+  collective_stalled: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    waited_s: {"kind": "number", "nullable": false},
+    tensors: {"kind": "array", "nullable": false},
+    missing: {"kind": "object", "nullable": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  stall_reported: {
+    run: {"kind": "string", "nullable": false},
+    ranks: {"kind": "array", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    text: {"kind": "string", "nullable": false},
+  },
+  rank_stacks: {
+    look: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": false},
+    threads: {"kind": "array", "nullable": false},
+    note: {"kind": "string", "nullable": false, "default": ""},
   },
   run_finished: {
     run: {"kind": "string", "nullable": false},

@@ -1,0 +1,120 @@
+"""Horovod's report of a stall, cut anywhere, becomes an event; and a stall is told once, when it lasts."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any
+
+import pytest
+
+from jupyter_ddl.engine.stalls import StallReader
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.events import CollectiveStalled, Event, RankStacks, StallReported
+from jupyter_ddl.stall_options import StallOptions
+from jupyter_ddl.stall_watch import StallWatch
+from jupyter_ddl.views.stalls import render_stall
+
+TEXT = (
+    b"[2026-11-22 05:08:27.867568: W /tmp/horovod-0.28.1/horovod/common/stall_inspector.cc:107] One or more tensors "
+    b"were submitted to be reduced, gathered or broadcasted by subset of ranks and are waiting for remainder of ranks "
+    b"for more than 2 seconds. This may indicate that different ranks are trying to submit different tensors or that "
+    b"only subset of ranks is submitting tensors, which will cause deadlock. \n"
+    b"Missing ranks:\n0: [b]\n2: [a.1, a.2, c, d, e, f ...]\n"
+)
+
+
+def read(*pieces: bytes) -> tuple[bytes, list[CollectiveStalled]]:
+    found: list[CollectiveStalled] = []
+    reader = StallReader(1, found.append)
+    reader.begin("run")
+    return b"".join([*map(reader.feed, pieces), reader.finish()]), found
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, 25, 60, 300, len(TEXT) - 1, len(TEXT)])
+def test_it_is_found_wherever_it_is_cut(cut: int) -> None:
+    shown, (event,) = read(b"before\n" + TEXT[:cut], TEXT[cut:] + b"after")
+    assert shown == b"before\nafter"
+    assert event.missing == {"0": ["b"], "2": ["a.1", "a.2", "c", "d", "e", "f"]}
+    assert event.tensors == ("a.1", "a.2", "b", "c", "d", "e", "f")
+    assert (event.rank, event.waited_s) == (1, 2.0)
+
+
+def test_what_only_begins_like_it_is_shown() -> None:
+    text = b"[2026-11-22 05:08: W mine.cc:1] no stall\nstall_inspector.cc\n[2026-"
+    assert read(text) == (text, [])
+
+
+def test_nothing_is_read_where_nobody_asked() -> None:
+    reader = StallReader(0, lambda _: pytest.fail("told"))
+    assert reader.feed(TEXT) == TEXT
+
+
+def test_the_report_says_who_waits_for_whom_and_where_each_is() -> None:
+    stalled = CollectiveStalled("run", 0, 1.0, 2.0, ("a", "b", "c", "d", "e"), {"1": ["a", "b", "c", "d"], "0": ["e"]})
+    stacks = [RankStacks("look", rank, "host", (), f"note {rank}") for rank in range(3)]
+    assert render_stall(stalled, 5.4, (0, 1, 2), stacks, 3) == (
+        "The cell has stalled for 5 s: not every rank has entered\n"
+        "  a, b, c and 1 more: ranks 0, 2 wait in it for rank 1\n"
+        "  e: ranks 1-2 wait in it for rank 0\n"
+        "Rank 0 of 3 on host\n  (note 0)\nRank 1 of 3 on host\n  (note 1)\nRank 2 of 3 on host\n  (note 2)"
+    )
+
+
+def test_ranks_that_are_not_known_are_not_named() -> None:
+    stalled = CollectiveStalled("run", 0, 1.0, 2.0, ("a",), {})
+    assert render_stall(stalled, 5.0, (0, 1), [], 2) == "The cell has stalled for 5 s: not every rank has entered\n  a"
+
+
+@pytest.mark.parametrize("after_s", [4.9, -1.0, float("nan")])
+def test_a_stall_takes_some_seconds_to_be_seen(after_s: float) -> None:
+    with pytest.raises(InvalidInput, match=r"A stall is told after 5 seconds at the least\. Received: "):
+        StallOptions(after_s)
+
+
+def test_an_abort_needs_a_time() -> None:
+    with pytest.raises(InvalidInput, match=r"What is done when a cell stalls needs a time\."):
+        StallOptions(None, "abort")
+
+
+def events(*times_s: float, waited_s: float = 1.0) -> list[Event]:
+    return [CollectiveStalled("run", 0, at_s, waited_s, ("a",), {"1": ["a"]}) for at_s in times_s]
+
+
+class Told:
+    """Stands for a run: notes what it is told of itself."""
+
+    id, ranks, world_size, pending = "run", (0, 1), 2, frozenset({0, 1})
+
+    def __init__(self) -> None:
+        self.came: queue.Queue[Event] = queue.Queue()
+        self.take = self.came.put
+
+
+@pytest.mark.parametrize(
+    ("came", "is_told"),
+    [
+        (events(0, 1, 2, 3), False),
+        (events(0, 1, 2, 3, 4), True),
+        (events(*range(60)), True),
+        # It had gone on in between.
+        (events(0, 1, 2, 50, 51, 52), False),
+        # The user's own HOROVOD_STALL_CHECK_TIME_SECONDS.
+        (events(0, waited_s=60), True),
+    ],
+)
+def test_a_stall_is_told_once_when_it_lasts(came: list[Event], is_told: bool) -> None:
+    run: Any = Told()
+    watch = StallWatch(run, StallOptions(10, "abort"), lambda _: {})
+    for event in came:
+        watch.handle(event)
+    if is_told:
+        report = run.came.get(timeout=10)
+        assert isinstance(report, StallReported)
+        assert not watch.aborts
+        watch.handle(report)
+        assert watch.aborts
+    for thread in threading.enumerate():
+        if thread.name == "jupyter_ddl stall report":
+            thread.join()
+    assert run.came.empty()

@@ -1,0 +1,144 @@
+"""%ddl stacks: where each rank is now, while a cell runs, and also where a rank can run no Python."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from kernels import eventually
+
+from jupyter_ddl.errors import RunInterrupted
+from jupyter_ddl.views.stacks import render_stacks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+HVD = "import tensorflow as tf, horovod.tensorflow as hvd, time, ctypes\nhvd.init()\n"
+
+
+def told(session: Session) -> str:
+    return render_stacks(session.stacks().values(), session.world_size)
+
+
+def while_running(session: Session, code: str, text: str) -> str:
+    """Run code in the background until `text` is told of its ranks; return all that is told, and release them."""
+    run = session.submit(code)
+    run.follow_in_background()
+    try:
+        assert eventually(lambda: text in told(session)), told(session)
+        return told(session)
+    finally:
+        run.interrupt()
+        with pytest.raises(RunInterrupted):
+            run.wait()
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_ranks_at_the_same_place_are_told_once(ranks: Callable[[int], Session], n: int) -> None:
+    session = ranks(n)
+    session.wait_warm()
+    session.run("def spin():\n    while True: pass")
+    code = f"{HVD}if rank == 1:\n    spin()\nelse:\n    hvd.allreduce(tf.ones(2))"
+    text = while_running(session, code, "horovod/tensorflow/mpi_ops.py")
+    others = "Rank 0" if n == 2 else "Ranks 0, 2-3"
+    first, second = text.split("Rank 1 of ")
+    assert first.startswith(f"{others} of {n} on ")
+    assert "  cell line 6: hvd.allreduce(tf.ones(2))\n" in first
+    assert "in _allreduce" in first
+    assert "  cell line 4: spin()\n  line 2 of another cell, in spin: while True: pass" in second
+    assert "ipykernel" not in text
+    assert session.run("rank").ranks[1].value == "1"
+
+
+def test_idle_ranks_say_so(pair: Session) -> None:
+    lines = told(pair).splitlines()
+    assert lines[0].startswith("Ranks 0-1 of 2 on ")
+    assert lines[1:] == ["  idle"]
+
+
+def test_a_cell_that_awaits_and_one_that_starts_threads(pair: Session) -> None:
+    code = (
+        "import asyncio, threading\ndef work():\n    threading.Event().wait()\n"
+        "threading.Thread(target=work, name='mine', daemon=True).start()\n"
+        "async def nap():\n    await asyncio.sleep(60)\nawait nap()"
+    )
+    text = while_running(pair, code, "cell line 6, in nap: await asyncio.sleep(60)")
+    assert "  cell line 7: await nap()\n" in text
+    assert "  thread mine\n" in text
+    assert "line 3 of another cell, in work: threading.Event().wait()" in text
+
+
+def test_a_rank_that_holds_pythons_lock_is_seen_by_signal(pair: Session) -> None:
+    # poll() would end early if the signal came to its thread.
+    code = (
+        "\nimport ctypes, time\nif rank == 1:\n    ctypes.PyDLL(None).poll(None, 0, 4000)\n"
+        "else:\n    time.sleep(4)\nt = 1"
+    )
+    began_s = time.monotonic()
+    run = pair.submit(code)
+    run.follow_in_background()
+    time.sleep(1)
+    asked_s = time.monotonic()
+    seen = pair.stacks()
+    took_s = time.monotonic() - asked_s
+    text = render_stacks(seen.values(), 2)
+    print(f"stacks with the lock held after {took_s:.2f} s\n{text}")
+    run.wait()
+    ran_s = time.monotonic() - began_s
+    assert seen[1].note.endswith("so it was seen by signal")
+    assert not seen[0].note
+    assert "  cell line 3: ctypes.PyDLL(None).poll(None, 0, 4000)" in text
+    assert "  cell line 5: time.sleep(4)" in text
+    assert ran_s > 4
+
+
+def test_a_stopped_rank_is_told(pair: Session) -> None:
+    pid = pair.ranks[1].pid
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        seen = pair.stacks([1])
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert seen[1].note == "its process is stopped (SIGSTOP); SIGCONT lets it go on"
+
+
+def test_another_process_with_the_ranks_number_is_left_alone(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    came: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", lambda arguments: came.append(arguments))
+    cluster = pair._cluster
+    # This process: it does not handle the signal, which would end it.
+    monkeypatch.setitem(cluster.ranks, 1, replace(cluster.ranks[1], pid=os.getpid()))
+    os.kill(pair.ranks[0].pid, 0)
+    assert pair._looks._process(cluster.ranks[1]) is None
+    assert pair._looks._process(cluster.ranks[0]) is not None
+    assert pair._looks._have_written(cluster.ranks[1]) == "it did not answer within 1 s"
+
+
+def test_a_second_notebook_sees_and_interrupts(notebook: Any) -> None:
+    from jupyter_ddl import attach
+
+    cell = notebook.send("%%distributed\nimport time\nprint('at it')\nwhile True:\n    time.sleep(60)")
+    cell.wait_for("at it")
+    session = attach("notebook")
+    try:
+        assert "  cell line 4: time.sleep(60)" in told(session)
+        session.interrupt("%ddl interrupt")
+        cell.wait(60)
+    finally:
+        session.detach()
+    assert cell.error["ename"] == "RunInterrupted"
+    assert cell.told.startswith("RunInterrupted: The cell was interrupted by %ddl interrupt after ")
+    stacks = notebook.execute("%ddl stacks -r 1")
+    assert stacks.lines[-1] == "  idle"
+    assert notebook.execute("%ddl interrupt").lines == ["notebook: interrupted"]
+    assert notebook.run("1").lines == ["[0-1] 1"]

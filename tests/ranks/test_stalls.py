@@ -1,0 +1,114 @@
+"""A cell whose ranks wait for others says so by itself: who waits for whom in what, and where the others are."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jupyter_ddl.errors import RunStalled
+from jupyter_ddl.stall_options import StallOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+HVD = "import tensorflow as tf, horovod.tensorflow as hvd, time\nhvd.init()\n"
+ABORT = StallOptions(5, "abort")
+
+
+def works(session: Session) -> None:
+    total = session.world_size
+    result = session.run(HVD + "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum)), kept")
+    assert [rank.value for rank in result.ranks.values()] == [f"({float(total)}, {rank})" for rank in range(total)]
+
+
+def stalled(session: Session, code: str) -> str:
+    """Run what stalls; return what the cell raises, and see that the next one works."""
+    session.run(HVD + "kept = rank\nhvd.allreduce(tf.ones(2))")
+    began_s = time.monotonic()
+    with pytest.raises(RunStalled) as caught:
+        session.run(HVD + code, stalls=ABORT, timeout_s=120)
+    print(f"{session.world_size} ranks, told and ended after {time.monotonic() - began_s:.1f} s\n{caught.value}")
+    works(session)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("n", [2, 4])
+def test_a_rank_that_does_not_enter_is_named_with_its_line(ranks: Callable[[int], Session], n: int) -> None:
+    session = ranks(n)
+    session.wait_warm()
+    told = stalled(session, "if rank == 1:\n    time.sleep(300)\nhvd.allreduce(tf.ones(2))")
+    others = "Rank 0" if n == 2 else "Ranks 0, 2-3"
+    waits = "waits" if n == 2 else "wait"
+    assert re.match(r"The cell has stalled for \d s: not every rank has entered\n", told)
+    assert f"\n  HorovodAllreduce: {others.lower()} {waits} in it for rank 1\n" in told
+    assert re.search(rf"\n{others} of {n} on .*\n  cell line 5: hvd\.allreduce\(tf\.ones\(2\)\)\n", told)
+    assert re.search(rf"\nRank 1 of {n} on .*\n  cell line 4: time\.sleep\(300\)\n", told)
+    assert told.endswith("The ranks were released, as --on-stall abort says.")
+
+
+@pytest.mark.parametrize(
+    ("code", "waiting", "where"),
+    [
+        # In a collective that Horovod has seen before, which its cache hides from its own inspector for longer.
+        (
+            "for _ in range(3): hvd.allreduce(tf.ones(2))\nwhile rank == 0: pass\nhvd.allreduce(tf.ones(2))",
+            "HorovodAllreduce: rank 1 waits in it for rank 0",
+            "cell line 4: while rank == 0: pass",
+        ),
+        (
+            "hvd.broadcast(tf.ones(2), 0) if rank else hvd.allreduce(tf.ones(2))",
+            "HorovodAllreduce: rank 0 waits in it for rank 1\n  HorovodBroadcast: rank 1 waits in it for rank 0",
+            "horovod/tensorflow/mpi_ops.py",
+        ),
+        (
+            (
+                "names = ['first', 'second'][:: 1 if rank else -1]\n"
+                "@tf.function\ndef step(name): return hvd.allreduce(tf.ones(2), name=name)\n"
+                "for name in names: step(name)"
+            ),
+            "first: rank 1 waits in it for rank 0\n  second: rank 0 waits in it for rank 1",
+            "cell line 6: for name in names: step(name)",
+        ),
+    ],
+    ids=["a rank loops", "different collectives", "different order"],
+)
+def test_what_stalls_is_told(pair: Session, code: str, waiting: str, where: str) -> None:
+    told = stalled(pair, code)
+    assert waiting in told
+    assert where in told
+
+
+def test_a_report_shows_once_under_the_cell_which_goes_on(notebook: Any) -> None:
+    code = HVD + "if rank == 1: time.sleep(9)\nhvd.allreduce(tf.ones(2))\nprint('on')"
+    assert notebook.run(HVD, timeout_s=120).error is None
+    cell = notebook.run(code, "--stall-after 5")
+    assert cell.error is None, cell.told
+    reports = [line for line in cell.lines if "The cell has stalled" in line]
+    assert len(reports) == 1
+    assert reports[0].startswith("[0-1] ")
+    assert "cell line 3: if rank == 1: time.sleep(9)" in cell.text
+    assert "stall_inspector" not in cell.text
+    assert cell.lines[-1] == "[0-1] on"
+    assert "stall_inspector" in notebook.execute("%ddl logs -r 0").text
+    assert "The cell has stalled" in notebook.execute("%ddl show").text
+
+
+def test_ranks_that_are_a_little_apart_are_not_told(pair: Session) -> None:
+    result = pair.run(HVD + "if rank: time.sleep(2)\nhvd.allreduce(tf.ones(2))", stalls=ABORT)
+    assert result.outcome == "finished"
+
+
+def test_the_users_own_setting_wins(pair: Session) -> None:
+    setting = "import os\nos.environ['HOROVOD_STALL_CHECK_TIME_SECONDS'] = '60'\n"
+    try:
+        result = pair.run(setting + HVD + "if rank: time.sleep(7)\nhvd.allreduce(tf.ones(2))", stalls=ABORT)
+        assert result.outcome == "finished"
+    finally:
+        pair.run("import os\nos.environ.pop('HOROVOD_STALL_CHECK_TIME_SECONDS', None)")
