@@ -19,6 +19,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster import scratch
@@ -143,7 +144,9 @@ def main() -> None:
         folder.write_lease()
 
         def tell(ending: Ending) -> None:
-            folder.write_ending(ending)
+            # On a disk that is full the kernel, at least, is told.
+            with suppress(OSError):
+                folder.write_ending(ending)
             try:
                 kernel.write(ending.to_json() + "\n")
                 kernel.flush()

@@ -76,7 +76,8 @@ def test_long_paths_with_spaces_that_are_not_ascii(tmp_path: Path) -> None:
 
 # The clusters' disk has room when the ranks start and none when the cell runs; the runs' disk is full from the start.
 FILLS_UP = f"""
-import json, os, pathlib, jupyter_ddl
+import json, os, pathlib, threading, jupyter_ddl
+from jupyter_ddl.errors import DdlError
 def fill(folder):
     with open(pathlib.Path(folder, "filler"), "wb", buffering=0) as filler:
         try:
@@ -87,8 +88,15 @@ session = jupyter_ddl.start(n=2, name="odd")
 fill(os.environ["JUPYTER_DDL_RUNTIME"])
 result = session.run({SUM!r})
 segments = [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("sm_segment")]
+threading.Timer(1.0, os.kill, (session.ranks[1].pid, 9)).start()
+told = []
+for code in ("import time; time.sleep(60)", "rank"):
+    try:
+        session.run(code)
+    except DdlError as error:
+        told.append(str(error))
 session.stop()
-print(json.dumps([[result.ranks[rank].value for rank in (0, 1)], len(segments)]))
+print(json.dumps([[result.ranks[rank].value for rank in (0, 1)], len(segments), *told]))
 """
 
 
@@ -99,9 +107,12 @@ def test_full_disks_little_shared_memory_loopback_only_and_a_host_without_a_name
         mount -t tmpfs -o size=2m,mode=700 none "${paths.RUNTIME_VARIABLE}"
         mount -t tmpfs -o size=64k,mode=700 none "${paths.RUNS_VARIABLE}"
         mount -t tmpfs none "$HOME"; mount -o remount,ro "$HOME" """
-    values, segments = run_apart(setup, FILLS_UP, folders)
+    values, segments, lost, after = run_apart(setup, FILLS_UP, folders)
     assert values == ["2.0", "2.0"]
     assert segments >= 2  # the ranks' shared memory is in files, since /dev/shm has no room for it
+    # mpiexec could not write which rank it was.
+    assert lost.startswith("Ranks must live to the end of the cell. Received: mpiexec ended with status 137")
+    assert "The folder of the clusters must take 1 MiB." in after
 
 
 @pytest.mark.parametrize(
