@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 
-.PHONY: demo test test-slow check lab bench clean dashboard schema
+.PHONY: demo test test-slow check lab bench soak clean dashboard schema
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -40,6 +40,10 @@ lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD)
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@for name in start rebuild dispatch throughput training auto telemetry log_storm fan_in dashboard_browser; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# 200 cells with random faults, 20 minutes at most.
+soak: $(VENV)/.test $(VENV)/.horovod
+	$(BIN)/python -m benchmarks.soak
 
 clean:
 	rm -rf $(VENV) build dist labextension/node_modules jupyter_ddl/views/static
