@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.horovod_turns import HorovodTurns
 from jupyter_ddl.events import RankAlive, RankLost, RankSilent
+from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.requests import Ping, Release, RestHorovod
 
@@ -59,6 +60,10 @@ class ActiveRuns:
     def replaces_lost(self) -> bool:
         """Whether lost ranks are replaced without being asked."""
         return self._replaces_lost()
+
+    def why_lost(self) -> str | None:
+        """Return why the cluster is gone, for people; None while it lives."""
+        return None if self.lost is None else describe_loss(self.lost)
 
     def ids(self) -> list[str]:
         """Return the runs' ids."""

@@ -125,8 +125,9 @@ class Session:
 
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size)
-        self._runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
+        runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
+        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size, runs.why_lost)
+        self._runs = runs
         self._looks = StackLooks(cluster)
 
     @property
@@ -154,7 +155,7 @@ class Session:
         """Why no cell can be run now; None while one can."""
         if self._rebuilder.step is not None:
             return f"new ranks in place of lost ones: {self._rebuilder.step}"
-        return None if self._runs.lost is None else describe_loss(self._runs.lost)
+        return self._runs.why_lost()
 
     @property
     def busy(self) -> list[str]:

@@ -5,13 +5,17 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import TransferFailed
+from jupyter_ddl.errors import ClusterLost, TransferFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
+
+
+_POLL_S = 0.05
 
 
 class Transfer:
@@ -20,11 +24,13 @@ class Transfer:
     Args:
         connection_file: ipyparallel's connection file for clients.
         world_size: the number of ranks.
+        lost: returns why the ranks are gone; None while they live.
     """
 
-    def __init__(self, connection_file: Path, world_size: int) -> None:
+    def __init__(self, connection_file: Path, world_size: int, lost: Callable[[], str | None]) -> None:
         self._connection_file = connection_file
         self._world_size = world_size
+        self._lost = lost
         self._client: Any = None
 
     def push(self, values: dict[str, Any], ranks: Sequence[int]) -> None:
@@ -32,6 +38,7 @@ class Transfer:
 
         Raises:
             TransferFailed: a value cannot be sent, or not be rebuilt on a rank.
+            ClusterLost: the ranks went away meanwhile.
         """
         from ipyparallel.error import CompositeError, RemoteError
         from ipyparallel.serialize import serialize_object
@@ -42,7 +49,7 @@ class Transfer:
             except Exception as error:  # a value's own pickling may raise anything
                 raise _unsendable(name, value, error) from error
         try:
-            self._view(ranks).push(values, block=True)
+            self._answer(self._view(ranks).push(values, block=False))
         except (CompositeError, RemoteError) as error:
             names = ", ".join(values)
             raise TransferFailed(
@@ -55,11 +62,12 @@ class Transfer:
 
         Raises:
             TransferFailed: it is not defined there, or cannot be sent.
+            ClusterLost: the ranks went away meanwhile.
         """
         from ipyparallel.error import CompositeError, RemoteError
 
         try:
-            values = self._view(ranks).pull(name, block=True)
+            values = self._answer(self._view(ranks).pull(name, block=False))
         except (CompositeError, RemoteError) as error:
             raise TransferFailed(
                 f"A variable must be defined on the ranks, and sendable. Received: {name} from ranks {list(ranks)}: "
@@ -79,9 +87,23 @@ class Transfer:
 
             self._client = TransferClient(str(self._connection_file))
             # ipyparallel's hub counts an engine from its second heartbeat on, seconds after it can run cells.
-            self._client.wait_for_engines(self._world_size, interactive=False)
+            while len(self._client.ids) < self._world_size:
+                self._check_alive()
+                time.sleep(_POLL_S)
         # The engines ask for their rank as their id and end if they get another.
         return self._client[list(ranks)]
+
+    def _answer(self, result: Any) -> Any:
+        """Wait for a request's answer, which ranks that are gone never send."""
+        while not result.done():
+            self._check_alive()
+            result.wait(_POLL_S)
+        return result.get()
+
+    def _check_alive(self) -> None:
+        lost = self._lost()
+        if lost is not None:
+            raise ClusterLost(f"Ranks must live until their values have been moved. Received: {lost}")
 
 
 def _unsendable(name: str, value: object, error: Exception) -> TransferFailed:

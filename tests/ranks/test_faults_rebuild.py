@@ -168,6 +168,20 @@ def test_ranks_lost_while_idle_and_lost_once_more(sessions: dict[int, Session]) 
     assert session.run("second").ranks[1].value == "[1, 2]"
 
 
+def test_ranks_lost_while_a_value_is_on_its_way(sessions: dict[int, Session]) -> None:
+    session = sessions[2]
+    session.run("1")
+    session.pull("rank")
+    follower = session.submit("import time; time.sleep(600)")
+    follower.follow_in_background()
+    threading.Timer(0.5, os.kill, (session.ranks[1].pid, signal.SIGKILL)).start()
+    with pytest.raises(ClusterLost, match=r"Ranks must live until their values have been moved\. Received: rank 1 on "):
+        session.pull("rank")
+    with pytest.raises(ClusterLost):
+        follower.wait()
+    assert session.pull("rank") == {0: 0, 1: 1}
+
+
 def test_setup_cells_that_fail_are_told_once_and_that_kill_do_not_go_round(
     tmp_path: Path, sessions: dict[int, Session]
 ) -> None:
