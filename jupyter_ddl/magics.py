@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from jupyter_ddl import auto_options, log_commands, run_commands, stack_commands, stall_options
+from jupyter_ddl import auto_options, fit_options, log_commands, run_commands, stack_commands, stall_options
 from jupyter_ddl import session as sessions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
@@ -108,6 +108,7 @@ def _cell_parser() -> _Parser:
         "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
     )
     stall_options.add_arguments(parser)
+    fit_options.add_arguments(parser)
     auto_options.add_arguments(parser)
     return parser
 
@@ -163,6 +164,8 @@ class DdlMagics(Magics):
                 sample_every_s=arguments.sample_every or None,
                 setup=arguments.setup,
                 stalls=stalls,
+                checkpoint=arguments.checkpoint,
+                on_drift=arguments.on_drift,
             )
             if arguments.background:
                 follower.follow_in_background()

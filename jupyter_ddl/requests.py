@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.fit_options import STOP
 from jupyter_ddl.wire import Wire
 
 
@@ -23,6 +24,8 @@ class RunCell(Wire):
         auto: how to distribute a program that was written for one process; None for one that says so itself.
         sample_every_s: how often the rank sends a MetricsSample; None for never.
         stall_after_s: how soon a collective that not all ranks enter is to be told; None for never.
+        checkpoint: the folder that `fit` saves to and goes on from; None for none.
+        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
     """
 
     type: ClassVar[str] = "run_cell"
@@ -35,6 +38,8 @@ class RunCell(Wire):
     auto: AutoOptions | None = None
     sample_every_s: float | None = None
     stall_after_s: float | None = None
+    checkpoint: str | None = None
+    on_drift: str = STOP
 
     def __post_init__(self) -> None:
         """Make the options that came as JSON what they are."""

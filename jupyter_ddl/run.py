@@ -48,7 +48,15 @@ def main() -> None:
         sys.stdout.reconfigure(line_buffering=True)
     devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
     auto = settings["auto"]
-    cell.begin(cell.Cell(world.world_size, settings["independent"], AutoOptions(**auto) if auto else None))
+    cell.begin(
+        cell.Cell(
+            world.world_size,
+            settings["independent"],
+            AutoOptions(**auto) if auto else None,
+            checkpoint=settings["checkpoint"],
+            on_drift=settings["on_drift"],
+        )
+    )
     install()
     ScriptRank(world, pipes).run(script)
 

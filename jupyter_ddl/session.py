@@ -23,6 +23,7 @@ from jupyter_ddl.cluster.stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.events import RankLost, RunStarted
+from jupyter_ddl.fit_options import STOP, check_on_drift, checked_checkpoint
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
@@ -36,6 +37,7 @@ from jupyter_ddl.stall_options import StallOptions
 from jupyter_ddl.stall_watch import StallWatch
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
@@ -178,6 +180,8 @@ class Session:
         sample_every_s: float | None = 1.0,
         setup: bool = False,
         stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_drift: str = STOP,
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
@@ -191,9 +195,11 @@ class Session:
             sample_every_s: how often each rank says how it fares; None for never.
             setup: have ranks that are started in place of these run it too, before any other cell.
             stalls: when it is told that ranks wait for others, and what then.
+            checkpoint: the folder that `fit` saves to after each epoch, and goes on from (docs/checkpoints.md).
+            on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
 
         Raises:
-            InvalidInput: `auto` and only some of the ranks.
+            InvalidInput: `auto` or `checkpoint`, and only some of the ranks; `checkpoint` and `independent`.
             RankError: a rank raised.
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
@@ -212,6 +218,8 @@ class Session:
                 sample_every_s=sample_every_s,
                 setup=setup,
                 stalls=stalls,
+                checkpoint=checkpoint,
+                on_drift=on_drift,
             ).wait()
 
     def submit(
@@ -226,6 +234,8 @@ class Session:
         sample_every_s: float | None = 1.0,
         setup: bool = False,
         stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
+        checkpoint: str | os.PathLike[str] | None = None,
+        on_drift: str = STOP,
     ) -> Follower:
         """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
 
@@ -242,6 +252,8 @@ class Session:
             auto=auto,
             sample_every_s=sample_every_s,
             stalls=stalls,
+            checkpoint=checkpoint,
+            on_drift=on_drift,
         )
         if not setup:
             return send(view=view, finished=None)
@@ -259,6 +271,8 @@ class Session:
         auto: AutoOptions | None,
         sample_every_s: float | None,
         stalls: StallOptions,
+        checkpoint: str | os.PathLike[str] | None,
+        on_drift: str,
         finished: Callable[[], None] | None,
     ) -> Follower:
         self._check_usable()
@@ -269,7 +283,9 @@ class Session:
                 f"ranks {compact(chosen)} of {self.world_size}",
                 "Drop -r, or start a cluster of that many ranks.",
             )
-        prepares = self._runs.prepares_horovod(code, auto=auto is not None)
+        saved_to = checked_checkpoint(checkpoint, independent=independent, ranks=chosen, world_size=self.world_size)
+        check_on_drift(on_drift)
+        prepares = self._runs.prepares_horovod(code, auto=auto is not None or saved_to is not None)
         folder = RunFolder(self.name)
         run = Run(folder, chosen, self.world_size)
         shown = view(run) if view else None
@@ -282,7 +298,19 @@ class Session:
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
         self._cluster.request(PrepareHorovod(run.id), others)
-        cell = RunCell(run.id, code, chosen, prepares, folder.log_dir, independent, auto, sample_every_s, stall_after_s)
+        cell = RunCell(
+            run.id,
+            code,
+            chosen,
+            prepares,
+            folder.log_dir,
+            independent,
+            auto,
+            sample_every_s,
+            stall_after_s,
+            saved_to,
+            on_drift,
+        )
         self._cluster.request(cell, chosen)
         # While the ranks are at it already.
         options = {
@@ -290,6 +318,8 @@ class Session:
             "independent": independent,
             "auto": auto and asdict(auto),
             "stalls": asdict(stalls),
+            "checkpoint": saved_to,
+            "on_drift": on_drift,
         }
         folder.write(code, **self._record(chosen), options=options)
         return follower

@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from jupyter_ddl.auto_options import add_arguments, from_arguments
+from jupyter_ddl import auto_options, fit_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
 
@@ -21,8 +21,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
         "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] [--independent] "
-        "[--no-legacy] [--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]] [--] SCRIPT.py "
-        "[ARGS ...]"
+        "[--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
+        "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]] [--] SCRIPT.py [ARGS ...]"
     )
     parser.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
     parser.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
@@ -38,7 +38,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_false",
         help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
     )
-    add_arguments(parser)
+    fit_options.add_arguments(parser)
+    auto_options.add_arguments(parser)
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT.py", help="the script and its arguments")
 
 
@@ -48,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.script.job import Job
 
     script = _checked_script(arguments.script)
-    auto = from_arguments(arguments)
+    auto = auto_options.from_arguments(arguments)
     variables = variables_from(arguments.env)
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
@@ -64,7 +65,17 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(auto))))
         return 0
-    job = Job(spec, script, independent=arguments.independent, auto=auto)
+    fit_options.check_on_drift(arguments.on_drift)
+    job = Job(
+        spec,
+        script,
+        independent=arguments.independent,
+        auto=auto,
+        checkpoint=fit_options.checked_checkpoint(
+            arguments.checkpoint, independent=arguments.independent, ranks=range(spec.n), world_size=spec.n
+        ),
+        on_drift=arguments.on_drift,
+    )
     print(spec.note, file=sys.stderr, flush=True)
     try:
         outcome = job.run()

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.fit_options import STOP
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -23,12 +25,16 @@ class Cell:
         independent: each of them means to train a model of its own.
         auto: how what was written for one process is distributed over them; None where that is not wanted.
         is_sampled: somebody reads how its training goes.
+        checkpoint: the folder that `fit` saves to and goes on from; None for none.
+        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
     """
 
     ranks: int
     independent: bool = False
     auto: AutoOptions | None = None
     is_sampled: bool = False
+    checkpoint: str | None = None
+    on_drift: str = STOP
 
 
 _current: Cell | None = None
@@ -64,3 +70,8 @@ def current() -> Cell | None:
 def is_sampled() -> bool:
     """Return whether somebody reads how the training goes."""
     return _current is not None and _current.is_sampled
+
+
+def on_drift() -> str:
+    """Return what `fit` does where the ranks' weights have come apart."""
+    return STOP if _current is None else _current.on_drift

@@ -117,8 +117,16 @@ class Guard:
         late: InvalidInput | None = None
         on_subset = len(request.ranks) < self._world.world_size
         horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=request.stall_after_s)
-        is_sampled = request.sample_every_s is not None
-        cell.begin(Cell(len(request.ranks), request.independent, request.auto, is_sampled))
+        cell.begin(
+            Cell(
+                len(request.ranks),
+                request.independent,
+                request.auto,
+                is_sampled=request.sample_every_s is not None,
+                checkpoint=request.checkpoint,
+                on_drift=request.on_drift,
+            )
+        )
         try:
             try:
                 self._sampler.begin(request.run, request.sample_every_s)

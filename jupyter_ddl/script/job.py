@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.fit_options import STOP
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.requests import Release
 from jupyter_ddl.script import SETTINGS_VARIABLE
@@ -60,6 +61,8 @@ class Job:
         script: the script, and the arguments that it gets.
         independent: each rank means to train a model of its own.
         auto: how to distribute a script that was written for one process; None where it does so itself.
+        checkpoint: the folder that `fit` saves to and goes on from; None for none.
+        on_drift: what `fit` does where the ranks' weights have come apart.
     """
 
     def __init__(
@@ -69,11 +72,15 @@ class Job:
         *,
         independent: bool = False,
         auto: AutoOptions | None = None,
+        checkpoint: str | None = None,
+        on_drift: str = STOP,
     ) -> None:
         self._spec = spec
         self._script = script
         self._independent = independent
         self._auto = auto
+        self._checkpoint = checkpoint
+        self._on_drift = on_drift
         terminal = TerminalView(range(spec.n), line_limit=_LONG_LINE)
         self._view: View = terminal if auto is None else FirstRank(terminal)
         self._record = Record(spec.n)
@@ -135,6 +142,8 @@ class Job:
             "threads": self._spec.threads,
             "independent": self._independent,
             "auto": self._auto and asdict(self._auto),
+            "checkpoint": self._checkpoint,
+            "on_drift": self._on_drift,
         }
         environment = {**self._spec.environment, SETTINGS_VARIABLE: json.dumps(settings)}
         horovod_dir = paths.horovod_dir()

@@ -27,20 +27,22 @@ class Accumulation:
         self._count: Any = None
         self._sums: dict[int, Any] = {}
 
+    def variables_for(self, variables: Sequence[Any]) -> list[Any]:
+        """Return what holds the count of passes, and the sums for these variables; made now where it was not yet."""
+        return [self._passes_made(), *(self._sum_of(variable) for variable in variables)]
+
     def add(self, gradients: Sequence[Any], variables: Sequence[Any]) -> Any:
         """Add one pass's gradients; return a scalar bool tensor: whether they are due to be exchanged.
 
         All ranks make the same number of passes, so it is due on all of them at once.
         """
-        if self._count is None:
-            with tf.init_scope():
-                self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+        count = self._passes_made()
         for gradient, variable in zip(gradients, variables, strict=True):
             if gradient is not None:
                 # Slices of several passes would only grow; the sum of them is a tensor.
                 self._sum_of(variable).assign_add(tf.convert_to_tensor(gradient))
-        self._count.assign_add(1)
-        return tf.equal(self._count % self._passes, 0)
+        count.assign_add(1)
+        return tf.equal(count % self._passes, 0)
 
     def take(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Return the sums, None where the loss does not reach the variable, and begin anew."""
@@ -55,9 +57,17 @@ class Accumulation:
             taken.append(value / tf.cast(self._divisor, value.dtype))
         return taken
 
+    def _passes_made(self) -> Any:
+        if self._count is None:
+            with tf.init_scope():
+                self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="passes")
+        return self._count
+
     def _sum_of(self, variable: Any) -> Any:
         key = id(variable)
         if key not in self._sums:
             with tf.init_scope():
-                self._sums[key] = tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False)
+                self._sums[key] = tf.Variable(
+                    tf.zeros(variable.shape, variable.dtype), trainable=False, name="sum_of_gradients"
+                )
         return self._sums[key]

@@ -36,6 +36,7 @@ class Exchange:
         process_set: the ranks that take part.
         device_dense: TensorFlow's device for the reduction of dense gradients; "" leaves it to TensorFlow.
         device_sparse: likewise for IndexedSlices.
+        on_drift: what `fit` does where the ranks' weights have come apart, "stop" or "warn"; None to go by the cell.
     """
 
     op: Any = hvd.Average
@@ -47,6 +48,7 @@ class Exchange:
     process_set: Any = global_process_set
     device_dense: str = ""
     device_sparse: str = ""
+    on_drift: str | None = None
 
     def weighed(self, gradients: Sequence[Any]) -> list[Any]:
         """Return this rank's gradients as it puts them into the exchange; see `step.weighed_gradients`.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import import_hooks, legacy
 from jupyter_ddl.engine import cell
-from jupyter_ddl.training import auto
+from jupyter_ddl.training import auto, checkpoint
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -55,8 +55,10 @@ def install() -> None:
 
 @cache
 def _prepare_cells() -> None:
-    """Have each cell that is to be distributed made ready for that, or refused."""
+    """Have each cell that is to be distributed, or saved, made ready for that, or refused."""
     cell.prepare_with(auto.prepare)
+    # After it: a seed that it draws gives way to that of the training that goes on.
+    cell.prepare_with(checkpoint.prepare)
 
 
 def uses_keras_3() -> bool:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.fit_options import check_on_drift
 from jupyter_ddl.training import options, step
 from jupyter_ddl.training.accumulation import Accumulation
 from jupyter_ddl.training.collectives import require_horovod
@@ -131,6 +132,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
     groups: Any = None,
     process_set: Any = global_process_set,
     scale_local_gradients: bool = True,
+    on_drift: str | None = None,
 ) -> Any:
     """Make an optimizer exchange gradients with all ranks before each update, and return it.
 
@@ -152,6 +154,8 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         groups: None, a number of groups, or lists of variables whose gradients travel together.
         process_set: the ranks that take part.
         scale_local_gradients: divide the gradients of local variables (`register_local_var`) by the number of ranks.
+        on_drift: what `fit` does where the ranks' weights have come apart: "stop" raises, "warn" tells and goes on;
+            None, as the cell was told with `--on-drift`.
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; an option is
@@ -159,6 +163,8 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
     """
     require_horovod("hvd.DistributedOptimizer")
     _require_plain(optimizer)
+    if on_drift is not None:
+        check_on_drift(on_drift)
     plain: Any = type(optimizer)
     exchange = Exchange(
         op=options.reduction(op, process_set, averages_passes=average_aggregated_gradients),
@@ -170,6 +176,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         process_set=process_set,
         device_dense=device_dense,
         device_sparse=device_sparse,
+        on_drift=on_drift,
     )
     passes = options.passes(backward_passes_per_step)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
@@ -220,6 +227,11 @@ def local_variables_of(optimizer: Any) -> LocalVariables:
     """Return the variables that a distributed optimizer leaves to each rank."""
     assert isinstance(optimizer, DistributedMixin)
     return optimizer._local
+
+
+def accumulation_of(optimizer: Any) -> Accumulation | None:
+    """Return what adds up the gradients of several backward passes; None where each is exchanged."""
+    return optimizer._accumulation if isinstance(optimizer, DistributedMixin) else None
 
 
 def take_exchange_outwards(scaling: Any) -> None:

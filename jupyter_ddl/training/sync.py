@@ -6,32 +6,33 @@ Runs on: every rank.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import numpy as np
 
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.drift import Drift, Weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class RanksOutOfSync(DdlError):
     """The ranks hold different weights, so each has trained a model of its own.
 
     Attributes:
-        ranks: those that differ from rank 0.
-        weight: the first weight that differs, by its path in this rank's model, e.g. "dense/kernel".
+        drift: which ranks differ, since when, where and by how much.
+        ranks: those that differ from most others.
+        weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
     """
 
-    def __init__(self, ranks: list[int], weight: str, world_size: int) -> None:
-        self.ranks = ranks
-        self.weight = weight
-        who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
-        super().__init__(
-            f"All ranks must hold the same weights. Received: {who} of {world_size} "
-            f"{'differs' if len(ranks) == 1 else 'differ'} from rank 0, first in {weight}. Wrap the optimizer with "
-            "hvd.DistributedOptimizer and pass hvd.callbacks.BroadcastGlobalVariablesCallback(0) to fit."
-        )
+    def __init__(self, drift: Drift) -> None:
+        self.drift = drift
+        self.ranks = list(drift.ranks)
+        self.weight = drift.weights[0].path
+        super().__init__(str(drift))
 
 
 def weights_checksum(model: Any) -> str:
@@ -54,12 +55,28 @@ def check_in_sync(model: Any) -> str:
         InvalidInput: Horovod is not initialised.
     """
     require_horovod("hvd.check_in_sync")
-    every_rank: list[list[str]] = hvd.allgather_object(_digests(model), name="check_in_sync")
-    first = every_rank[0]
-    different = [rank for rank, digests in enumerate(every_rank) if digests != first]
-    if different:
-        raise RanksOutOfSync(different, _first_difference(model, first, every_rank[different[0]]), len(every_rank))
-    return _combine(first)
+    every_rank: list[tuple[list[str], list[str]]] = hvd.allgather_object(
+        (_digests(model), [path_in(model, weight) for weight in model.trainable_weights]), name="check_in_sync"
+    )
+    digests = [of_rank for of_rank, _ in every_rank]
+    reference = most_common(digests)
+    same = [rank for rank, of_rank in enumerate(digests) if of_rank == reference]
+    if len(same) < len(digests):
+        different = [rank for rank in range(len(digests)) if rank not in same]
+        where = _differences(every_rank[0][1], reference, digests[different[0]])
+        raise RanksOutOfSync(Drift(tuple(different), tuple(same), len(digests), where))
+    return _combine(reference)
+
+
+def path_in(model: Any, weight: Any) -> str:
+    """Return a weight's path without the model's own name, which a Sequential model puts before it."""
+    path: str = weight.path
+    return path.removeprefix(f"{model.name}/")
+
+
+def most_common(values: Sequence[Any]) -> Any:
+    """Return the value that most have; of several such, the first."""
+    return max(values, key=values.count)
 
 
 def _digests(model: Any) -> list[str]:
@@ -70,12 +87,10 @@ def _digests(model: Any) -> list[str]:
     ]
 
 
-def _first_difference(model: Any, first: list[str], other: list[str]) -> str:
-    if len(first) != len(other):
-        return f"the number of weights ({len(first)} and {len(other)})"
-    position = next(i for i, (a, b) in enumerate(zip(first, other, strict=True)) if a != b)
-    path: str = model.trainable_weights[position].path
-    return path
+def _differences(paths: list[str], reference: list[str], other: list[str]) -> tuple[Weight, ...]:
+    if len(reference) != len(other):
+        return (Weight(f"the number of weights ({len(reference)} and {len(other)})"),)
+    return tuple(Weight(path) for path, a, b in zip(paths, reference, other, strict=True) if a != b)
 
 
 def _combine(digests: list[str]) -> str:

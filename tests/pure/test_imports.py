@@ -16,6 +16,7 @@ PACKAGE = Path(jupyter_ddl.__file__).parent
 SHARED = {
     "auto_options",
     "checkpoint_folder",
+    "fit_options",
     "errors",
     "events",
     "files",
@@ -38,7 +39,7 @@ ALLOWED = {
     "legacy": set[str](),
 }
 VIEWS_MAY = {"errors", "events", "wire", "ranks", "stacks", "views"}
-TRAINING_MAY = SHARED - {"ranks", "mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
+TRAINING_MAY = SHARED - {"mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
 ENGINE_MAY = SHARED - {"checkpoint_folder", "ranks", "mpi"} | {"tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.

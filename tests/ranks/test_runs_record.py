@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from kernels import Kernel, eventually, kernel, without
 from jupyter_ddl import attach, paths, start
 from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.reading import read_events, run_events
+from jupyter_ddl.stall_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +49,14 @@ def test_a_run_leaves_a_whole_record(session: Session) -> None:
     assert record["ranks"] == ranks
     assert record["outcome"] == "finished"
     assert record["session"]["pid"] == os.getpid()
-    assert record["options"] == {"timeout_s": None, "independent": False, "auto": None}
+    assert record["options"] == {
+        "timeout_s": None,
+        "independent": False,
+        "auto": None,
+        "stalls": asdict(StallOptions()),
+        "checkpoint": None,
+        "on_drift": "stop",
+    }
     assert (folder / "cell.py").read_text().startswith("import os, time")
     events = list(read_events(folder / "events.jsonl"))
     assert isinstance(events[0], RunStarted)

@@ -151,21 +151,18 @@ def test_a_rank_that_stops_alone_stops_all(world: World) -> None:
 
 
 def test_fit_compares_the_weights(world: World) -> None:
-    remedy = (
-        "Wrap the optimizer with hvd.DistributedOptimizer and pass hvd.callbacks.BroadcastGlobalVariablesCallback(0) "
-        "to fit."
-    )
     last = world.size - 1
+    others = "rank 0" if last == 1 else f"ranks 0-{last - 1}"
     for found in world["fit_out_of_sync"]:
         assert found["a rounding"] is None
         if world.size == 1:
             assert found["much"] is None
         else:
-            start, _, rest = found["much"].partition(", first in ")
-            received = f"rank {last} of {world.size} differs from rank 0"
+            start, _, rest = found["much"].partition(" (seen after step ")
+            received = f"rank {last} of {world.size} differs from {others} since epoch 1"
             assert start == f"All ranks must hold the same weights. Received: {received}"
-            assert "/kernel. " in rest
-            assert rest.endswith(remedy)
+            assert " (kernel by " in rest
+            assert rest.endswith("and train all weights with one hvd.DistributedOptimizer.")
 
 
 def test_training_without_exchange_is_told(world: World) -> None:
@@ -185,17 +182,18 @@ def test_ranks_out_of_sync_are_named(world: World) -> None:
         "Wrap the optimizer with hvd.DistributedOptimizer and pass hvd.callbacks.BroadcastGlobalVariablesCallback(0) "
         "to fit."
     )
-    who = {1: None, 2: "rank 1 of 2 differs", 4: "ranks 1, 2, 3 of 4 differ"}[world.size]
+    # Where most ranks agree, they are those that the others differ from.
+    who = {1: None, 2: "rank 1 of 2 differs from rank 0", 4: "rank 0 of 4 differs from ranks 1-3"}[world.size]
     for rank, found in enumerate(world["out_of_sync"]):
         assert (found["checksum"] == same[0]) == (rank == 0)
         if who is None:
             assert found["error"] is None
         else:
-            start, _, rest = found["error"].partition(", first in ")
-            assert start == f"All ranks must hold the same weights. Received: {who} from rank 0"
-            assert "/bias. " in rest
+            start, _, rest = found["error"].partition(" in layer ")
+            assert start == f"All ranks must hold the same weights. Received: {who}"
+            assert " (bias). " in rest
             assert rest.endswith(remedy)
-    number = f"{who} from rank 0, first in the number of weights (6 and 4)"
+    number = f"{who} in the number of weights ({'6 and 4' if world.size == 2 else '4 and 6'})"
     text = f"All ranks must hold the same weights. Received: {number}. {remedy}"
     assert world.one("different_models") == (None if who is None else text)
     for found in world["plain_optimizer"]:

@@ -107,6 +107,7 @@ def _warmup(optimizer: Any, options: AutoOptions, place: Place, plan: Plan, epoc
         scaling = replace(scaling, warmup_epochs=0.0)  # it goes on with training, and is warm
     plan.rate(optimizer, scaling)
     rate = _rate_of(optimizer)
+    rate.warmup_epochs.assign(scaling.warmup_epochs)
     rate.steps_in_one.assign(1 if options.batch == GLOBAL else place.size)
     return Warmup(rate, scaling, place.size)
 

@@ -15,6 +15,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
+from jupyter_ddl.training.checkpoint.variables import keep_besides
 from jupyter_ddl.training.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 from jupyter_ddl.training.optimizer import is_updating
 
@@ -62,6 +63,7 @@ class ScaledRate:
 
     Attributes:
         steps_in_one: how many steps of one process are one here: a schedule goes by the samples that were seen.
+        warmup_epochs: how long the factor grows in the fit that is going on; a checkpoint brings it back.
 
     Args:
         optimizer: any Keras optimizer that makes updates itself.
@@ -71,6 +73,8 @@ class ScaledRate:
         with tf.init_scope():
             self._factor = tf.Variable(1.0, trainable=False, name="rate_factor")
             self.steps_in_one = tf.Variable(1, trainable=False, dtype=tf.int64, name="steps_in_one")
+            self.warmup_epochs = tf.Variable(0.0, trainable=False, dtype=tf.float64, name="warmup_epochs")
+        keep_besides(optimizer, [self._factor, self.warmup_epochs])
         self._optimizer = optimizer
         # Keras's property asks this method. On the object alone, past Keras's __setattr__: it is not to be saved.
         object.__setattr__(optimizer, "_get_current_learning_rate", self._current)
@@ -104,6 +108,7 @@ class Warmup(keras.callbacks.Callback):
         self._scaling = scaling
         self._size = size
         self._epoch = 0
+        self._warmup_epochs = 0.0
         self._steps = 0
         self._is_warm = False
 
@@ -114,12 +119,13 @@ class Warmup(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Note where the training is."""
         self._epoch = epoch
+        self._warmup_epochs = float(self._rate.warmup_epochs.numpy())
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Set the factor for this step."""
         if self._is_warm:
             return
-        warmup = self._scaling.warmup_epochs
+        warmup = self._warmup_epochs
         done = self._epoch + self._share_of_epoch(batch)
         self._is_warm = done >= warmup
         share = 1.0 if self._is_warm else warmup_growth(done, warmup, self._size)

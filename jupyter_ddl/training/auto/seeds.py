@@ -50,6 +50,12 @@ def ours() -> int | None:
     return None if are_programs() else _ours
 
 
+def take_for_ours(seed: int | None) -> None:
+    """Take the seed in force for one that `make_alike` set, if it is this one: an earlier process's, brought back."""
+    global _ours
+    _ours = seed
+
+
 def set_apart(model: Any, rank: int) -> None:
     """Have each rank's layers (dropout, random augmentation) draw numbers of their own. Rank 0 draws as one process."""
     for layer in model._flatten_layers():

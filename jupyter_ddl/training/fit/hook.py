@@ -22,6 +22,7 @@ import tensorflow as tf
 
 from jupyter_ddl.engine import cell
 from jupyter_ddl.training import step
+from jupyter_ddl.training.checkpoint import hook as checkpoints
 from jupyter_ddl.training.fit.batches import Batches, agree
 from jupyter_ddl.training.fit.clock import Clock, samples_in, tensors_in
 from jupyter_ddl.training.fit.in_step import InStep
@@ -132,16 +133,20 @@ def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> An
         before, after = before + first, after + last
     elif ranks_that_train() > 1:
         after = [_warning(model)]
+    given = call.arguments.get("callbacks")
+    listed = list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
+    saving = checkpoints.of_this_fit(model, call.arguments, listed)
+    after = [*after, *saving.callbacks]
     if not before and not after:
         return stock(model, *args, **kwargs)
-    given = call.arguments.get("callbacks")
     if isinstance(given, keras.callbacks.CallbackList):
         given.callbacks[:] = [*before, *given.callbacks, *after]
         given.set_model(model)
     else:
-        call.arguments["callbacks"] = [*before, *tf.nest.flatten(given or []), *after]
+        call.arguments["callbacks"] = [*before, *listed, *after]
     try:
-        return stock(*call.args, **call.kwargs)
+        with saving.running():
+            return stock(*call.args, **call.kwargs)
     finally:
         _batches.pop(model, None)
 
@@ -151,11 +156,12 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
 
     Collective: every rank of the optimizer's process set must call this.
     """
-    process_set = exchange_of(model.optimizer).process_set
+    exchange = exchange_of(model.optimizer)
+    process_set = exchange.process_set
     if not process_set.included() or process_set.size() == 1:
         return [], []
     batches = _batches[model] = agree(arguments, process_set)
-    in_step = InStep(process_set, batches)
+    in_step = InStep(process_set, batches, exchange.on_drift or cell.on_drift())
     meeting = Meeting(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
     # A single step is how programs give an optimizer its variables before they load or broadcast a state.
     is_single = batches.all_have == 1 and arguments.get("epochs", 1) - arguments.get("initial_epoch", 0) == 1

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
+from jupyter_ddl.fit_options import WARN
 from jupyter_ddl.training.comparison import Comparison
-from jupyter_ddl.training.optimizer import trained_together
+from jupyter_ddl.training.sync import RanksOutOfSync
 
 if TYPE_CHECKING:
+    from jupyter_ddl.training.drift import Drift
     from jupyter_ddl.training.fit.batches import Batches
 
 # Wrong initial weights show after one step; a layer that is not exchanged after two; the third is for good measure.
@@ -26,19 +28,27 @@ class InStep(keras.callbacks.Callback):
     Args:
         process_set: the ranks that train together.
         batches: what is known of their batches.
+        on_drift: where they have come apart, "stop" or "warn".
     """
 
-    def __init__(self, process_set: Any, batches: Batches) -> None:
+    def __init__(self, process_set: Any, batches: Batches, on_drift: str) -> None:
         super().__init__()
         self._process_set = process_set
+        self._warns = on_drift == WARN
+        self._has_warned = False
         self._first_steps = min(FIRST_STEPS, batches.fewest)
         self._steps = 0
+        self._epoch = 0
         self._comparison: Comparison | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Find after which step all ranks compare first: Keras calls us after so many at once."""
         at_once = self.model.steps_per_execution
         self._first_steps = -(-self._first_steps // at_once) * at_once
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Note the epoch, for what may be told."""
+        self._epoch = epoch + 1
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Compare once, after the first steps.
@@ -58,7 +68,7 @@ class InStep(keras.callbacks.Callback):
         """
         self._steps += 1
         if self._comparison is None and self._steps == self._first_steps:
-            self._compare()
+            self._compare(first_steps=self._steps)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Compare, and stop all ranks where one stops: left alone, it would be missed in the next exchange.
@@ -75,9 +85,20 @@ class InStep(keras.callbacks.Callback):
             )
         self.model.stop_training = bool(stops)
 
-    def _compare(self) -> list[int]:
-        """Raise if the weights differ; return the ranks that want to stop."""
+    def _compare(self, first_steps: int | None = None) -> list[int]:
+        """Raise if the weights differ, or warn once; return the ranks that want to stop."""
         if self._comparison is None:
-            shared = trained_together(self.model.optimizer, self.model.trainable_variables)
-            self._comparison = Comparison(shared, self._process_set)
-        return self._comparison.run(wants_to_stop=bool(self.model.stop_training))
+            self._comparison = Comparison(self.model, self._process_set)
+        found = self._comparison.run(wants_to_stop=bool(self.model.stop_training))
+        if found.apart and not self._has_warned:
+            drift = self._comparison.look_closely(epoch=self._epoch, first_steps=first_steps)
+            if drift is not None:
+                self._tell(drift)
+        return found.stops
+
+    def _tell(self, drift: Drift) -> None:
+        if not self._warns:
+            raise RanksOutOfSync(drift)
+        # What is apart stays apart, so once is enough.
+        self._has_warned = True
+        print(f"WARNING: {drift}", file=sys.stderr)
