@@ -219,6 +219,26 @@ def test_a_rank_without_a_batch_takes_part_in_the_statistics(prepared: Kernel) -
     assert len(prepared.run("len(losses), float(model.layers[0].moving_mean.numpy().sum())").lines) == 1
 
 
+ONE_SAMPLE = """
+kinds = tf.TensorSpec((4,), 'float32'), tf.TensorSpec((), 'int64')
+one = tf.data.Dataset.from_generator(lambda: ((x[i], y[i]) for i in range(1)), output_signature=kinds).batch(8)
+model.fit(one, epochs=2, verbose=0)
+"""
+
+
+@pytest.mark.parametrize("options", ["--auto", "--auto --batch global"])
+def test_a_rank_that_never_has_a_batch_says_so(prepared: Kernel, options: str) -> None:
+    cell = prepared.run(NORMALISED + ONE_SAMPLE, options)
+    assert "Every rank must have at least one batch. Received: none on this rank." in cell.told
+    assert prepared.run("rank").error is None
+
+
+def test_fewer_samples_than_ranks_are_refused(prepared: Kernel) -> None:
+    for options in ("--auto", "--auto --batch global"):
+        cell = prepared.run(f"{NORMALISED}model.fit(x[:1], y[:1], verbose=0)", options)
+        assert "Each rank must have at least one sample to train on. Received: data of 1, 2 ranks." in cell.told
+
+
 # Of three batches rank 0 has the first and the third, and rank 1 none in the second epoch.
 ENDS_EARLY = """
 batches = ((x[i : i + 8], y[i : i + 8]) for i in range(0, 24, 8))

@@ -75,9 +75,12 @@ class Meeting(keras.callbacks.Callback):
     def _take_part(self, turn: Turn) -> None:
         """Take steps without weight until no rank has a batch left."""
         batch = turn.last_batch
-        if batch is None:
+        if batch is None or not turn.steps.numpy():
+            # TensorFlow may have traced a step, which had no batch to run with.
             raise InvalidInput(
-                "Every rank must have at least one batch.", "none on this rank", "Give each rank a part of the data."
+                "Every rank must have at least one batch.",
+                "none on this rank",
+                "Give each rank a part of the data, or use fewer ranks.",
             )
         turn.active.assign(0.0)
         try:

@@ -109,16 +109,18 @@ class Telemetry(keras.callbacks.Callback):
         durations_s = [duration_s / at_once for duration_s in durations_s for _ in range(at_once)]
         self._steps += len(durations_s)
         samples, input_s, exchange_s = self._where_time_went(len(durations_s))
+        times = step_times(durations_s, samples)
         metrics = _numbers(self._logs)
         return TrainingReading(
             step=self._steps,
             model=self._name(),
             epoch=self._epoch,
-            input_s=input_s,
-            exchange_s=exchange_s,
+            # Of a step that goes on the wait may be told already: it is no part of those that have ended.
+            input_s=None if input_s is None else min(input_s, times["step_s"]),
+            exchange_s=None if exchange_s is None else min(exchange_s, times["step_s"]),
             loss=metrics.pop("loss", None),
             metrics=metrics,
-            **step_times(durations_s, samples),
+            **times,
         )
 
     def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:

@@ -181,7 +181,7 @@ def parts(
 
 
 def require_room(whole: Any, place: Place) -> None:
-    """Raise if a batch has fewer samples than there are ranks.
+    """Raise if a batch has fewer samples than there are ranks, or all data have.
 
     Raises:
         InvalidInput: it has.
@@ -191,4 +191,10 @@ def require_room(whole: Any, place: Place) -> None:
             "A batch must have at least one sample for each rank.",
             f"batches of {whole.batch_size}, {place.size} ranks",
             "Pass a larger batch_size, or use fewer ranks.",
+        )
+    if isinstance(whole, ArrayDataAdapter) and whole._num_samples < place.size:
+        raise InvalidInput(
+            "Each rank must have at least one sample to train on.",
+            f"data of {whole._num_samples}, {place.size} ranks",
+            "Use fewer ranks.",
         )
