@@ -8,8 +8,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +16,7 @@ import psutil
 
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
+from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder
@@ -28,6 +27,7 @@ from jupyter_ddl.requests import Describe
 from jupyter_ddl.surroundings import check_surroundings
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.spec import ClusterSpec
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 # The ranks of a big world on a busy file system take minutes to import; a rank that never comes must not hang `start`.
 START_TIMEOUT_S = 300.0
-STOP_TIMEOUT_S = 20.0
 _POLL_S = 0.05
 
 
@@ -65,7 +64,7 @@ class Cluster:
         self._changed = threading.Condition()
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
-        self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event)
+        self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event, self.warm)
 
     @property
     def lost(self) -> RankLost | None:
@@ -168,10 +167,10 @@ class Cluster:
         if self.channel is not None:
             self.channel.close()
         if self._lease is not None:
-            _tell_to_stop(self._lease)
+            leases.tell_to_stop(self._lease)
         elif (process := self.folder.lease()) is not None:
             # Ours: lease.json names it, and its creation time was compared.
-            _terminate(process)
+            leases.terminate(process)
         # Its last word comes now, and not in the life of the ranks that are started next.
         self.supervisor.join()
         if self._lease is not None and self._lease.stdout is not None:
@@ -259,7 +258,7 @@ def start(
             "scratch": temporary,
         },
     )
-    cluster = Cluster(folder, _start_lease(folder))
+    cluster = Cluster(folder, leases.start(folder))
     progress(f"starting {spec.n} ranks")
     try:
         cluster.connect(progress=progress, given_up=given_up)
@@ -300,44 +299,3 @@ def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -
     if horovod_dir is not None:
         environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)
     return environment
-
-
-def _start_lease(folder: ClusterFolder) -> subprocess.Popen[bytes]:
-    # The write end of its stdin is ours alone (close-on-exec): it closes when this process ends, however it ends.
-    with (folder.log_dir / "lease.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", "jupyter_ddl.cluster.lease", folder.name],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            # A terminal's Ctrl-C is for the kernel: it reaches the ranks as a release.
-            start_new_session=True,
-        )
-
-
-def _tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
-    assert lease.stdin is not None
-    if not lease.stdin.closed:
-        try:
-            with lease.stdin as pipe:
-                pipe.write(b"stop\n")
-        except BrokenPipeError:
-            # It has ended by itself; wait() below collects it.
-            pass
-    try:
-        lease.wait(STOP_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        lease.kill()
-        lease.wait()
-
-
-def _terminate(lease: psutil.Process) -> None:
-    try:
-        lease.terminate()
-        _, alive = psutil.wait_procs([lease], timeout=STOP_TIMEOUT_S)
-        for process in alive:
-            process.kill()
-        psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
-    except psutil.NoSuchProcess:
-        # It ended by itself meanwhile.
-        return

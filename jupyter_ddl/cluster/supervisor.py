@@ -24,7 +24,7 @@ from jupyter_ddl.requests import Ping
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.events import Event, RankReady
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _TICK_S = 1.0
 # Ranks send samples once a second: one from which nothing came for this long is asked.
 _ASK_S = 3.0
-# TensorFlow's import holds Python's lock for seconds.
 SILENT_S = 10.0
 
 
@@ -46,6 +45,7 @@ class Supervisor:
         ranks: rank -> what it said of itself.
         ask: sends a request that a rank handles at once.
         tell: called with RankLost and RankSilent, in a thread of ours.
+        warm: the ranks that have imported TensorFlow. The others are silent for that, and nothing is told of it.
     """
 
     def __init__(
@@ -55,6 +55,7 @@ class Supervisor:
         ranks: dict[int, RankReady],
         ask: Callable[[Request, Iterable[int]], None],
         tell: Callable[[Event], None],
+        warm: Container[int],
     ) -> None:
         self._folder = folder
         self._lease = lease
@@ -62,6 +63,7 @@ class Supervisor:
         self._ranks = ranks
         self._ask = ask
         self._tell = tell
+        self._warm = warm
         self._lock = threading.Lock()
         self._heard_s: dict[int, float] = {}
         self._silent_since_s: dict[int, float] = {}
@@ -113,8 +115,9 @@ class Supervisor:
     def _attend(self, busy: Callable[[], set[int]]) -> None:
         watched: set[int] = set()
         while not self._closed.wait(_TICK_S):
-            ranks = busy()
             with self._lock:
+                # Asked under the lock: a run that begins now finds us here, or begins another.
+                ranks = busy()
                 if not ranks:
                     self._attendant = None
                     return
@@ -131,7 +134,7 @@ class Supervisor:
 
     def _judge(self, rank: int, seconds: float) -> None:
         now_s = time.monotonic()
-        if seconds >= SILENT_S and rank not in self._silent_since_s:
+        if seconds >= SILENT_S and rank not in self._silent_since_s and rank in self._warm:
             self._silent_since_s[rank] = now_s - seconds
             self._tell(RankSilent(rank, round(seconds, 1), self.state_of(rank), time.time()))
         elif seconds <= _ASK_S and rank in self._silent_since_s:
@@ -181,8 +184,8 @@ _STATES = {
         "its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` lets it go on"
     ),
     psutil.STATUS_TRACING_STOP: "its process {pid} is stopped by a debugger",
-    psutil.STATUS_RUNNING: "its process {pid} computes, in C or C++ code that holds Python's lock",
-    psutil.STATUS_SLEEPING: "its process {pid} waits in C or C++ code that holds Python's lock",
+    psutil.STATUS_RUNNING: "its process {pid} computes, probably in C or C++ code that holds Python's lock",
+    psutil.STATUS_SLEEPING: "its process {pid} waits, probably in C or C++ code that holds Python's lock",
     psutil.STATUS_DISK_SLEEP: "its process {pid} waits for a disk or a network file system",
     psutil.STATUS_ZOMBIE: "its process {pid} has ended",
 }

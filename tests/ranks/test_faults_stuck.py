@@ -93,7 +93,7 @@ STUCK = {
     ),
     "in C with Python's lock": (
         "import ctypes\nctypes.PyDLL(None).poll(None, 0, 600_000)",
-        "waits in C or C++ code that holds Python's lock",
+        "waits, probably in C or C++ code that holds Python's lock",
     ),
     "in mpi4py": (
         "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=0, tag=77)",
