@@ -244,6 +244,7 @@ class RankFailed(Wire):
             an effect and not a cause.
         at_s: when it was raised, seconds since the epoch on the rank's host.
         reason: why it was released, as its Release says; None where none came.
+        given: what the rank gave to a collective that was refused because the ranks gave different things.
     """
 
     type: ClassVar[str] = "rank_failed"
@@ -257,6 +258,7 @@ class RankFailed(Wire):
     at_s: float
     uses_horovod: bool = False
     reason: str | None = None
+    given: str | None = None
     n: int = 0
 
 

@@ -16,7 +16,7 @@ import traceback
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import cell, horovod_runtime, late_variables
+from jupyter_ddl.engine import cell, horovod_runtime, late_variables, mismatch
 from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -216,6 +216,7 @@ class Guard:
             at_s=self._raised_s or time.time(),
             uses_horovod=horovod_runtime.is_used(),
             reason=reason if was_released else None,
+            given=mismatch.given(error, message),
         )
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:

@@ -28,7 +28,7 @@ def render_failure(error: RankError) -> str:
     parts = []
     for group in groups[:_TRACEBACKS]:
         heading = f"{_name(group)} of {error.world_size} on {_hosts(group)}"
-        parts.append("\n".join([heading, *_traceback(group[0])]))
+        parts.append("\n".join([heading, *_traceback(group[0]), *_given(group)]))
     parts += [
         f"{_name(group)} of {error.world_size} on {_hosts(group)}: {group[0].name}: {group[0].message}"
         for group in groups[_TRACEBACKS:]
@@ -45,6 +45,18 @@ def _same_errors(failures: Sequence[RankFailed]) -> list[list[RankFailed]]:
     for failure in failures:
         groups.setdefault((failure.name, _ADDRESS.sub("0x…", failure.message)), []).append(failure)
     return list(groups.values())
+
+
+def _given(group: Sequence[RankFailed]) -> list[str]:
+    """Return which ranks gave what to a collective, where that differs."""
+    ranks: dict[str, list[int]] = {}
+    for failure in group:
+        if failure.given is not None:
+            ranks.setdefault(failure.given, []).append(failure.rank)
+    if len(ranks) < 2:
+        return []
+    told = sorted((sorted(gave), what) for what, gave in ranks.items())
+    return [f"{_ranks(gave)} gave: {what}" for gave, what in told]
 
 
 def _traceback(failure: RankFailed) -> Sequence[str]:

@@ -20,7 +20,7 @@ function started(ranks: number): RunModel {
 
 function failed(rank: number, at_s: number, released = false): RankFailed {
   const told = { name: 'ValueError', message: 'no\nmore', traceback: ['Traceback', '\x1b[31mValueError\x1b[0m: no'] };
-  return { type: 'rank_failed', run: 'r', rank, host: 'h', ...told, released, at_s, uses_horovod: false, reason: null, n: 0 };
+  return { type: 'rank_failed', run: 'r', rank, host: 'h', ...told, released, at_s, uses_horovod: false, reason: null, given: null, n: 0 };
 }
 
 describe('the state of a rank', () => {

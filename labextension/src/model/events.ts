@@ -128,6 +128,7 @@ export interface RankFailed {
   readonly at_s: number;
   readonly uses_horovod: boolean;
   readonly reason: string | null;
+  readonly given: string | null;
   readonly n: number;
 }
 
@@ -319,6 +320,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     at_s: {"kind": "number", "nullable": false},
     uses_horovod: {"kind": "boolean", "nullable": false, "default": false},
     reason: {"kind": "string", "nullable": true, "default": null},
+    given: {"kind": "string", "nullable": true, "default": null},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   rank_lost: {
