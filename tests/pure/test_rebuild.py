@@ -1,0 +1,32 @@
+"""What is told when lost ranks have been replaced."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from jupyter_ddl import paths
+from jupyter_ddl.rebuild import Rebuilder
+from jupyter_ddl.runs.folder import RunFolder
+from jupyter_ddl.runs.run import Run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+
+def test_the_newest_checkpoint_of_a_lost_training_is_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
+    saved = tmp_path / "saved" / "fit-1" / "epoch-3.npz"
+    saved.parent.mkdir(parents=True)
+    np.savez(saved, weights=np.ones(3))
+    folder = RunFolder("lost")
+    folder.write("model.fit(x, y)", options={"checkpoint": str(saved.parent.parent)})
+    rebuilder = Rebuilder(lambda progress, _given_up: progress("starting"), enabled=True)
+    rebuilder.replace("rank 1 was ended", 2, [Run(folder, (0, 1), 2)])
+    told = rebuilder.wait(lambda _: None) or ""
+    assert told.startswith("rank 1 was ended\n2 new ranks were started in ")
+    assert told.endswith(f"\nThe newest checkpoint is {saved}: the cell, run again, goes on from there.")
+    assert rebuilder.wait(lambda _: None) is None
