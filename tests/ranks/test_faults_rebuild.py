@@ -89,12 +89,16 @@ DEATHS = {
 def test_a_rank_that_dies_is_named_and_replaced(sessions: dict[int, Session], death: str) -> None:
     session = sessions[4 if death == "kill -9" else 2]
     code, how, why = DEATHS[death]
+    other = sessions[2 if session.world_size == 4 else 4]
+    untouched = [ready.pid for ready in other.ranks]
     # The others are in C with Python's lock, where no signal that Python handles ends them.
     text = lost(session, f"import os, time\nif rank == 1:\n    time.sleep(1.5)\n    {code}{STUCK}")
     ready = session.ranks[1]
     assert text.startswith(f"Ranks must live to the end of the cell. Received: rank 1 on {ready.host} {how}"), text
     assert " s before it had 0." in text
     assert why in text
+    assert [ready.pid for ready in other.ranks] == untouched
+    assert other.run("rank").ranks[1].value == "1"
 
 
 MEMORY = Path("/sys/fs/cgroup/memory")
