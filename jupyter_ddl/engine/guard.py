@@ -9,6 +9,7 @@ Runs on: every rank. `run` is called in the main thread, `release` in ipykernel'
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import sys
 import time
@@ -86,7 +87,12 @@ class Guard:
             horovod_runtime.abandon()
         self._sampler.end()
         self._capture.drain()
-        self._emit(self._finished(request) if error is None else self._failed(request, error, was_released, reason))
+        if error is None:
+            self._emit(self._finished(request))
+            return
+        self._emit(self._failed(request, error, was_released, reason))
+        del error
+        self._let_go_of_the_failure()
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
@@ -153,6 +159,8 @@ class Guard:
             self._traceback = self._traceback or [f"{type(error).__name__}: {error}"]
             return error
         problem: BaseException | None = result.error_before_exec or result.error_in_exec
+        # The task of a cell that awaited holds its result for as long as this one runs, which it woke.
+        result.error_before_exec = result.error_in_exec = None
         return problem
 
     def _begin_capture(self, request: RunCell) -> None:
@@ -218,6 +226,18 @@ class Guard:
             reason=reason if was_released else None,
             given=mismatch.given(error, message),
         )
+
+    def _let_go_of_the_failure(self) -> None:
+        """Free what the failed cell's frames hold: perhaps most of a GPU's memory, which the next cell wants.
+
+        IPython keeps the exception, and by it the frames, for a debugger, which a rank does not have.
+        """
+        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
+            vars(sys).pop(name, None)
+        self._shell.last_execution_result = None
+        self._shell.InteractiveTB.tb = None
+        # The frames hold each other: IPython's own has the exception in a local variable.
+        gc.collect()
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:
         """Stand in for IPython's `showtraceback`, which formats, and then calls `_keep_traceback`."""
