@@ -15,6 +15,7 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_
 
 from jupyter_ddl import auto_options, fit_options, log_commands, run_commands, stack_commands, stall_options
 from jupyter_ddl import session as sessions
+from jupyter_ddl.cell_options import CellOptions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.interruption import interrupts_noted
@@ -150,22 +151,24 @@ class DdlMagics(Magics):
                 "A timeout must be more than 0 seconds.", f"--timeout {arguments.timeout:g}", "Leave it out for none."
             )
         _tell_of_rebuild(session)
-        stalls = stall_options.from_arguments(arguments)
+        options = CellOptions(
+            timeout_s=arguments.timeout,
+            independent=arguments.independent,
+            auto=auto,
+            sample_every_s=arguments.sample_every or None,
+            stalls=stall_options.from_arguments(arguments),
+            checkpoint=arguments.checkpoint,
+            on_drift=arguments.on_drift,
+        )
         ranks = _ranks(arguments.ranks, session)
         with interrupts_noted():
             # An interrupt between the two would leave the ranks at it, and nobody following.
             follower = session.submit(
                 cell,
                 ranks,
-                timeout_s=arguments.timeout,
+                options,
                 view=partial(_view, session, only_first_rank=auto is not None),
-                independent=arguments.independent,
-                auto=auto,
-                sample_every_s=arguments.sample_every or None,
                 setup=arguments.setup,
-                stalls=stalls,
-                checkpoint=arguments.checkpoint,
-                on_drift=arguments.on_drift,
             )
             if arguments.background:
                 follower.follow_in_background()

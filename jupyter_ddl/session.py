@@ -11,30 +11,27 @@ Runs on: kernel.
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.active_runs import ActiveRuns
+from jupyter_ddl.cell_options import CellOptions
 from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
-from jupyter_ddl.events import RankLost, RunStarted
-from jupyter_ddl.fit_options import STOP, check_on_drift, checked_checkpoint
+from jupyter_ddl.events import RankLost
+from jupyter_ddl.fit_options import STOP
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
-from jupyter_ddl.ranks import compact
 from jupyter_ddl.rebuild import Rebuilder, SetupCell
-from jupyter_ddl.requests import PrepareHorovod, RunCell
-from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
+from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
+from jupyter_ddl.sending import Sender
 from jupyter_ddl.stall_options import StallOptions
-from jupyter_ddl.stall_watch import StallWatch
 
 if TYPE_CHECKING:
     import os
@@ -131,6 +128,7 @@ class Session:
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size, runs.why_lost)
         self._runs = runs
         self._looks = StackLooks(cluster)
+        self._sender = Sender(cluster, runs, self._looks)
 
     @property
     def name(self) -> str:
@@ -207,46 +205,7 @@ class Session:
             ClusterLost: the cluster went away.
             SetupFailed: the ranks are new ones in place of lost ones, and a setup cell raised on them.
         """
-        with interrupts_noted():
-            return self.submit(
-                code,
-                ranks,
-                timeout_s=timeout_s,
-                view=view,
-                independent=independent,
-                auto=auto,
-                sample_every_s=sample_every_s,
-                setup=setup,
-                stalls=stalls,
-                checkpoint=checkpoint,
-                on_drift=on_drift,
-            ).wait()
-
-    def submit(
-        self,
-        code: str,
-        ranks: Iterable[int] | None = None,
-        *,
-        timeout_s: float | None = None,
-        view: Callable[[Run], View] | None = None,
-        independent: bool = False,
-        auto: AutoOptions | None = None,
-        sample_every_s: float | None = 1.0,
-        setup: bool = False,
-        stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
-        checkpoint: str | os.PathLike[str] | None = None,
-        on_drift: str = STOP,
-    ) -> Follower:
-        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
-
-        Where lost ranks are being replaced, it waits for the new ones first.
-        """
-        self.wait_rebuilt()
-        self._rebuilder.note_cell()
-        send = partial(
-            self._send,
-            code,
-            ranks,
+        options = CellOptions(
             timeout_s=timeout_s,
             independent=independent,
             auto=auto,
@@ -255,74 +214,41 @@ class Session:
             checkpoint=checkpoint,
             on_drift=on_drift,
         )
+        with interrupts_noted():
+            return self.submit(code, ranks, options, view=view, setup=setup).wait()
+
+    def submit(
+        self,
+        code: str,
+        ranks: Iterable[int] | None = None,
+        options: CellOptions = CellOptions(),  # noqa: B008  frozen
+        *,
+        view: Callable[[Run], View] | None = None,
+        setup: bool = False,
+    ) -> Follower:
+        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
+
+        Where lost ranks are being replaced, it waits for the new ones first.
+        """
+        self.wait_rebuilt()
+        self._rebuilder.note_cell()
         if not setup:
-            return send(view=view, finished=None)
-        again = SetupCell(code, lambda: send(view=None, finished=None).wait())
-        return send(view=view, finished=lambda: self._rebuilder.remember(again))
+            return self._send(code, ranks, options, view=view)
+        again = SetupCell(code, lambda: self._send(code, ranks, options).wait())
+        return self._send(code, ranks, options, view=view, finished=lambda: self._rebuilder.remember(again))
 
     def _send(
         self,
         code: str,
         ranks: Iterable[int] | None,
+        options: CellOptions,
         *,
-        timeout_s: float | None,
-        view: Callable[[Run], View] | None,
-        independent: bool,
-        auto: AutoOptions | None,
-        sample_every_s: float | None,
-        stalls: StallOptions,
-        checkpoint: str | os.PathLike[str] | None,
-        on_drift: str,
-        finished: Callable[[], None] | None,
+        view: Callable[[Run], View] | None = None,
+        finished: Callable[[], None] | None = None,
     ) -> Follower:
         self._check_usable()
         chosen = self._chosen(ranks)
-        if auto is not None and len(chosen) < self.world_size:
-            raise InvalidInput(
-                "--auto distributes over all ranks.",
-                f"ranks {compact(chosen)} of {self.world_size}",
-                "Drop -r, or start a cluster of that many ranks.",
-            )
-        saved_to = checked_checkpoint(checkpoint, independent=independent, ranks=chosen, world_size=self.world_size)
-        check_on_drift(on_drift)
-        prepares = self._runs.prepares_horovod(code, auto=auto is not None or saved_to is not None)
-        folder = RunFolder(self.name)
-        run = Run(folder, chosen, self.world_size)
-        shown = view(run) if view else None
-        # Of a cell on some of the ranks a collective of all is an error at once.
-        stall_after_s = stalls.after_s if len(chosen) == self.world_size else None
-        watch = StallWatch(run, stalls, self._looks.look)
-        follower = Follower(run, self._runs, shown, timeout_s, finished, watch)
-        run.take(RunStarted(run.id, chosen, self.world_size, folder.start_s))
-        self._runs.begin(run)
-        # Initialising Horovod takes every rank of the world, also those that do not run the cell.
-        others = sorted(set(range(self.world_size)) - set(chosen)) if prepares else []
-        self._cluster.request(PrepareHorovod(run.id), others)
-        cell = RunCell(
-            run.id,
-            code,
-            chosen,
-            prepares,
-            folder.log_dir,
-            independent,
-            auto,
-            sample_every_s,
-            stall_after_s,
-            saved_to,
-            on_drift,
-        )
-        self._cluster.request(cell, chosen)
-        # While the ranks are at it already.
-        options = {
-            "timeout_s": timeout_s,
-            "independent": independent,
-            "auto": auto and asdict(auto),
-            "stalls": asdict(stalls),
-            "checkpoint": saved_to,
-            "on_drift": on_drift,
-        }
-        folder.write(code, **self._record(chosen), options=options)
-        return follower
+        return self._sender.send(code, chosen, options.checked(chosen, self.world_size), view, finished)
 
     def single_rank_samples_per_s(self, model: str) -> float | None:
         """Return what one rank alone made of a model, on such devices as these, in an earlier run; None if unknown."""
@@ -479,16 +405,3 @@ class Session:
                 f"Every rank must have ended the cell before. Received: ranks {stuck} did not answer "
                 f"their release. Wait until they do, or start new ones with %ddl restart."
             )
-
-    def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
-        return {
-            "cluster": self.name,
-            "world_id": self._cluster.world_id,
-            "ranks": list(ranks),
-            "world_size": self.world_size,
-            "hosts": {ready.rank: ready.host for ready in self.ranks},
-            "devices": {ready.rank: ready.device for ready in self.ranks},
-            "threads": self._cluster.spec.threads,
-            "versions": next((warm.versions for warm in self._cluster.warm.values()), {}),
-            "session": this_process(),
-        }
