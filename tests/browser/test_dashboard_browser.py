@@ -173,7 +173,7 @@ def test_the_table_sorts_by_keyboard(lab: Lab, page: Page) -> None:
     assert page.locator(".jp-Cell").count() == 1
 
 
-@pytest.mark.parametrize("ranks", [64, 1024])
+@pytest.mark.parametrize("ranks", [pytest.param(64, marks=pytest.mark.slow), 1024])
 def test_many_ranks_are_a_strip_and_a_table(lab: Lab, page: Page, ranks: int) -> None:
     show(lab, page, f"many{ranks}.ipynb", FINISHED.format(ranks=ranks, seconds=25, fails=False))
     strip = page.locator(".ddl-strip")
@@ -221,6 +221,7 @@ def test_without_its_kernel_the_notebook_shows_the_final_state(lab: Lab, page: P
     assert "rank 3 raised ValueError" in table[0]
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_for_long_ends_in_the_right_state(lab: Lab, page: Page) -> None:
     code = (
         LIVE.format(ranks=2, seconds=6, past=2)

@@ -43,7 +43,7 @@ def cpu_s(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_an_idle_cluster_uses_next_to_nothing(ranks: Callable[[int], Session], n: int) -> None:
     session = ranks(n)
     session.wait_warm()
@@ -126,7 +126,7 @@ def test_a_users_module_that_initialises_it(session: Session, tmp_path: Path) ->
         assert values(session, f"import {name}\n{name}.total()") == {f"{session.world_size}.0"}
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_module_on_a_fresh_cluster_after_a_cell_on_some_ranks(n: int, tmp_path: Path) -> None:
     import jupyter_ddl
 

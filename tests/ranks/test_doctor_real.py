@@ -55,6 +55,7 @@ def test_all_is_well_here() -> None:
     assert "2 ranks on" in checks["Allreduce"]["text"]
 
 
+@pytest.mark.slow
 def test_a_second_notebook_asks_while_ranks_run(notebook: Kernel) -> None:
     busy = notebook.run("import time; time.sleep(2); rank", "--async")
     assert busy.error is None

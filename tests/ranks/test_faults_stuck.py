@@ -86,6 +86,7 @@ def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(stuck: Session
 
 
 # What rank 1 does that no release ends, and what is told of it.
+QUICK = {"ignores SIGINT", "in mpi4py"}
 STUCK = {
     "ignores SIGINT": (
         "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)",
@@ -122,7 +123,9 @@ def escalate(session: Session, what: str) -> None:
     assert session.run("'x' in globals()").ranks[1].value == "False"
 
 
-@pytest.mark.parametrize("what", STUCK)
+@pytest.mark.parametrize(
+    "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK]
+)
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("ANSWER_S", 5.0), ("UNWIND_S", 5.5), ("_TOLD_S", 4.0)):
         monkeypatch.setattr(follow, name, seconds)

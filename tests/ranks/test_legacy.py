@@ -115,12 +115,14 @@ def test_and_so_do_its_neighbours(with_us: dict[str, Any]) -> None:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", [row.name for row in ROWS if row.name not in NOT_REFUSED])
 def test_without_us_it_fails(row: str, without_us: dict[str, Any]) -> None:
     assert without_us["rows"][row]["error"] is not None
     assert set(without_us["said"]) <= NOT_REFUSED
 
 
+@pytest.mark.slow
 def test_what_works_without_us_is_left_alone(without_us: dict[str, Any]) -> None:
     alone = ("layers: described as before", "modules: the real ones stay", "optimizers: others are left alone")
     assert {name: without_us["rows"][name]["error"] for name in alone} == dict.fromkeys(alone)

@@ -50,7 +50,7 @@ def test_a_rank_that_writes_changes_its_own(notebook: Kernel) -> None:
 
 
 def test_nothing_is_left_behind(notebook: Kernel) -> None:
-    cell = notebook.run("[name for name in os.listdir('/dev/shm') if name.startswith('jupyter_ddl-')]")
+    cell = notebook.run("[name for name in os.listdir('/dev/shm') if name.startswith('jupyter_ddl-cache-')]")
     assert cell.lines == ["[0-1] []"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
@@ -74,6 +75,15 @@ IN_A_CELL = {
 }
 WITHOUT_KERAS = {"diabetes_linear", "digits_in_a_graph", "line_in_a_graph"}
 ELSEWHERE = {"arguments", "image_folders_resume", "two_groups"}
+# Of each kind one; `make test-slow` runs the others.
+QUICK = {
+    "accumulated_gradients",
+    "moved_names",
+    "own_callbacks",
+    "sequence_loader",
+    "tf2_gradient_tape",
+    "vae_train_step",
+}
 
 
 def check(outcome: Outcome, wanted: Expected, folder: Path) -> None:
@@ -122,7 +132,9 @@ def test_every_program_is_tested_and_knows_nothing_of_us() -> None:
     assert not [name for name in names if "ddl" in text_of(name).lower()]
 
 
-@pytest.mark.parametrize("name", IN_A_CELL)
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in IN_A_CELL]
+)
 def test_a_program_trains_in_sync_unchanged(name: str, pair: Session, tmp_path: Path, data: Path) -> None:
     check(run_in_cell(pair, name, tmp_path, data), IN_A_CELL[name], tmp_path)
 
@@ -134,7 +146,8 @@ def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Sessio
     assert first == second
     assert outcome.exchanges >= 200 // pair.world_size
     for report in outcome.ranks:
-        assert report["losses"][-1] < 0.5 * report["losses"][0]
+        # Of single batches, whose losses differ.
+        assert mean(report["losses"][-5:]) < 0.7 * report["losses"][0]
 
 
 def test_no_neural_network_at_all(pair: Session, tmp_path: Path, data: Path) -> None:
@@ -143,6 +156,7 @@ def test_no_neural_network_at_all(pair: Session, tmp_path: Path, data: Path) -> 
     assert outcome.exchanges == 2
 
 
+@pytest.mark.slow
 def test_a_job_that_was_killed_goes_on_from_its_checkpoint(
     pair: Session, tmp_path: Path, data: Path, image_folders: Callable[[Path], None]
 ) -> None:

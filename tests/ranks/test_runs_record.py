@@ -129,7 +129,7 @@ rank
 """
 
 
-@pytest.mark.parametrize("away_s", [1, 6])
+@pytest.mark.parametrize("away_s", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_a_kernel_that_is_killed_mid_run_costs_nothing_of_the_record(other: Kernel, away_s: int) -> None:
     other.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, name='kept', keep=True)")
     answer = other.do(
