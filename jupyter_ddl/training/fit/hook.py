@@ -107,7 +107,10 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         samples = None if batches.are_alike else samples_in(data)
         # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
         with step.making(step.Step(turn, samples, batches.may_end_early)), tf.control_dependencies(tensors_in(data)):
-            return users_step(data)
+            logs = users_step(data)
+        if turn.clock is not None:
+            turn.clock.step_ends()
+        return logs
 
     # Past Keras's own __setattr__, which would track them as parts of the model.
     ours: dict[str, Any] = {"train_step": train_step}

@@ -126,8 +126,8 @@ class Telemetry(keras.callbacks.Callback):
     def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:
         """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds.
 
-        The clock may be a step ahead of those that ended, or of a rank that took part in others' steps more: of its
-        samples the part is told that falls to the steps that ended, so that at the end all have been.
+        The clock may be a step ahead, or some of a rank that took part in others' steps: of its samples the part is
+        told that falls to the steps that ended here, so that at the end all have been.
         """
         clock = self._clock()
         if clock is None:
