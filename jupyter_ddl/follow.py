@@ -79,6 +79,7 @@ class Follower:
         self._stalls = stalls
         self._release_due_s: float | None = None
         self._released_s: float | None = None
+        self._reasons: set[str] = set()
         self._patient_since_s = 0.0
         self._asked_s = 0.0
         self._is_stuck_told = False
@@ -188,10 +189,12 @@ class Follower:
             if self._release_due_s is None:
                 self._release_due_s = now_s + GRACE_S
             elif now_s >= self._release_due_s:
-                self._let_go("failed", f"rank {causes[0].rank} raised")
+                is_from_elsewhere = self._is_from_elsewhere(causes[0])
+                self._let_go("interrupted" if is_from_elsewhere else "failed", f"rank {causes[0].rank} raised")
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
+        self._reasons.add(reason)
         if self._released_s is None:
             self._released_s = self._patient_since_s = time.monotonic()
         self._runs.release(self.run, reason)
@@ -252,7 +255,7 @@ class Follower:
 
     def _is_from_elsewhere(self, cause: RankFailed) -> bool:
         """Return whether a rank ended because of another release than this follower's."""
-        return self._released_s is None and cause.released and cause.reason is not None
+        return cause.released and cause.reason is not None and cause.reason not in self._reasons
 
     def _show_last_words(self) -> None:
         run = self.run

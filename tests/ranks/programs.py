@@ -30,6 +30,9 @@ _home = _os.getcwd()
 _os.chdir({folder!r})
 _data = _os.environ.get("JUPYTER_DDL_DATA")
 _os.environ.update(HOROVOD_TIMELINE={timeline!r}, JUPYTER_DDL_DATA={data!r})
+# Models that other tests left on these ranks would be taken for the program's.
+for _name in [name for name, value in globals().items() if type(value).__module__.startswith("keras")]:
+    del globals()[_name]
 _before = set(globals())
 """
 

@@ -28,12 +28,12 @@ def told(session: Session) -> str:
     return render_stacks(session.stacks().values(), session.world_size)
 
 
-def while_running(session: Session, code: str, text: str) -> str:
-    """Run code in the background until `text` is told of its ranks; return all that is told, and release them."""
+def while_running(session: Session, code: str, *texts: str) -> str:
+    """Run code in the background until the texts are told of its ranks; return all that is told, and release them."""
     run = session.submit(code)
     run.follow_in_background()
     try:
-        assert eventually(lambda: text in told(session)), told(session)
+        assert eventually(lambda: all(text in now for now in [told(session)] for text in texts)), told(session)
         return told(session)
     finally:
         run.interrupt()
@@ -47,8 +47,8 @@ def test_ranks_at_the_same_place_are_told_once(ranks: Callable[[int], Session], 
     session.wait_warm()
     session.run("def spin():\n    while True: pass")
     code = f"{HVD}if rank == 1:\n    spin()\nelse:\n    hvd.allreduce(tf.ones(2))"
-    text = while_running(session, code, "horovod/tensorflow/mpi_ops.py")
     others = "Rank 0" if n == 2 else "Ranks 0, 2-3"
+    text = while_running(session, code, "horovod/tensorflow/mpi_ops.py", f"{others} of {n} on ")
     first, second = text.split("Rank 1 of ")
     assert first.startswith(f"{others} of {n} on ")
     assert "  cell line 6: hvd.allreduce(tf.ones(2))\n" in first
