@@ -36,7 +36,7 @@ with tf.Graph().as_default():
     hooks = [
         # The weights of rank 0 for all.
         hvd.BroadcastGlobalVariablesHook(0),
-        tf.compat.v1.train.StopAtStepHook(last_step=200 // hvd.size()),
+        tf.compat.v1.train.StopAtStepHook(last_step=400 // hvd.size()),
     ]
     config = tf.compat.v1.ConfigProto()
     config.gpu_options.allow_growth = True

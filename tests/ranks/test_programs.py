@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from statistics import mean
 from typing import TYPE_CHECKING
 
 import pytest
@@ -146,8 +145,7 @@ def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Sessio
     assert first == second
     assert outcome.exchanges >= 200 // pair.world_size
     for report in outcome.ranks:
-        # Of single batches, whose losses differ.
-        assert mean(report["losses"][-5:]) < 0.7 * report["losses"][0]
+        assert report["losses"][-1] < 0.5 * report["losses"][0]
 
 
 def test_no_neural_network_at_all(pair: Session, tmp_path: Path, data: Path) -> None:
