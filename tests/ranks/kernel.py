@@ -116,7 +116,7 @@ class Kernel:
         if kind == "status" and content["execution_state"] == "idle":
             cell.seconds = time.monotonic() - cell.began_s
         elif kind == "stream":
-            cell.outputs.append(Output(kind, {"text/plain": content["text"]}))
+            _stream(cell.outputs, content["name"], content["text"])
         elif kind == "error":
             cell.error = content
         elif kind in ("display_data", "execute_result"):
@@ -128,3 +128,12 @@ class Kernel:
                 for output in other.outputs:
                     if output.display_id == display_id:
                         output.data = content["data"]
+
+
+def _stream(outputs: list[Output], name: str, text: str) -> None:
+    """Append text as a front end does: the kernel sends one print in pieces, which are one output when none is between."""
+    kind = f"stream {name}"
+    if outputs and outputs[-1].kind == kind:
+        outputs[-1].data["text/plain"] += text
+    else:
+        outputs.append(Output(kind, {"text/plain": text}))
