@@ -1,8 +1,9 @@
 """What a notebook costs while it trains: images a second in a cell, against the same text as a script under mpiexec.
 
-Both sides have two ranks, the same number of threads a rank, and the same MPI with the same settings. Only steps are
-timed: no start-up, and no compilation by TensorFlow. Each turn starts its ranks anew: one process is up to a tenth
-faster or slower than the next for all its life, which no number of turns of the same two would even out.
+Both sides have two ranks, the same number of threads a rank, kept to the same cores, and the same MPI with the same
+settings. Only steps are timed: no start-up, and no compilation by TensorFlow. Each turn starts its ranks anew: one
+process is up to a tenth faster or slower than the next for all its life, which no number of turns of the same two would
+even out.
 """
 
 from __future__ import annotations

@@ -84,17 +84,14 @@ class Benchmark:
 
     def scaling(self) -> None:
         """Compare two ranks of one core each with one rank of one core."""
-        cores = sorted(os.sched_getaffinity(0))[:N]
-        if len(cores) < N:
-            self.not_measured["scaling"] = f"it takes {N} cores, and this process may use {len(cores)}"
+        cores = len(os.sched_getaffinity(0))
+        if cores < N:
+            self.not_measured["scaling"] = f"it takes {N} cores, and this process may use {cores}"
             return
         here = our_environment()
-        sides: Sides = {
-            str(n): partial(on_ranks, here, n, TRAIN, self._arguments("ours", CNN, LARGE, cores=cores[:n]))
-            for n in (N, 1)
-        }
+        sides: Sides = {str(n): partial(on_ranks, here, n, TRAIN, self._arguments("ours", CNN, LARGE)) for n in (N, 1)}
         # What the first rank itself costs.
-        sides[ALONE] = partial(on_ranks, here, 1, TRAIN, self._arguments(ALONE, CNN, LARGE, cores=cores[:1]))
+        sides[ALONE] = partial(on_ranks, here, 1, TRAIN, self._arguments(ALONE, CNN, LARGE))
         found = rounds(sides, self._pairs, show=told)
         for training, aim in ((CNN, 0.92), (LARGE, 0.75)):
             a_rank = tuple(figure / N for figure in _figures(found[str(N)], training))
@@ -144,8 +141,8 @@ class Benchmark:
             MIRRORED: partial(as_one_process, N, self._arguments(MIRRORED, CNN)),
         }
 
-    def _arguments(self, side: str, *trainings: str, cores: list[int] | None = None) -> list[str]:
-        return [side, self._data, "ANSWER", ",".join(map(str, cores or [])), *trainings]
+    def _arguments(self, side: str, *trainings: str) -> list[str]:
+        return [side, self._data, "ANSWER", *trainings]
 
 
 def _figures(measured: list[Figures], training: str) -> tuple[float, ...]:

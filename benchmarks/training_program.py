@@ -1,8 +1,7 @@
 """One process of one side of the training benchmark.
 
-Run by training_sides.py as `python -m benchmarks.training_program SIDE DATA ANSWER CORES TRAINING...`. The first
-process writes images a second of all processes together, by training, to ANSWER. CORES has one number a rank ("0,1"),
-or is empty.
+Run by training_sides.py as `python -m benchmarks.training_program SIDE DATA ANSWER TRAINING...`. The first process
+writes images a second of all processes together, by training, to ANSWER.
 
 Runs on: every process of every side, on Python 3.9 and newer; jupyter_ddl is there on our side alone.
 """
@@ -144,19 +143,9 @@ def _require_in_sync(allgather: Callable[[Any], Any], model: Any) -> None:
         sys.exit("The ranks did not train in sync, so there is nothing to compare.")
 
 
-def _pin(cores: str) -> None:
-    """Keep this rank, and the threads that it will start, on its core."""
-    # MPI, not Horovod, tells the rank: Horovod's threads start with its init, and would stay free.
-    from mpi4py import MPI
-
-    os.sched_setaffinity(0, {int(cores.split(",")[MPI.COMM_WORLD.rank])})
-
-
 def main() -> None:
     """Run this process's part."""
-    side, data, answer, cores, *trainings = sys.argv[1:]
-    if cores:
-        _pin(cores)
+    side, data, answer, *trainings = sys.argv[1:]
     way = WAYS[side]()
     figures = {name: images_per_second(way, Path(data), name) for name in trainings}
     if way.writes:

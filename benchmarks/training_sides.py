@@ -41,7 +41,9 @@ def our_environment() -> Environment:
 def on_ranks(
     environment: Environment, n: int, module: str, arguments: Sequence[str], settings: Mapping[str, str] | None = None
 ) -> Figures:
-    """Run a module of the benchmarks on n MPI ranks, one thread each; return what rank 0 answered.
+    """Run a module of the benchmarks on n MPI ranks, one thread and one core each; return what rank 0 answered.
+
+    Unbound, ranks now and then take twice the time for a whole training, on whichever side (docs/performance.md).
 
     Args:
         environment: the interpreter and MPI.
@@ -51,7 +53,7 @@ def on_ranks(
         settings: variables on top of the usual ones.
     """
     variables = {**threads(1), **mpi.launch_environment(environment.mpi), **(settings or {})}
-    launch = mpi.launch_command(environment.mpi, n)
+    launch = ["core" if word == "none" else word for word in mpi.launch_command(environment.mpi, n)]
     return _run([[*launch, str(environment.python), "-m", module, *arguments]], [variables])
 
 

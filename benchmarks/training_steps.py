@@ -81,8 +81,19 @@ def use_own_gpu() -> None:
         tf.config.experimental.set_memory_growth(gpus[hvd.local_rank()], True)
 
 
+def keep_to_own_cores() -> None:
+    """Keep this rank to its share of the cores, as a cluster's ranks keep to theirs."""
+    from mpi4py import MPI
+
+    from jupyter_ddl.cores import cores_of, keep_to
+
+    host = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
+    keep_to(cores_of(host.rank, host.size))
+
+
 # In a cell __name__ is "__main__" too, but there is no such argument.
 if sys.argv[1:2] == ["measure"]:
+    keep_to_own_cores()
     use_own_gpu()
     found = measure()
     if hvd.rank() == 0:

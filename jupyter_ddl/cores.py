@@ -33,6 +33,36 @@ def share_of_cores(local_rank: int, local_size: int, root: Path = ROOT) -> int:
     return max(1, share + (local_rank < left_over))
 
 
+def cores_of(local_rank: int, local_size: int, root: Path = ROOT) -> set[int]:
+    """Return the logical cores that one of `local_size` ranks on this host keeps to, of those this process may use.
+
+    Whole physical cores, side by side on one socket, where there are as many as ranks. Ranks that outnumber the cores
+    share them.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    of_a_core: dict[str, list[int]] = {}
+    for cpu in sorted(cpus, key=lambda cpu: (_read(_topology(cpu, root) / "physical_package_id"), cpu)):
+        of_a_core.setdefault(_siblings(cpu, root), []).append(cpu)
+    units = list(of_a_core.values())
+    if len(units) < local_size:
+        units = [[cpu] for cpu in cpus]
+    if len(units) < local_size:
+        return set(units[local_rank % len(units)])
+    share, left_over = divmod(len(units), local_size)
+    begin = local_rank * share + min(local_rank, left_over)
+    return {cpu for unit in units[begin : begin + share + (local_rank < left_over)] for cpu in unit}
+
+
+def keep_to(cores: set[int]) -> None:
+    """Have this process, its threads and those that they start from here on, run on these logical cores alone."""
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            os.sched_setaffinity(int(thread.name), cores)
+        except ProcessLookupError:
+            # It has ended meanwhile.
+            continue
+
+
 def memory_limit_bytes(root: Path = ROOT) -> int:
     """Return the memory that this process may use: the machine's, cut by its cgroups' limit."""
     limits = [_memory_total_bytes(root)]
@@ -102,9 +132,13 @@ def _memory_total_bytes(root: Path) -> int:
 
 def _siblings(cpu: int, root: Path) -> str:
     """Return a name of the physical core that a logical one belongs to."""
-    topology = root / f"sys/devices/system/cpu/cpu{cpu}/topology"
+    topology = _topology(cpu, root)
     # Linux 5.1 renamed the file; some containers show neither.
     return _read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list") or str(cpu)
+
+
+def _topology(cpu: int, root: Path) -> Path:
+    return root / f"sys/devices/system/cpu/cpu{cpu}/topology"
 
 
 def _read(path: Path) -> str:

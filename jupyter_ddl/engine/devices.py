@@ -11,13 +11,15 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cores import share_of_cores
+from jupyter_ddl.cores import cores_of, keep_to, share_of_cores
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Pinned", "configure_tensorflow", "pin", "share_of_cores"]
+__all__ = ["BIND_VARIABLE", "Pinned", "configure_tensorflow", "pin", "share_of_cores"]
+
+BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,10 @@ class Pinned:
 
 def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int | None = None) -> Pinned:
     """Make one device visible to this rank and no other, and set the number of its threads.
+
+    Ranks that compute on the cores keep to a share of them each. Left to itself, Linux now and then has the threads in
+    which ranks wait for each other on one core and those that compute on the other, for minutes: a training then takes
+    twice the time (docs/performance.md). With a GPU it is the site that knows which cores are near it.
 
     Runs on: every rank, before TensorFlow is imported.
 
@@ -60,6 +66,8 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     count = _set_threads(threads, share_of_cores(local_rank, local_size))
+    if not devices:
+        _bind(local_rank, local_size, count)
     return Pinned(_label(devices[local_rank]) if devices else "CPU", count)
 
 
@@ -82,6 +90,13 @@ def configure_tensorflow(threads: int) -> None:
     except RuntimeError:
         # "cannot be modified after initialization"
         return
+
+
+def _bind(local_rank: int, local_size: int, threads: int) -> None:
+    """Keep the rank to its share of the cores, unless it was given more threads than that has."""
+    cores = cores_of(local_rank, local_size)
+    if local_size > 1 and threads <= len(cores) and os.environ.get(BIND_VARIABLE) != "0":
+        keep_to(cores)
 
 
 def _set_threads(threads: int | None, share: int) -> int:

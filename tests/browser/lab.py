@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import nbformat
 from playwright.sync_api import sync_playwright
+from servers import TOKEN, jupyter_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
+    from servers import Server
 
 CHROMIUM = "/usr/bin/chromium"
 HERE = Path(__file__).parent
-TOKEN = "browser-tests"
 _SESSION = "window.jupyterapp?.shell.currentWidget?.sessionContext?"
 FLAGS = (
     "--no-sandbox",
@@ -40,8 +35,9 @@ FLAGS = (
 class Lab:
     """A running JupyterLab."""
 
-    def __init__(self, url: str, folder: Path) -> None:
-        self.url = url
+    def __init__(self, server: Server, folder: Path) -> None:
+        self.url = server.url
+        self.end_kernels = server.end_kernels
         self.folder = folder
 
     def write(self, name: str, *cells: str) -> None:
@@ -71,73 +67,22 @@ class Lab:
         notebook = nbformat.read(self.folder / name, as_version=4)
         return [output for cell in notebook.cells for output in cell.get("outputs", [])]
 
-    def end_kernels(self) -> None:
-        for kernel in self.api("GET", "kernels"):
-            self.api("DELETE", f"kernels/{kernel['id']}")
-
-    def api(self, method: str, path: str) -> Any:
-        request = urllib.request.Request(f"{self.url}/api/{path}", method=method)
-        request.add_header("Authorization", f"token {TOKEN}")
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
-
 
 @contextmanager
 def jupyterlab(folder: Path) -> Iterator[Lab]:
     """Run a JupyterLab whose notebooks are in folder/notebooks."""
-    notebooks = folder / "notebooks"
-    notebooks.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = os.environ | {
-        "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_DATA_DIR": str(folder / "data"),
-        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
-        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
-        "IPYTHONDIR": str(folder / "ipython"),
-        # The notebooks' kernels import recorded.py.
-        "PYTHONPATH": str(HERE),
-    }
     labconfig = folder / "config" / "labconfig"
     labconfig.mkdir(parents=True)
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
     (labconfig / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}))
-    log = (folder / "lab.log").open("w")
-    argv = [
-        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--port={port}", "--port-retries=0"),
-        *(
-            f"--IdentityProvider.token={TOKEN}",
-            f"--ServerApp.root_dir={notebooks}",
-            "--ip=127.0.0.1",
-            "--expose-app-in-browser",
-        ),
-    ]
-    process = subprocess.Popen(argv, env=environment, cwd=notebooks, stdout=log, stderr=subprocess.STDOUT)
-    lab = Lab(f"http://127.0.0.1:{port}", notebooks)
-    try:
-        _wait_until_up(lab, process, folder / "lab.log")
-        yield lab
-        lab.end_kernels()
-    finally:
-        process.terminate()
-        process.wait(30)
-        log.close()
-
-
-def _wait_until_up(lab: Lab, process: subprocess.Popen[bytes], log: Path) -> None:
-    until_s = time.monotonic() + 60
-    while True:
-        try:
-            lab.api("GET", "status")
-        except OSError:
-            if process.poll() is not None or time.monotonic() > until_s:
-                raise AssertionError(f"JupyterLab must come up.\n{log.read_text()}") from None
-            time.sleep(0.2)
-        else:
-            return
+    variables = {
+        "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
+        # The notebooks' kernels import recorded.py.
+        "PYTHONPATH": str(HERE),
+    }
+    with jupyter_server(folder, "jupyterlab", "--expose-app-in-browser", variables=variables) as server:
+        yield Lab(server, folder / "notebooks")
 
 
 @contextmanager

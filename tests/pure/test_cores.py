@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cores import memory_limit_bytes, physical_cores, share_of_cores, usable_cores
+from jupyter_ddl.cores import cores_of, memory_limit_bytes, physical_cores, share_of_cores, usable_cores
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -97,6 +97,43 @@ class TestPhysicalCores:
 
     def test_no_more_than_the_quota(self, tmp_path: Path) -> None:
         assert physical_cores(write(tmp_path, version_2("200000 100000"))) == 2
+
+
+@pytest.mark.usefixtures("eight_cores")
+class TestCoresOfARank:
+    @staticmethod
+    def topology(siblings: int, packages: int) -> dict[str, str]:
+        """Cores whose hardware threads are numbered far apart, on sockets that take turns."""
+        cores = 8 // siblings
+        tree = {}
+        for cpu in range(8):
+            folder = f"sys/devices/system/cpu/cpu{cpu}/topology"
+            tree[f"{folder}/core_cpus_list"] = ",".join(str(cpu % cores + cores * n) for n in range(siblings))
+            tree[f"{folder}/physical_package_id"] = str(cpu % cores % packages)
+        return tree
+
+    @pytest.mark.parametrize(
+        ("siblings", "packages", "ranks", "expected"),
+        [
+            (1, 1, 2, [{0, 1, 2, 3}, {4, 5, 6, 7}]),
+            (1, 2, 2, [{0, 2, 4, 6}, {1, 3, 5, 7}]),
+            (2, 1, 2, [{0, 4, 1, 5}, {2, 6, 3, 7}]),
+            (2, 2, 4, [{0, 4}, {2, 6}, {1, 5}, {3, 7}]),
+            (1, 1, 3, [{0, 1, 2}, {3, 4, 5}, {6, 7}]),
+            # More ranks than physical cores have a hardware thread each, more than those share them.
+            (2, 1, 8, [{cpu} for cpu in range(8)]),
+            (2, 1, 16, [{cpu % 8} for cpu in range(16)]),
+            (1, 1, 1, [set(range(8))]),
+        ],
+    )
+    def test_whole_cores_side_by_side(
+        self, tmp_path: Path, siblings: int, packages: int, ranks: int, expected: list[set[int]]
+    ) -> None:
+        root = write(tmp_path, self.topology(siblings, packages))
+        assert [cores_of(rank, ranks, root) for rank in range(ranks)] == expected
+
+    def test_where_the_kernel_does_not_tell(self, tmp_path: Path) -> None:
+        assert [cores_of(rank, 2, tmp_path) for rank in (0, 1)] == [{0, 1, 2, 3}, {4, 5, 6, 7}]
 
 
 class TestMemory:

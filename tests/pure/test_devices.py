@@ -30,12 +30,17 @@ VARIABLES = (
 
 
 @pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing set, and all put back afterwards; nine cores."""
+def kept_to(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
+    """Return what the process is told to keep to; nine cores, and nothing set before or afterwards."""
+    kept: list[set[int]] = []
+    monkeypatch.setattr(devices, "keep_to", kept.append)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(9)))
+    monkeypatch.setenv(devices.BIND_VARIABLE, "")
     for name in VARIABLES:
         monkeypatch.setenv(name, "")  # so that it is put back also where pin sets it
         monkeypatch.delenv(name)
     monkeypatch.setattr(devices, "share_of_cores", lambda local_rank, local_size: 9 // local_size)
+    return kept
 
 
 def now() -> dict[str, str]:
@@ -59,6 +64,34 @@ def test_a_rank_on_a_gpu() -> None:
     assert pin(["3", "GPU-1a", "MIG-c1"], 1, 3, 6) == Pinned("GPU GPU-1a", 6)
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "GPU-1a"
     assert os.environ["TF_NUM_INTRAOP_THREADS"] == "6"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "ranks", "threads", "bind", "kept"),
+    [
+        ([], 9, None, "", [{1}]),
+        ([], 9, 2, "", []),  # more threads than the share has
+        ([], 9, None, "0", []),
+        ([], 12, None, "", [{1}]),
+        (["0", "1"], 2, None, "", []),
+        ([], 1, None, "", []),
+    ],
+)
+def test_ranks_without_a_gpu_keep_to_their_share(
+    kept_to: list[set[int]],
+    monkeypatch: pytest.MonkeyPatch,
+    gpus: list[str],
+    ranks: int,
+    threads: int | None,
+    bind: str,
+    kept: list[set[int]],
+) -> None:
+    monkeypatch.setenv(devices.BIND_VARIABLE, bind)
+    monkeypatch.setattr(devices, "share_of_cores", lambda local_rank, local_size: max(1, 9 // local_size))
+    # No topology file is read for a core that this machine may not have.
+    monkeypatch.setattr(devices, "cores_of", lambda rank, size: {rank % 9})
+    pin(gpus, min(1, ranks - 1), ranks, threads)
+    assert kept_to == kept
 
 
 def test_what_the_user_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,13 +45,24 @@ def pair(ranks: Callable[[int], Session]) -> Session:
 
 
 @pytest.fixture(scope="session")
-def notebook() -> Iterator[Kernel]:
+def notebooks() -> Iterator[Callable[[int], Kernel]]:
+    """Return a function from a world size to a real kernel with such ranks, started when first asked for."""
+    kernels: dict[int, Kernel] = {}
+    with ExitStack() as stack:
+
+        def of(n: int) -> Kernel:
+            if n not in kernels:
+                kernels[n] = kernel = Kernel()
+                stack.callback(kernel.stop)
+                started = kernel.execute(f"%ddl start -n {n} --name notebook-{n}")
+                assert started.error is None, started.told
+                stack.callback(kernel.execute, "%ddl stop")
+            return kernels[n]
+
+        yield of
+
+
+@pytest.fixture(scope="session")
+def notebook(notebooks: Callable[[int], Kernel]) -> Kernel:
     """Return a real kernel with two ranks."""
-    kernel = Kernel()
-    try:
-        started = kernel.execute("%ddl start -n 2 --name notebook")
-        assert started.error is None, started.told
-        yield kernel
-    finally:
-        kernel.execute("%ddl stop")
-        kernel.stop()
+    return notebooks(2)

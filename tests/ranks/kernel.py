@@ -131,7 +131,7 @@ class Kernel:
 
 
 def _stream(outputs: list[Output], name: str, text: str) -> None:
-    """Append text as a front end does: the kernel sends one print in pieces, which are one output when none is between."""
+    """Append text as a front end does: the kernel sends one print in pieces, which make one output."""
     kind = f"stream {name}"
     if outputs and outputs[-1].kind == kind:
         outputs[-1].data["text/plain"] += text

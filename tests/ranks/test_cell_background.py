@@ -18,7 +18,7 @@ def test_it_returns_at_once_and_shows_under_its_own_cell(notebook, tmp_path):
     cell = notebook.run(CELL.format(go=str(tmp_path / "go")), "--async")
     assert cell.error is None
     status = notebook.execute("%ddl status")
-    assert "notebook: 2 ranks, running " in status.text
+    assert "notebook-2: 2 ranks, running " in status.text
     # The kernel's main thread is free.
     assert notebook.execute("6 * 7").text == "42"
     (tmp_path / "go").touch()

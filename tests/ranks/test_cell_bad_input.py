@@ -144,7 +144,7 @@ def test_help(fresh, code, shown):
 
 def test_status(notebook):
     status = notebook.execute("%ddl status")
-    assert status.lines[0] == "notebook: 2 ranks, idle"
+    assert status.lines[0] == "notebook-2: 2 ranks, idle"
     assert status.lines[1].split() == ["rank", "host", "pid", "device", "threads"]
     assert [line.split()[0] for line in status.lines[2:]] == ["0", "1"]
 

@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from ranks.sizes import TWO_AND_FOUR
 
 pytestmark = pytest.mark.mpi
 
@@ -36,11 +37,11 @@ BUSY = {
 }
 
 
-def works(notebook):
+def works(notebook, n=2):
     """Assert that the next cell runs, with variables and Horovod as they were."""
     cell = notebook.run(HVD + "print(float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum)), kept)")
     assert cell.error is None, cell.told
-    assert cell.lines == ["[0-1] 2.0 7"]
+    assert cell.lines == [f"[0-{n - 1}] {n}.0 7"]
 
 
 def interrupted(notebook, code, after_s=0.5):
@@ -59,14 +60,17 @@ def kept(notebook):
     assert notebook.run("kept = 7").error is None
 
 
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 @pytest.mark.parametrize("what", BUSY)
-def test_the_stop_button(notebook, what):
+def test_the_stop_button(notebooks, n, what):
+    notebook = notebooks(n)
+    assert notebook.run("kept = 7").error is None
     cell, seconds = interrupted(notebook, BUSY[what])
     print(f"interrupted in {what} after {seconds * 1000:.0f} ms")
     assert cell.error["ename"] == "RunInterrupted"
     assert "Traceback" not in cell.told
     assert "and its ranks were released." in cell.told
-    works(notebook)
+    works(notebook, n)
 
 
 def test_two_interrupts(notebook):

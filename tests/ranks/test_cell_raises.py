@@ -4,6 +4,7 @@ import re
 import socket
 
 import pytest
+from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import RankError
 
@@ -47,24 +48,26 @@ def works(session):
     assert [rank.value for rank in result.ranks.values()] == [f"({float(total)}, {rank})" for rank in range(total)]
 
 
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 @pytest.mark.parametrize("what", BUSY)
-def test_others_are_released(pair, what):
-    pair.run(HVD + "kept = rank\nhvd.allreduce(tf.ones(2))")
+def test_others_are_released(ranks, n, what):
+    session = ranks(n)
+    session.run(HVD + "kept = rank\nhvd.allreduce(tf.ones(2))")
     code = HVD + f"if rank == 1:\n    time.sleep(1)\n    raise ValueError('no good')\n{BUSY[what]}"
     with pytest.raises(RankError) as caught:
-        pair.run(code, timeout_s=60)
+        session.run(code, timeout_s=60)
     error = caught.value
     assert [failure.rank for failure in error.failures] == [1]
     if what != "a shell command":
         # IPython passes the interrupt on to the command, and goes on.
-        assert error.aborted == (0,)
-    released_s = pair_released_s(pair, error)
+        assert error.aborted == tuple(rank for rank in range(n) if rank != 1)
+    released_s = last_released_s(error)
     print(f"released from {what} after {released_s * 1000:.0f} ms")
     assert released_s < DEADLINE_S
-    works(pair)
+    works(session)
 
 
-def pair_released_s(session, error):
+def last_released_s(error):
     """Return how long after the first failure the last rank ended."""
     ends = [failure.at_s for failure in LAST_FAILURES]
     return max(ends) - error.failures[0].at_s

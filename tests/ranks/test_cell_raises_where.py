@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import RankError
 
@@ -45,19 +46,24 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 @pytest.mark.parametrize("what", WHERE)
-def test_its_traceback_and_the_others_in_a_line(pair: Session, tmp_path: Path, what: str) -> None:
+def test_its_traceback_and_the_others_in_a_line(
+    ranks: Callable[[int], Session], tmp_path: Path, n: int, what: str
+) -> None:
+    session = ranks(n)
     (tmp_path / "raises_at_import.py").write_text("raise ValueError('no good')\n")
-    pair.run(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nkept = rank")
+    session.run(f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\nkept = rank")
     began_s = time.monotonic()
     with pytest.raises(RankError) as caught:
-        pair.run(HVD + WHERE[what], timeout_s=120)
+        session.run(HVD + WHERE[what], timeout_s=120)
     print(f"{what}: ended after {time.monotonic() - began_s:.1f} s")
     told = plain(caught.value.report)
     assert "ValueError: no good" in told
     assert [failure.rank for failure in caught.value.failures] == [1]
-    assert told.endswith("Rank 0 aborted because rank 1 raised")
-    assert pair.run("kept").ranks[1].value == "1"
+    others = {2: "Rank 0", 4: "Ranks 0, 2-3"}[n]
+    assert told.endswith(f"{others} aborted because rank 1 raised")
+    assert session.run("kept").ranks[1].value == "1"
 
 
 def test_different_errors_come_in_the_order_in_which_they_were_raised(ranks: Callable[[int], Session]) -> None:

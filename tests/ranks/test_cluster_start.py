@@ -68,6 +68,20 @@ def test_tensorflow_has_the_ranks_share_of_the_cores(session: Session) -> None:
     assert {of.value for of in result.ranks.values()} == {f"('{threads}', {threads})"}
 
 
+def test_each_rank_keeps_to_its_cores_with_all_its_threads(session: Session) -> None:
+    begin = "import horovod.tensorflow as hvd, os, tensorflow as tf\nhvd.init()\nhvd.allreduce(tf.ones(1))\n"
+    result = session.run(
+        f"{begin}sorted({{tuple(os.sched_getaffinity(int(t))) for t in os.listdir('/proc/self/task')}})"
+    )
+    kept = [eval(of.value) for of in result.ranks.values()]
+    assert all(len(of) == 1 for of in kept), kept
+    cores = [set(of[0]) for of in kept]
+    usable = os.sched_getaffinity(0)
+    assert set().union(*cores) == usable
+    if len(usable) >= session.world_size:
+        assert sum(map(len, cores)) == len(usable)
+
+
 def test_nothing_listens_beyond_loopback(pair: Session) -> None:
     names = {}
     for process in marked_processes(os.environ[MARK]):

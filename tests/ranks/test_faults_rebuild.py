@@ -15,6 +15,7 @@ import psutil
 import pytest
 from kernels import without
 from ranks.kernel import Kernel
+from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl
 from jupyter_ddl.cluster.folder import ClusterFolder
@@ -85,9 +86,19 @@ DEATHS = {
 }
 
 
-@pytest.mark.parametrize("death", DEATHS)
-def test_a_rank_that_dies_is_named_and_replaced(sessions: dict[int, Session], death: str) -> None:
-    session = sessions[4 if death == "kill -9" else 2]
+@pytest.mark.parametrize(
+    ("death", "n"),
+    # One of them at the larger size in every run of the tests.
+    [("kill -9", 4), pytest.param("kill -9", 2, marks=pytest.mark.slow)]
+    + [
+        case
+        for death in DEATHS
+        if death != "kill -9"
+        for case in ((death, 2), pytest.param(death, 4, marks=pytest.mark.slow))
+    ],
+)
+def test_a_rank_that_dies_is_named_and_replaced(sessions: dict[int, Session], death: str, n: int) -> None:
+    session = sessions[n]
     code, how, why = DEATHS[death]
     other = sessions[2 if session.world_size == 4 else 4]
     untouched = [ready.pid for ready in other.ranks]
@@ -142,13 +153,14 @@ def test_a_rank_that_the_kernel_kills_for_memory(sessions: dict[int, Session], s
         ("jupyter_ddl.cluster.lease", "the lease, which holds the cluster's processes, was killed"),
     ],
 )
-def test_what_holds_the_ranks_is_killed(sessions: dict[int, Session], part: str, told: str) -> None:
-    lease = ClusterFolder(sessions[2].name).lease()
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
+def test_what_holds_the_ranks_is_killed(sessions: dict[int, Session], n: int, part: str, told: str) -> None:
+    lease = ClusterFolder(sessions[n].name).lease()
     assert lease is not None
     family = [lease, *lease.children(recursive=True)]
     victim = next(process for process in family if part in " ".join(process.cmdline()[:5]))
     threading.Timer(0.5, victim.kill).start()
-    assert told in lost(sessions[2], "import time; time.sleep(600)")
+    assert told in lost(sessions[n], "import time; time.sleep(600)")
     _, alive = psutil.wait_procs(family, timeout=DEADLINE_S)
     assert not alive
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from kernels import without
+from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl
 from jupyter_ddl import follow
@@ -44,11 +45,11 @@ class Shown:
         pass
 
 
-@pytest.fixture(scope="module")
-def stuck(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Give two ranks that have no TensorFlow to import."""
+@pytest.fixture(scope="module", params=TWO_AND_FOUR)
+def stuck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Give ranks that have no TensorFlow to import."""
     environment = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    with jupyter_ddl.start(n=2, name="stuck", env=environment) as session:
+    with jupyter_ddl.start(n=request.param, name=f"stuck-{request.param}", env=environment) as session:
         yield session
 
 
@@ -119,7 +120,7 @@ def escalate(session: Session, what: str) -> None:
     assert told.startswith(
         "Ranks must live to the end of the cell. Received: the cell timed out, and rank 1 did not answer the release"
     )
-    assert "2 new ranks are being started on the same devices" in told
+    assert f"{session.world_size} new ranks are being started on the same devices" in told
     assert session.run("'x' in globals()").ranks[1].value == "False"
 
 

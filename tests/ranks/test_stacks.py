@@ -129,7 +129,7 @@ def test_a_second_notebook_sees_and_interrupts(notebook: Any) -> None:
 
     cell = notebook.send("%%distributed\nimport time\nprint('at it')\nwhile True:\n    time.sleep(60)")
     cell.wait_for("at it")
-    session = attach("notebook")
+    session = attach("notebook-2")
     try:
         assert "  cell line 4: time.sleep(60)" in told(session)
         session.interrupt("%ddl interrupt")
@@ -140,5 +140,5 @@ def test_a_second_notebook_sees_and_interrupts(notebook: Any) -> None:
     assert cell.told.startswith("RunInterrupted: The cell was interrupted by %ddl interrupt after ")
     stacks = notebook.execute("%ddl stacks -r 1")
     assert stacks.lines[-1] == "  idle"
-    assert notebook.execute("%ddl interrupt").lines == ["notebook: interrupted"]
+    assert notebook.execute("%ddl interrupt").lines == ["notebook-2: interrupted"]
     assert notebook.run("1").lines == ["[0-1] 1"]
