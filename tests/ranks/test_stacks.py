@@ -8,6 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 from kernels import eventually
 
@@ -104,6 +105,8 @@ def test_a_stopped_rank_is_told(pair: Session) -> None:
     pid = pair.ranks[1].pid
     os.kill(pid, signal.SIGSTOP)
     try:
+        # One of its threads takes the signal when it is scheduled, and stops the others: until then they may answer.
+        assert eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
         seen = pair.stacks([1])
     finally:
         os.kill(pid, signal.SIGCONT)
