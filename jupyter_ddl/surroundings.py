@@ -28,17 +28,28 @@ _ANSWER_S = 2.0
 
 
 def check_surroundings() -> None:
-    """Check that ranks can start here.
+    """Check that a cluster can start here.
 
     Runs on: kernel.
 
     Raises:
-        HostUnfit: they cannot; it says why, and what to do.
+        HostUnfit: it cannot; it says why, and what to do.
         FolderNotWritable: the folder of the clusters cannot be made or written.
     """
-    check_loopback()
+    check_for_mpi()
     clusters = paths.private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
     check_room(clusters, "The folder of the clusters", paths.RUNTIME_VARIABLE)
+
+
+def check_for_mpi() -> None:
+    """Check that MPI can start ranks here.
+
+    Runs on: kernel, or the terminal's process.
+
+    Raises:
+        HostUnfit: it cannot; it says why, and what to do.
+    """
+    check_loopback()
     check_room(temporary_dir(), "The folder of temporary files, which MPI uses,", "TMPDIR")
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 import signal
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from jupyter_ddl import auto_options, fit_options
@@ -45,8 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the script; return its exit status."""
+    from jupyter_ddl.cluster import occupancy
     from jupyter_ddl.cluster.spec import plan, variables_from
     from jupyter_ddl.script.job import Job
+    from jupyter_ddl.surroundings import check_for_mpi
 
     script = _checked_script(arguments.script)
     auto = auto_options.from_arguments(arguments)
@@ -66,6 +68,11 @@ def main(arguments: argparse.Namespace) -> int:
         print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(auto))))
         return 0
     fit_options.check_on_drift(arguments.on_drift)
+    # A script's ranks are no cluster: every cluster is another one.
+    spec = replace(spec, name="")
+    occupancy.check_free(spec)
+    spec = occupancy.with_sharers_told(spec)
+    check_for_mpi()
     job = Job(
         spec,
         script,

@@ -108,3 +108,15 @@ def test_a_signal_is_the_status() -> None:
     record = Record(2)
     record.ended_by = signal.SIGTERM
     assert record.outcome(0, "") == Outcome(143, "Ended by SIGTERM.")
+
+
+def test_a_host_that_is_unfit(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Nobody, root included, can make a file there.
+    monkeypatch.setenv("TMPDIR", "/proc")
+    text = told(capsys, "-n", "2", "--gpus", "none", "train.py")
+    assert text.startswith(
+        "jupyter ddl: The folder of temporary files, which MPI uses, must take 1 MiB. Received: /proc ("
+    )
+    assert text.endswith("Make room there, or set TMPDIR to a folder elsewhere.\n")

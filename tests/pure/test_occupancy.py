@@ -74,3 +74,16 @@ def test_who_else_uses_a_device_is_told(tmp_path: Path, a_runs: ClusterFolder) -
     assert child.stdout.endswith(
         "), which holds 3.0 GiB. Warning: GPU 0 is used by pid 1073741824, which holds 1.0 MiB.\n"
     )
+
+
+def test_a_script_is_told_the_same(tmp_path: Path, a_runs: ClusterFolder) -> None:
+    (tmp_path / "train.py").touch()
+    command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "--gpus", "1", "train.py"]
+    child = subprocess.run(
+        command, env=build_nvml(tmp_path, h200s(3)), cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert child.returncode == 1
+    assert child.stderr == (
+        "jupyter ddl: Clusters must not share a GPU. Received: GPU 1 is used by the cluster 'a' of pid 4711. "
+        "Choose others with --gpus, end that cluster, or pass --oversubscribe.\n"
+    )
