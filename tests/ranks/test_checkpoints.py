@@ -186,3 +186,18 @@ def test_a_rank_that_is_killed(whole: tuple[Path, dict[int, Any]], tmp_path: Pat
         told = run(session, PROGRAM, tmp_path, more=False).stdout
         assert told == f"resumes after epoch 2 of 4 from {found.path}\n"
         assert_same(session.pull("ends"), wanted)
+
+
+def test_another_number_of_ranks(ranks: Callable[[int], Session], tmp_path: Path) -> None:
+    run(ranks(2), PROGRAM, tmp_path, more=False, epochs=3)
+    wanted = ranks(2).pull("ends", [0])
+    alone = ranks(1)
+    file = tmp_path / "fit-1" / "epoch-3.npz"
+    told = run(alone, PROGRAM, tmp_path, more=False, epochs=3).stdout
+    assert told == f"trained to epoch 3 of 3 before: taken from {file}; delete it to train anew\n"
+    assert_same(alone.pull("ends"), wanted)
+    told = run(alone, PROGRAM, tmp_path, more=False, epochs=4).stdout
+    assert told == f"resumes after epoch 3 of 4 from {file} (of 2 ranks: what is drawn from here on is new)\n"
+    # Its weights, its optimizer's moments and steps went on from there.
+    scalars = [float(array) for array in alone.pull("ends")[0][0] if array.shape == ()]
+    assert 4 * 6 in scalars, scalars
