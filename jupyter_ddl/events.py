@@ -371,6 +371,21 @@ class RankStacks(Wire):
 
 
 @dataclass(frozen=True)
+class LookedUp(Wire):
+    """What a rank answers to LookUp.
+
+    Attributes:
+        look: the request's.
+        content: of "complete": matches, start, end; of "inspect": data, found.
+    """
+
+    type: ClassVar[str] = "looked_up"
+    look: str
+    rank: int
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class RunFinished(Wire):
     """Every rank of the run has finished, failed or gone."""
 
@@ -397,5 +412,6 @@ Event = (
     | CollectiveStalled
     | StallReported
     | RankStacks
+    | LookedUp
     | RunFinished
 )

@@ -103,4 +103,23 @@ class LookAtStacks(Wire):
     look: str
 
 
-Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks
+@dataclass(frozen=True)
+class LookUp(Wire):
+    """Send LookedUp: what the rank's IPython knows of the code at the cursor.
+
+    Attributes:
+        look: tells this request from others; the answer has it too.
+        what: "complete" or "inspect".
+        cursor: in characters of `code`.
+        detail: of "inspect": 1 for the source too.
+    """
+
+    type: ClassVar[str] = "look_up"
+    look: str
+    what: str
+    code: str
+    cursor: int
+    detail: int = 0
+
+
+Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks | LookUp

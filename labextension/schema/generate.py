@@ -1,6 +1,7 @@
-"""What both languages hold of events.py: a JSON schema, examples, and TypeScript types. Run by `make schema`.
+"""What both languages hold of events.py and hub_messages.py: a JSON schema and examples of each. Run by `make schema`.
 
-events.py is the one definition; these three are committed, and a test in each language reads them.
+The Python classes are the one definition; of the events TypeScript's types are written too. All of it is committed, and
+a test in each language reads it.
 """
 
 from __future__ import annotations
@@ -10,15 +11,17 @@ import sys
 import types
 from dataclasses import MISSING, Field, fields
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from jupyter_ddl import events
+from jupyter_ddl import events, hub_messages
 from jupyter_ddl.wire import encode
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
 FIXTURE = HERE / "events.fixture.json"
 TYPES = HERE.parent / "src" / "model" / "events.ts"
+HUB_SCHEMA = HERE / "hub.schema.json"
+HUB_FIXTURE = HERE / "hub.fixture.json"
 
 # Each class at least once: with all its fields, and with its defaults where it has some.
 EXAMPLES: tuple[events.Event, ...] = (
@@ -78,25 +81,66 @@ EXAMPLES: tuple[events.Event, ...] = (
         "it held Python's lock",
     ),
     events.RankStacks("look-1", 0, "node-a", ()),
+    events.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
     events.RunFinished("run-1", "failed", 4.5),
+)
+
+_RUN = "2026-11-20T18-03-07-default-3f9c"
+_RANKS: list[hub_messages.RankState] = [
+    {"rank": 0, "local_rank": 0, "host": "node-a", "pid": 4710, "device": "CPU", "threads": 2, "state": "running"},
+    {"rank": 1, "local_rank": 1, "host": "node-a", "pid": 4711, "device": "CPU", "threads": 2, "state": "silent"},
+]
+_CLUSTER: hub_messages.ClusterState = {
+    "name": "default",
+    "state": "running",
+    "note": "2 ranks on 4 cores",
+    "step": None,
+    "world_size": 2,
+    "ranks": _RANKS,
+}
+HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
+    hub_messages.KernelState("kernel-1", 4700),
+    hub_messages.KernelState("kernel-1", 4700, _CLUSTER, _RUN, "Rank 1 of 2 on node-a: ValueError: <b>no</b>"),
+    hub_messages.KernelState("kernel-1", 4700, {**_CLUSTER, "state": "starting", "step": "starting", "ranks": []}),
+    hub_messages.KernelGone("kernel-1"),
+    hub_messages.RunNotice("kernel-1", _RUN, "running", "9e8a-cell", "0-1"),
+    hub_messages.RunNotice(
+        "kernel-1", _RUN, "failed", "9e8a-cell", "0-1", 4.5, "Rank 1 of 2 on node-a: ValueError: no"
+    ),
+    hub_messages.Control("1", "kernel-1", "interrupt", {}),
+    hub_messages.Control("2", "kernel-1", "stacks", {"ranks": "0,2-3"}),
+    hub_messages.Control("3", "kernel-1", "complete", {"code": "tf.ker", "cursor": 6}),
+    hub_messages.Answer("1"),
+    hub_messages.Answer("3", {"matches": ["keras"], "start": 3, "end": 6}),
+    hub_messages.Answer("2", None, "A control must be for a kernel that runs. Received: kernel-1. Start it."),
+    hub_messages.Watch(_RUN),
+    hub_messages.Watch(_RUN, 17),
+    hub_messages.Taken(_RUN, 18),
+    hub_messages.Unwatch(_RUN),
 )
 
 
 def files() -> dict[Path, str]:
-    """Return what each of the three files must hold."""
-    kinds = get_args(events.Event)
+    """Return what each of the files must hold."""
+    kinds, messages = get_args(events.Event), get_args(hub_messages.HubMessage)
     return {
-        SCHEMA: json.dumps(_schema(kinds), indent=1) + "\n",
-        FIXTURE: json.dumps([encode(example) for example in EXAMPLES], indent=1) + "\n",
+        SCHEMA: _json(_schema(kinds, "An event of jupyter_ddl", "events.py")),
+        FIXTURE: _json([encode(example) for example in EXAMPLES]),
         TYPES: _typescript(kinds),
+        HUB_SCHEMA: _json(_schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
+        HUB_FIXTURE: _json([encode(example) for example in HUB_EXAMPLES]),
     }
 
 
-def _schema(kinds: tuple[Any, ...]) -> dict[str, Any]:
+def _json(content: Any) -> str:
+    return json.dumps(content, indent=1) + "\n"
+
+
+def _schema(kinds: tuple[Any, ...], title: str, source: str) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "An event of jupyter_ddl",
-        "description": "Generated from jupyter_ddl/events.py by `make schema`.",
+        "title": title,
+        "description": f"Generated from jupyter_ddl/{source} by `make schema`.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
         "$defs": {kind.__name__: _schema_of_class(kind) for kind in kinds},
     }
@@ -125,10 +169,13 @@ def _schema_of(hint: Any) -> dict[str, Any]:
         return {"type": simple[hint]}
     if origin is Literal:
         return {"enum": list(arguments)}
-    if origin is tuple:
+    if origin in (tuple, list):
         return {"type": "array", "items": _schema_of(arguments[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": _schema_of(arguments[1])}
+    if is_typeddict(hint):
+        properties = {name: _schema_of(value) for name, value in get_type_hints(hint).items()}
+        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
     if origin in (Union, types.UnionType):
         return {"anyOf": [_schema_of(argument) for argument in arguments]}
     raise TypeError(f"A field of an event must be of a type that JSON has. Received: {hint}.")

@@ -1,4 +1,4 @@
-"""What TypeScript holds of events.py is what events.py says."""
+"""What TypeScript holds of events.py and of hub_messages.py is what they say."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from jupyter_ddl import events
+from jupyter_ddl import events, hub_messages
 from jupyter_ddl.wire import decode, encode
 
 SCHEMA_DIR = Path(__file__).parents[2] / "labextension" / "schema"
@@ -26,22 +26,33 @@ def generator() -> Any:
 GENERATE = generator()
 FIXTURE = json.loads(GENERATE.FIXTURE.read_text())
 SCHEMA = json.loads(GENERATE.SCHEMA.read_text())
+HUB_FIXTURE = json.loads(GENERATE.HUB_FIXTURE.read_text())
+HUB_SCHEMA = json.loads(GENERATE.HUB_SCHEMA.read_text())
 
 
 @pytest.mark.parametrize("path", GENERATE.files(), ids=lambda path: path.name)
 def test_a_generated_file_is_fresh(path: Path) -> None:
-    assert path.read_text() == GENERATE.files()[path], "events.py has changed: run `make schema`"
+    assert path.read_text() == GENERATE.files()[path], "its Python side has changed: run `make schema`"
 
 
-def test_every_event_is_in_the_fixture_and_in_the_schema() -> None:
-    kinds = {kind.type for kind in get_args(events.Event)}
-    assert {example["type"] for example in FIXTURE} == kinds
-    assert {kind["properties"]["type"]["const"] for kind in SCHEMA["$defs"].values()} == kinds
+@pytest.mark.parametrize(
+    ("union", "fixture", "schema"),
+    [(events.Event, FIXTURE, SCHEMA), (hub_messages.HubMessage, HUB_FIXTURE, HUB_SCHEMA)],
+    ids=["events", "hub"],
+)
+def test_every_class_is_in_the_fixture_and_in_the_schema(union: Any, fixture: Any, schema: Any) -> None:
+    kinds = {kind.type for kind in get_args(union)}
+    assert {example["type"] for example in fixture} == kinds
+    assert {kind["properties"]["type"]["const"] for kind in schema["$defs"].values()} == kinds
 
 
-@pytest.mark.parametrize("example", FIXTURE, ids=lambda example: example["type"])
-def test_an_example_is_valid_and_decodes(example: dict[str, Any]) -> None:
-    jsonschema.validate(example, SCHEMA)
+@pytest.mark.parametrize(
+    ("example", "schema"),
+    [(example, SCHEMA) for example in FIXTURE] + [(example, HUB_SCHEMA) for example in HUB_FIXTURE],
+    ids=[example["type"] for example in FIXTURE + HUB_FIXTURE],
+)
+def test_an_example_is_valid_and_decodes(example: dict[str, Any], schema: Any) -> None:
+    jsonschema.validate(example, schema)
     assert json.loads(json.dumps(encode(decode(example)))) == example
 
 

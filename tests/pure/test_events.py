@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from jupyter_ddl import events, requests
+from jupyter_ddl import events, hub_messages, requests
 from jupyter_ddl.wire import Wire, decode, encode
 
 EXAMPLES = (
@@ -25,6 +25,7 @@ EXAMPLES = (
     events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
     events.StallReported("run-1", (0, 1), 3.0, "The cell has stalled for 5 s"),
     events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
+    events.LookedUp("look", 0, {"data": {}, "found": False}),
     events.RunFinished("run-1", "failed", 0.25),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
     requests.PrepareHorovod("run-1"),
@@ -33,6 +34,15 @@ EXAMPLES = (
     requests.Ping(),
     requests.Release("run-1", "interrupted"),
     requests.LookAtStacks("look"),
+    requests.LookUp("look", "inspect", "tf.ones", 3, 1),
+    hub_messages.KernelState("kernel-1", 4700, None, "run-1", "Rank 1 of 2 on node-a: ValueError: no"),
+    hub_messages.KernelGone("kernel-1"),
+    hub_messages.RunNotice("kernel-1", "run-1", "failed", "cell", "0-1", 4.5, "no"),
+    hub_messages.Control("1", "kernel-1", "stacks", {"ranks": "0"}),
+    hub_messages.Answer("1", {"text": "idle"}),
+    hub_messages.Watch("run-1", 3),
+    hub_messages.Taken("run-1", 4),
+    hub_messages.Unwatch("run-1"),
 )
 
 

@@ -192,6 +192,14 @@ export interface RankStacks {
   readonly note: string;
 }
 
+/** What a rank answers to LookUp. */
+export interface LookedUp {
+  readonly type: "looked_up";
+  readonly look: string;
+  readonly rank: number;
+  readonly content: Readonly<Record<string, unknown>>;
+}
+
 /** Every rank of the run has finished, failed or gone. */
 export interface RunFinished {
   readonly type: "run_finished";
@@ -217,6 +225,7 @@ export type DdlEvent =
   | CollectiveStalled
   | StallReported
   | RankStacks
+  | LookedUp
   | RunFinished;
 
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
@@ -364,6 +373,11 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     host: {"kind": "string", "nullable": false},
     threads: {"kind": "array", "nullable": false},
     note: {"kind": "string", "nullable": false, "default": ""},
+  },
+  looked_up: {
+    look: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    content: {"kind": "object", "nullable": false},
   },
   run_finished: {
     run: {"kind": "string", "nullable": false},

@@ -1,0 +1,62 @@
+"""The check of what kernels and browsers send: they may send anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from jupyter_ddl.hub_messages import FROM_BROWSER, FROM_KERNEL, Answer, Control, KernelState, RunNotice, Watch, parse
+from jupyter_ddl.wire import encode
+
+CONTROL = Control("7", "kernel-1", "stacks", {"ranks": "0"})
+
+
+@pytest.mark.parametrize("message", [CONTROL, Watch("run-1"), Watch("run-1", 3)])
+def test_what_a_browser_may_send_is_read(message: Any) -> None:
+    assert parse(json.dumps(encode(message)), FROM_BROWSER) == message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        KernelState("kernel-1", 1, None, "run-1"),
+        RunNotice("kernel-1", "run-1", "finished", None, "0-1", 2),
+        Answer("1", [1, {"a": None}], None),
+    ],
+)
+def test_what_a_kernel_may_send_is_read(message: Any) -> None:
+    assert parse(json.dumps(encode(message)).encode(), FROM_KERNEL) == message
+
+
+def test_a_field_of_a_newer_version_is_left_out() -> None:
+    assert parse(json.dumps({**encode(CONTROL), "more": 1}), FROM_BROWSER) == CONTROL
+
+
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ("{", "A message must be JSON. Received: '{'."),
+        (b"\xff", "A message must be JSON."),
+        ("[" * 100_000, "A message must be JSON."),
+        ("[]", "must be one of ['control', 'taken', 'unwatch', 'watch']. Received: list."),
+        ('{"type": "kernel_gone", "kernel": "k"}', "Received: 'kernel_gone'."),
+        ('{"type": ["watch"]}', "Received: ['watch']."),
+        ('{"type": "taken", "run": "r"}', "A taken message must have next. Received: ['run', 'type']."),
+        ('{"type": "watch", "run": 5}', "run of a watch message must be str. Received: another type."),
+        ('{"type": "watch", "run": "r", "next": true}', "next of a watch message must be int."),
+        ('{"type": "watch", "run": "r", "next": 1.5}', "next of a watch message must be int."),
+        (json.dumps({**encode(CONTROL), "arguments": []}), "arguments of a control message must be dict[str, Any]."),
+    ],
+)
+def test_what_is_no_message_is_told(sent: bytes | str, told: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(told)):
+        parse(sent, FROM_BROWSER)
+
+
+def test_a_kernels_state_is_one_of_those_that_there_are() -> None:
+    sent = {**encode(RunNotice("k", "r", "running")), "state": "fine"}
+    with pytest.raises(ValueError, match="state of a run_notice message must be"):
+        parse(json.dumps(sent), FROM_KERNEL)
