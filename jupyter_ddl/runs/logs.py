@@ -91,7 +91,7 @@ class RankLog:
         end = self.size() if end is None else end
         at, held = start, b""
         while at < end:
-            block = held + self._read(at, min(BLOCK_BYTES, end - at))
+            block = held + self.read(at, min(BLOCK_BYTES, end - at))
             if len(block) == len(held):
                 return  # Somebody has cut the file.
             at += len(block) - len(held)
@@ -116,10 +116,10 @@ class RankLog:
             return position
         at = position
         # The newline that ends the last line is not one between lines.
-        wanted = count + (position > 0 and self._read(position - 1, 1) == b"\n")
+        wanted = count + (position > 0 and self.read(position - 1, 1) == b"\n")
         while at > 0:
             begin = max(0, at - BLOCK_BYTES)
-            block = self._read(begin, at - begin)
+            block = self.read(begin, at - begin)
             here = block.count(b"\n")
             if here >= wanted:
                 place = len(block)
@@ -132,14 +132,14 @@ class RankLog:
 
     def count_lines(self, start: int, end: int) -> int:
         """Return how many lines end between two positions."""
-        return sum(self._read(at, min(BLOCK_BYTES, end - at)).count(b"\n") for at in range(start, end, BLOCK_BYTES))
+        return sum(self.read(at, min(BLOCK_BYTES, end - at)).count(b"\n") for at in range(start, end, BLOCK_BYTES))
 
     def whole_lines_end(self, start: int) -> int:
         """Return the end of the last whole line after a position; the position where none has ended yet."""
         at = self.size()
         while at > start:
             begin = max(start, at - BLOCK_BYTES)
-            place = self._read(begin, at - begin).rfind(b"\n")
+            place = self.read(begin, at - begin).rfind(b"\n")
             if place >= 0:
                 return begin + place + 1
             at = begin
@@ -151,7 +151,7 @@ class RankLog:
         beginning = decoder.decode(head)
         more, last, newline = 0, head[-_END_BYTES:], -1
         while at < end and newline < 0:
-            block = self._read(at, min(BLOCK_BYTES, end - at))
+            block = self.read(at, min(BLOCK_BYTES, end - at))
             if not block:
                 break
             newline = block.find(b"\n")
@@ -173,7 +173,8 @@ class RankLog:
             self._open = self._path.open("rb")
         return self._open
 
-    def _read(self, position: int, count: int) -> bytes:
+    def read(self, position: int, count: int) -> bytes:
+        """Return so many bytes from a position on, or as many as there are; ask for `size` before."""
         if self._spans is None:
             self._file.seek(position)
             return self._file.read(count)

@@ -65,7 +65,7 @@ def plan_pruning(*, keep: int | None = None, keep_days: float | None = None) -> 
         assert keep_days is not None
         since_s = time.time() - keep_days * _DAY_S
         old = [record for record in runs if record.start_s < since_s]
-    spared = {record.run: reason for record in old if (reason := _reason_to_stay(record))}
+    spared = {record.run: reason for record in old if (reason := reason_to_stay(record))}
     doomed = tuple(record for record in old if record.run not in spared)
     return Pruning(doomed, sum(map(_size_bytes, doomed)), spared, len(runs) - len(doomed))
 
@@ -91,7 +91,8 @@ def delete(records: Sequence[RunRecord]) -> None:
         raise InvalidInput("A run's folder must be deletable.", failed[0] + rest, remedy)
 
 
-def _reason_to_stay(record: RunRecord) -> str | None:
+def reason_to_stay(record: RunRecord) -> str | None:
+    """Return why a run must not be deleted, as the end of a sentence; None where it may be."""
     if record.state == RUNNING:
         return "it is running"
     if record.state == UNKNOWN:

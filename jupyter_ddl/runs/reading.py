@@ -45,7 +45,7 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
         for line in file:
             if names is not None and not any(name in line for name in names):
                 continue
-            event = _event(line)
+            event = event_of(line)
             if event is not None and (wanted is None or isinstance(event, wanted)):
                 yield event
 
@@ -107,8 +107,8 @@ def causes_of(failures: Iterable[RankFailed]) -> list[RankFailed]:
     return [failure for failure in own if failure.name != COLLECTIVE_ON_SUBSET] or own or failures[:1]
 
 
-def _event(line: bytes) -> Event | None:
-    """Return the event of a line, or None where it has none."""
+def event_of(line: bytes) -> Event | None:
+    """Return the event of a line of such a file, or None where it has none."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
         try:
             event: Event = decode(json.loads(text))
@@ -149,7 +149,7 @@ def _last_number(path: Path) -> int:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - _LAST_LINE_BYTES))
         for line in reversed(file.read().splitlines()):
-            event = _event(line)
+            event = event_of(line)
             if event is not None:
                 return _number(event)
         return 1 << 62 if file.tell() else 0

@@ -71,11 +71,28 @@ class RunRecord:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def newest_first() -> Iterator[RunRecord]:
-    """Yield all runs, the newest first. Each is read when it is asked for."""
-    for _, names in groupby(_ids(), key=lambda name: name[:19]):
+def newest_first(before: str | None = None) -> Iterator[RunRecord]:
+    """Yield all runs, the newest first. Each is read when it is asked for.
+
+    Args:
+        before: the id of a run: only those that come after it in this order.
+    """
+    for second, names in groupby(_ids(), key=lambda name: name[:19]):
+        if before is not None and second > before[:19]:
+            continue
         # A name has no fractions of seconds.
-        yield from sorted(map(read_record, map(_path, names)), key=lambda record: record.start_s, reverse=True)
+        records = sorted(map(read_record, map(_path, names)), key=lambda record: record.start_s, reverse=True)
+        begin = next((at + 1 for at, record in enumerate(records) if record.run == before), 0)
+        yield from records[begin:]
+
+
+def find(run: str) -> RunRecord | None:
+    """Return the run of exactly that id, or None; whoever asks may ask for anything, a path out of the folder too."""
+    path = _path(run)
+    # A cluster's name, which is within the id, has no slash; an id that comes from elsewhere may have one.
+    if "/" in run or "\0" in run or _ID.fullmatch(run) is None or path.is_symlink() or not path.is_dir():
+        return None
+    return read_record(path)
 
 
 def resolve(text: str | None = None) -> RunRecord:

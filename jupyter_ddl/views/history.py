@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from dataclasses import replace
+from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, Straggler
 from jupyter_ddl.views.batch import Entry
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from jupyter_ddl.events import Event
 
 MAX_SAMPLES = 24_000
@@ -58,21 +61,25 @@ class History:
             self._lasting.append(entry)
         return entry
 
-    def entries(self, max_text: int = MAX_TEXT) -> list[Entry]:
+    def entries(self, max_text: int = MAX_TEXT, since: int = 0) -> list[Entry]:
         """Return what is kept, in the order of its numbers.
 
         Args:
             max_text: characters of output; of more, the newest. What is left out is told of in the rank's next chunk.
+            since: the number of the first event that is wanted.
         """
-        samples = (entry for kept in self._samples.values() for _, entry in kept)
-        output = list(self._output) if self._text <= max_text else self._newest_output(max_text)
-        return sorted([*self._lasting, *self._marks, *output, *samples], key=attrgetter("number"))
+        samples = (
+            entry for kept in self._samples.values() for entry in _since(since, (entry for _, entry in reversed(kept)))
+        )
+        others = (entry for kept in (self._lasting, self._marks) for entry in _since(since, reversed(kept)))
+        output = self._newest_output(max_text, since)
+        return sorted([*others, *output, *samples], key=attrgetter("number"))
 
-    def _newest_output(self, max_text: int) -> list[Entry]:
+    def _newest_output(self, max_text: int, since: int) -> list[Entry]:
         kept: list[Entry] = []
         left_out: dict[tuple[int, str], int] = {}
         text = 0
-        for entry in reversed(self._output):
+        for entry in _since(since, reversed(self._output)):
             chunk = entry.event
             assert isinstance(chunk, OutputChunk)
             text += len(chunk.text)
@@ -119,3 +126,7 @@ class History:
             oldest = self._output.popleft().event
             assert isinstance(oldest, OutputChunk)
             self._text -= len(oldest.text)
+
+
+def _since(number: int, newest_first: Iterable[Entry]) -> Iterator[Entry]:
+    return takewhile(lambda entry: entry.number >= number, newest_first)

@@ -298,6 +298,19 @@ def test_a_history_that_nobody_asked_for_has_less_of_the_log() -> None:
     assert len(widget.get_state()["history"]) > 1_000_000
 
 
+def test_history_from_a_number_on_is_what_came_since() -> None:
+    history = History(max_samples=100)
+    for at in range(1000):
+        history.add(sample(at % 2, float(at)))
+        history.add(out(0, f"{at}\n"))
+        history.add(StragglerMarked("r", 0, float(at), at % 2 == 0, 1.5, "input"))
+    every = history.entries()
+    for since in (0, 1, 1500, 2998, 2999, 3000):
+        assert history.entries(since=since) == [entry for entry in every if entry.number >= since]
+    cut = [entry.event for entry in history.entries(max_text=4, since=2994) if isinstance(entry.event, OutputChunk)]
+    assert [(chunk.text, chunk.skipped_bytes) for chunk in cut] == [("999\n", 4)]
+
+
 def test_history_keeps_the_newest_output_and_all_states() -> None:
     history = History(max_text=1000)
     history.add(RunStarted("r", (0,), 1, 0.0))

@@ -11,7 +11,7 @@ import pytest
 from run_folders import HERE, make_run, own_session
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.runs.store import newest_first, read_record, resolve
+from jupyter_ddl.runs.store import find, newest_first, read_record, resolve
 
 RULE = "A run is named by its id, or by a beginning or an end of it that no other run has. Received: "
 
@@ -46,6 +46,40 @@ def test_the_newest_comes_first_also_within_a_second():
     make_run("2025-12-31T23-59-59-z-ffff")
     assert [name[20:] for name in names()] == ["a-0000", "b-0002", "z-0001", "z-ffff"]
     assert resolve().run == "2026-11-20T18-03-08-a-0000"
+
+
+def test_a_listing_goes_on_after_a_run_also_after_one_that_is_gone():
+    make_run("2026-11-20T18-03-07-b-0002", start_s=1000.7)
+    make_run("2026-11-20T18-03-07-z-0001", start_s=1000.2)
+    make_run("2026-11-20T18-03-08-a-0000", start_s=1001.0)
+    make_run("2025-12-31T23-59-59-z-ffff")
+    after = {run: [record.run[-4:] for record in newest_first(run)] for run in [*names(), "2026-11-20T18-03-07-b-0009"]}
+    assert list(after.values()) == [["0002", "0001", "ffff"], ["0001", "ffff"], ["ffff"], [], ["0002", "0001", "ffff"]]
+
+
+def test_a_run_is_found_by_exactly_its_id(runs, tmp_path):
+    folder = make_run("2026-11-20T18-03-07-default-3f9c", model="m")
+    assert find(folder.name) == read_record(folder)
+    elsewhere = tmp_path / "2026-11-20T18-03-09-default-0000"
+    elsewhere.mkdir()
+    (runs / elsewhere.name).symlink_to(elsewhere)
+    (runs / "2026-11-20T18-03-07-a").mkdir()
+    for name in (
+        "",
+        ".",
+        "..",
+        "3f9c",
+        f"{folder.name}/",
+        f"{folder.name}/../{folder.name}",
+        f"2026-11-20T18-03-07-a/../{folder.name}",
+        f"2026-11-20T18-03-07-/../{folder.name}",
+        f"{folder.name}\0",
+        str(folder),
+        elsewhere.name,
+        f"../{elsewhere.name}",
+        "2026-11-20T18-03-07-default-0000",
+    ):
+        assert find(name) is None
 
 
 def test_only_folders_of_runs_are_runs(runs, tmp_path):
