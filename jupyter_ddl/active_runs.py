@@ -9,6 +9,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import changes
 from jupyter_ddl.cluster.horovod_turns import HorovodTurns
 from jupyter_ddl.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.loss import describe_loss
@@ -81,6 +82,7 @@ class ActiveRuns:
             if self.lost is not None:
                 run.take(self.lost)
         self._cluster.supervisor.attend(self.busy_ranks)
+        changes.tell(run)
 
     def busy_ranks(self) -> set[int]:
         """Return the ranks that are at a run."""
@@ -95,6 +97,7 @@ class ActiveRuns:
                 run.events.put(event)
             self._runs[run.id] = run
         self._cluster.supervisor.attend(self.busy_ranks)
+        changes.tell(run)
 
     def release(self, run: Run, reason: str) -> None:
         """Release the ranks that are still at a run."""
@@ -132,14 +135,17 @@ class ActiveRuns:
         """
         with self._lock:
             run.take_what_came()
-            if run.lost is not None:
-                return
-            run.abandoned = bool(run.pending)
-            if not run.pending:
-                self._runs.pop(run.id, None)
-            rests = self._horovod.rests_after(uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs)
+            rests = run.lost is None and self._settles(run)
         if rests:
             self._cluster.request(RestHorovod(), range(self._cluster.world_size))
+        changes.tell(run)
+
+    def _settles(self, run: Run) -> bool:
+        """Note that nobody follows a run any more; return whether Horovod rests now. Called under the lock."""
+        run.abandoned = bool(run.pending)
+        if not run.pending:
+            self._runs.pop(run.id, None)
+        return self._horovod.rests_after(uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs)
 
     def leave(self) -> None:
         """Note in the folders of the runs that go on that nobody records them: whoever attaches may."""
@@ -176,6 +182,8 @@ class ActiveRuns:
             late = [run for run in runs if run.abandoned]
         for run in late:
             self.end(run)
+        if isinstance(event, RankLost | RankSilent):
+            changes.tell()
 
 
 def _concerns(event: Event, run: Run) -> bool:

@@ -15,8 +15,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import changes
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
-from jupyter_ddl.events import OutputChunk, RankSilent, RunFinished
+from jupyter_ddl.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.active_runs import ActiveRuns
-    from jupyter_ddl.events import Outcome, RankFailed, RankLost
+    from jupyter_ddl.events import Outcome, RankLost
     from jupyter_ddl.runs.run import Run, RunResult
     from jupyter_ddl.stall_watch import StallWatch
     from jupyter_ddl.views import View
@@ -150,6 +151,8 @@ class Follower:
                 self._view.handle(event)
             if self._stalls is not None:
                 self._stalls.handle(event)
+            if isinstance(event, RankFinished | RankFailed):
+                changes.tell()
         self._tell_of_the_record()
         now_s = time.monotonic()
         if self._view is not None:

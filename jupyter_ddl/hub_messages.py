@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from jupyter_ddl.events import Outcome  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.wire import Wire
@@ -152,23 +152,39 @@ class Unwatch(Wire):
 
 
 HubMessage = KernelState | KernelGone | RunNotice | Control | Answer | Watch | Taken | Unwatch
-FROM_KERNEL = (KernelState, RunNotice, Answer)
-FROM_BROWSER = (Control, Watch, Taken, Unwatch)
-FROM_HUB = (Control,)
-
-Message = TypeVar("Message", bound=HubMessage)
 
 
-def parse(data: bytes | str, kinds: Iterable[type[Message]]) -> Message:
-    """Return the message that somebody sent, who may send anything.
-
-    Args:
-        data: JSON.
-        kinds: the classes that may come from there.
+def from_kernel(data: bytes | str) -> KernelState | RunNotice | Answer:
+    """Return the message that a kernel sent, which may send anything.
 
     Raises:
-        ValueError: it is none of those messages, or a field is missing or not what its class says.
+        ValueError: it is no message of a kernel's, or a field is missing or not what its class says.
     """
+    message: KernelState | RunNotice | Answer = _parse(data, (KernelState, RunNotice, Answer))
+    return message
+
+
+def from_browser(data: bytes | str) -> Control | Watch | Taken | Unwatch:
+    """Return the message that a browser sent, which may send anything.
+
+    Raises:
+        ValueError: it is no message of a browser's, or a field is missing or not what its class says.
+    """
+    message: Control | Watch | Taken | Unwatch = _parse(data, (Control, Watch, Taken, Unwatch))
+    return message
+
+
+def from_hub(data: bytes | str) -> Control:
+    """Return the control that the hub sent.
+
+    Raises:
+        ValueError: it is none.
+    """
+    message: Control = _parse(data, (Control,))
+    return message
+
+
+def _parse(data: bytes | str, kinds: Iterable[Any]) -> Any:
     known = {kind.type: kind for kind in kinds}
     try:
         content = json.loads(data)

@@ -4,6 +4,7 @@
 |---|---|---|---|
 | cache | Horovod wheels and build logs | `JUPYTER_DDL_CACHE` | `$XDG_CACHE_HOME/jupyter_ddl` |
 | clusters | one folder a cluster: connection files, logs | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
+| hub | the sockets between kernels and Jupyter servers | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | runs | one folder a run: the cell, the outcome, each rank's log | `JUPYTER_DDL_RUNS` | Jupyter's data folder |
 | horovod | a Horovod built with `--target`, beside a read-only image | `JUPYTER_DDL_HOROVOD` | none |
 | data | the user's data sets | `JUPYTER_DDL_DATA` | none |
@@ -35,6 +36,11 @@ def clusters_dir() -> Path:
     from jupyter_core.paths import jupyter_runtime_dir
 
     return _folder(RUNTIME_VARIABLE, Path(jupyter_runtime_dir()) / "ddl") / "clusters"
+
+
+def hub_dir() -> Path:
+    """Return the folder of the sockets at which kernels reach the Jupyter servers' hubs (it may not exist yet)."""
+    return clusters_dir().parent / "hub"
 
 
 def runs_dir() -> Path:

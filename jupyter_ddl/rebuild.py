@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl import changes
 from jupyter_ddl.checkpoint_folder import newest
 from jupyter_ddl.errors import ClusterLost, DdlError, RunInterrupted, SetupFailed
 from jupyter_ddl.interruption import interrupts_noted
@@ -64,7 +65,7 @@ class Rebuilder:
     @property
     def step(self) -> str | None:
         """What goes on now; None where no rank is being replaced."""
-        return self._step if self._is_at_it else None
+        return self._step or None if self._is_at_it else None
 
     def remember(self, cell: SetupCell) -> None:
         """Have new ranks run a cell, after those remembered before."""
@@ -118,7 +119,7 @@ class Rebuilder:
         shown = ""
         with interrupts_noted() as interrupted:
             while thread.is_alive():
-                if self._step != shown:
+                if self._step not in ("", shown):
                     shown = self._step
                     progress(shown)
                 thread.join(_TICK_S)
@@ -193,9 +194,12 @@ class Rebuilder:
                 f"{lost}\n{_counted(n, 'new rank')} were started in {seconds:.1f} s; the variables of the old ones are "
                 f"lost.{replayed}{offer}"
             )
+        # The thread still lives when this is told.
+        self._tell("")
 
     def _tell(self, step: str) -> None:
         self._step = step
+        changes.tell()
 
 
 def _offer(runs: Sequence[Run]) -> str:

@@ -13,18 +13,22 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl import changes
 from jupyter_ddl.active_runs import ActiveRuns
 from jupyter_ddl.cell_options import CellOptions
 from jupyter_ddl.cluster import lifecycle
+from jupyter_ddl.cluster.lookups import Lookups
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.cluster.stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
+from jupyter_ddl.cluster_state import cluster_state
 from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.events import RankLost
 from jupyter_ddl.fit_options import STOP
 from jupyter_ddl.follow import Follower
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.life import Life
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.rebuild import Rebuilder, SetupCell
 from jupyter_ddl.runs.folder import this_process, unfinished
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.events import RankReady, RankStacks, RankWarm
+    from jupyter_ddl.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views import View
 
@@ -75,8 +80,9 @@ def start(
         ClusterStartFailed: a rank did not come up.
     """
     spec = plan(n, gpus, threads, name, env, keep, oversubscribe)
-    progress(spec.note)
-    return _made_current(Session(lifecycle.start(spec, progress), rebuild=rebuild))
+    with changes.start_told(spec, progress) as told:
+        told(spec.note)
+        return _made_current(Session(lifecycle.start(spec, told), rebuild=rebuild))
 
 
 def attach(name: str = "default") -> Session:
@@ -111,6 +117,7 @@ _current: Session | None = None
 def _made_current(session: Session) -> Session:
     global _current
     _current = session
+    changes.tell()
     return session
 
 
@@ -120,15 +127,18 @@ class Session:
     def __init__(self, cluster: Cluster, *, rebuild: bool = True) -> None:
         self._rebuilder = Rebuilder(self._renew, enabled=rebuild)
         self._adopt_lock = threading.Lock()
+        self._life = Life()
         self._adopt(cluster)
 
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
         runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
         self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size, runs.why_lost)
-        self._runs = runs
         self._looks = StackLooks(cluster)
+        self._lookups = Lookups(cluster)
         self._sender = Sender(cluster, runs, self._looks)
+        # Last: by this another thread, which runs cells, sees that there are ranks again.
+        self._runs = runs
 
     @property
     def name(self) -> str:
@@ -156,6 +166,16 @@ class Session:
         if self._rebuilder.step is not None:
             return f"new ranks in place of lost ones: {self._rebuilder.step}"
         return self._runs.why_lost()
+
+    def describe(self) -> ClusterState:
+        """Return how the ranks are, as a panel shows it. Safe from any thread."""
+        return cluster_state(self._cluster, self._runs, self._rebuilder.step)
+
+    @property
+    def why_lost(self) -> str | None:
+        """Why the ranks are gone; None while they live, and where they were stopped."""
+        lost = self._runs.lost
+        return None if lost is None or lost.asked else describe_loss(lost)
 
     @property
     def busy(self) -> list[str]:
@@ -289,6 +309,7 @@ class Session:
             ClusterLost: no new ranks came up, or a setup cell ended them too.
             SetupFailed: a setup cell raised on the new ranks; they run, and the next call says nothing of it.
         """
+        self._life.wait_settled()
         return self._rebuilder.wait(progress)
 
     def stacks(self, ranks: Iterable[int] | None = None) -> dict[int, RankStacks]:
@@ -299,16 +320,30 @@ class Session:
         """
         return self._looks.look(self._chosen(ranks))
 
-    def restart(self, progress: Callable[[str], None] = lambda _: None, **changes: Any) -> str:
-        """Stop the ranks and start new ones as they were, but for `changes` (see `start`). Variables are lost.
+    def look_up(self, what: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
+        """Return what rank 0 knows of code at the cursor; nothing where it does not answer within a second.
+
+        Args:
+            what: "complete" or "inspect".
+            code: what is being written.
+            cursor: where in it, in characters.
+            detail: of "inspect": 1 for the source too.
+        """
+        return self._lookups.look_up(what, code, cursor, detail)
+
+    def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
+        """Stop the ranks and start new ones as they were, but for `other` (see `start`). Variables are lost.
+
+        Safe from any thread: a cell that runs meanwhile ends with ClusterLost, one that is run waits for the new ranks.
 
         Returns:
             What is to be told of the setup cells, which ran again; empty where there are none.
 
         Raises:
             SetupFailed: a setup cell raised on the new ranks.
+            ClusterError: a restart goes on already.
         """
-        self._rebuilder.enabled = changes.pop("rebuild", self._rebuilder.enabled)
+        self._rebuilder.enabled = other.pop("rebuild", self._rebuilder.enabled)
         spec = self._cluster.spec
         wanted = {
             "n": spec.n,
@@ -319,19 +354,26 @@ class Session:
             "keep": spec.keep,
             "oversubscribe": spec.oversubscribe,
         }
-        if "n" in changes and "gpus" not in changes and spec.devices:
+        if "n" in other and "gpus" not in other and spec.devices:
             # Another number of ranks takes other GPUs.
             del wanted["gpus"]
-        changes["environment"] = spec.environment | dict(changes.pop("env", {}))
-        new = plan(**(wanted | changes))
+        other["environment"] = spec.environment | dict(other.pop("env", {}))
+        new = plan(**(wanted | other))
         # While there is still something to lose: afterwards `start` would refuse, and nothing would run.
         check_free(new)
-        self.stop()
-        self._adopt(lifecycle.start(new, progress))
-        return self._rebuilder.replay(progress).strip()
+        with self._life.restarting(), changes.start_told(new, progress) as told:
+            told("ending the ranks")
+            self._stop()
+            self._adopt(lifecycle.start(new, told, self._life.given_up))
+            return self._rebuilder.replay(told).strip()
 
     def stop(self) -> None:
-        """End the ranks and wait until they are gone. Safe to call twice."""
+        """End the ranks and wait until they are gone. Safe to call twice, and from any thread: a cell ends with it."""
+        with self._life.ending():
+            self._stop()
+        changes.tell()
+
+    def _stop(self) -> None:
         with self._adopt_lock:
             self._rebuilder.give_up()
         self._transfer.close()
@@ -342,7 +384,7 @@ class Session:
     def _on_loss(self, lost: RankLost, runs: Sequence[Run]) -> str:
         """Have lost ranks replaced; return what the user is to know. Called once for each world of ranks."""
         if lost.asked:
-            return "%ddl restart starts new ones."
+            return "New ones are being started." if self._life.is_restarting else "%ddl restart starts new ones."
         return self._rebuilder.replace(describe_loss(lost), self.world_size, runs)
 
     def _renew(self, progress: Callable[[str], None], given_up: threading.Event) -> None:

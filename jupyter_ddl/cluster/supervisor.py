@@ -82,6 +82,11 @@ class Supervisor:
             if thread is not None and thread.ident is not None and thread is not threading.current_thread():
                 thread.join()
 
+    @property
+    def silent(self) -> set[int]:
+        """The ranks from which nothing had come for some seconds when they were last looked at, at a run."""
+        return set(self._silent_since_s)
+
     def hear(self, rank: int) -> None:
         """Note that something came from a rank."""
         self._heard_s[rank] = time.monotonic()

@@ -162,6 +162,24 @@ def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
         pynvml.nvmlShutdown()
 
 
+def free_bytes(devices: Sequence[str]) -> dict[str, int]:
+    """Return device -> its free memory, of the devices of which NVML tells it.
+
+    Args:
+        devices: entries of CUDA_VISIBLE_DEVICES, as `visible_gpus` returns them.
+    """
+    if not devices:
+        return {}
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        found = {device: _free_bytes(pynvml, device) for device in devices}
+    finally:
+        pynvml.nvmlShutdown()
+    return {device: free for device, free in found.items() if free is not None}
+
+
 def default_rank_count(gpu_count: int, physical_core_count: int) -> int:
     """Return how many ranks to start: one per GPU; with no GPU one per two physical cores, at least 2."""
     return gpu_count or max(2, physical_core_count // 2)
@@ -189,13 +207,23 @@ def _gpu(nvml: ModuleType, index: int, handle: Any, *, mig: bool) -> Gpu:
     return Gpu(index, nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle), memory_total_bytes, mig)
 
 
+def _handle(nvml: ModuleType, device: str) -> Any:
+    if device.isdecimal():
+        return nvml.nvmlDeviceGetHandleByIndex(int(device))
+    return nvml.nvmlDeviceGetHandleByUUID(device)
+
+
+def _free_bytes(nvml: ModuleType, device: str) -> int | None:
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(_handle(nvml, device)).free)
+    except nvml.NVMLError:
+        # A GPU that shares the host's memory has none of its own.
+        return None
+
+
 def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
     try:
-        if device.isdecimal():
-            handle = nvml.nvmlDeviceGetHandleByIndex(int(device))
-        else:
-            handle = nvml.nvmlDeviceGetHandleByUUID(device)
-        return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle))
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(_handle(nvml, device)))
     except nvml.NVMLError:
         # A warning is lost, which no start should fail for: old drivers and some MIG devices do not tell.
         return []

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
+from jupyter_ddl.engine.lookups import Lookups
 from jupyter_ddl.engine.stacks import Stacks
 from jupyter_ddl.events import RankAlive, RankReady
-from jupyter_ddl.requests import Describe, LookAtStacks, Ping, PrepareHorovod, Release, RestHorovod, RunCell
+from jupyter_ddl.requests import Describe, LookAtStacks, LookUp, Ping, PrepareHorovod, Release, RestHorovod, RunCell
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Handlers:
 
     def install(self, kernel: Any) -> None:
         """Add the handlers to ipykernel's."""
+        self._lookups = Lookups(kernel.shell, self._world.rank, self._emit)
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
         _keep_status_to_others(kernel)
@@ -63,6 +65,8 @@ class Handlers:
             self._emit(RankAlive(self._world.rank, self._guard.interrupted))
         elif isinstance(request, LookAtStacks):
             self._emit(self._stacks.answer(request))
+        elif isinstance(request, LookUp):
+            self._lookups.ask(request)
 
     def _describe(self) -> None:
         world = self._world

@@ -76,7 +76,7 @@ def batch(first: int, following: int, single_rank_samples_per_s: float | None, e
     head = {
         "first": first,
         "next": following,
-        "single": _finite(single_rank_samples_per_s),
+        "single": finite(single_rank_samples_per_s),
         "columns": COLUMNS,
         "common": {"run": run, "model": model},
     }
@@ -106,14 +106,14 @@ def _figure(value: float | None) -> str:
         return "null"
     if isinstance(value, int):
         return str(value)
-    return f"{value:.5g}" if math.isfinite(value) else json.dumps(_finite(value))
+    return f"{value:.5g}" if math.isfinite(value) else json.dumps(finite(value))
 
 
 def _as_json(content: Any) -> str:
     try:
         return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     except ValueError:
-        return json.dumps(_finite(content), ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(finite(content), ensure_ascii=False, separators=(",", ":"))
 
 
 _KNOWN: dict[type, list[tuple[str, Any]]] = {}
@@ -127,11 +127,12 @@ def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
     return _KNOWN[kind]
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return a JSON value with words in place of NaN and the infinities, which JSON has not."""
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
+        return {key: finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
+        return [finite(item) for item in value]
     return value

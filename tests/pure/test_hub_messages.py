@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.hub_messages import FROM_BROWSER, FROM_KERNEL, Answer, Control, KernelState, RunNotice, Watch, parse
+from jupyter_ddl.hub_messages import Answer, Control, KernelState, RunNotice, Watch, from_browser, from_hub, from_kernel
 from jupyter_ddl.wire import encode
 
 CONTROL = Control("7", "kernel-1", "stacks", {"ranks": "0"})
@@ -16,7 +16,7 @@ CONTROL = Control("7", "kernel-1", "stacks", {"ranks": "0"})
 
 @pytest.mark.parametrize("message", [CONTROL, Watch("run-1"), Watch("run-1", 3)])
 def test_what_a_browser_may_send_is_read(message: Any) -> None:
-    assert parse(json.dumps(encode(message)), FROM_BROWSER) == message
+    assert from_browser(json.dumps(encode(message))) == message
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,12 @@ def test_what_a_browser_may_send_is_read(message: Any) -> None:
     ],
 )
 def test_what_a_kernel_may_send_is_read(message: Any) -> None:
-    assert parse(json.dumps(encode(message)).encode(), FROM_KERNEL) == message
+    assert from_kernel(json.dumps(encode(message)).encode()) == message
 
 
 def test_a_field_of_a_newer_version_is_left_out() -> None:
-    assert parse(json.dumps({**encode(CONTROL), "more": 1}), FROM_BROWSER) == CONTROL
+    sent = json.dumps({**encode(CONTROL), "more": 1})
+    assert from_browser(sent) == from_hub(sent) == CONTROL
 
 
 @pytest.mark.parametrize(
@@ -53,10 +54,10 @@ def test_a_field_of_a_newer_version_is_left_out() -> None:
 )
 def test_what_is_no_message_is_told(sent: bytes | str, told: str) -> None:
     with pytest.raises(ValueError, match=re.escape(told)):
-        parse(sent, FROM_BROWSER)
+        from_browser(sent)
 
 
 def test_a_kernels_state_is_one_of_those_that_there_are() -> None:
     sent = {**encode(RunNotice("k", "r", "running")), "state": "fine"}
     with pytest.raises(ValueError, match="state of a run_notice message must be"):
-        parse(json.dumps(sent), FROM_KERNEL)
+        from_kernel(json.dumps(sent))

@@ -1,0 +1,46 @@
+"""The request for this host's devices, of which a form lets the user choose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jupyter_server.auth.decorator import authorized
+from tornado.web import HTTPError, authenticated
+
+from jupyter_ddl.cluster.topology import find_gpu, free_bytes, list_gpus, visible_gpus
+from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.server.requests import HubHandler
+
+if TYPE_CHECKING:
+    from jupyter_ddl.cluster.topology import Gpu
+
+
+class DevicesHandler(HubHandler):
+    """GET devices -> [{index, name, uuid, device, total_bytes, free_bytes}]: the GPUs that this server may use."""
+
+    @authenticated
+    @authorized
+    async def get(self) -> None:
+        """Answer with each device, and how much of its memory is free now; none on a host without GPUs."""
+        try:
+            self.answer(await self.in_thread(_devices))
+        except ClusterError as error:
+            raise HTTPError(503, str(error)) from error
+
+
+def _devices() -> list[dict[str, Any]]:
+    known = list_gpus()
+    gpus = [gpu for device in visible_gpus(known) if (gpu := find_gpu(device, known)) is not None]
+    free = free_bytes([gpu.device for gpu in gpus])
+    return [_device(gpu, free.get(gpu.device)) for gpu in gpus]
+
+
+def _device(gpu: Gpu, free: int | None) -> dict[str, Any]:
+    return {
+        "index": gpu.index,
+        "name": gpu.name,
+        "uuid": gpu.uuid,
+        "device": gpu.device,
+        "total_bytes": gpu.memory_total_bytes,
+        "free_bytes": free,
+    }

@@ -1,0 +1,68 @@
+"""What jupyter_server loads: the hub's addresses, its life, and the variable by which kernels find it."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from jupyter_server.extension.application import ExtensionApp
+
+from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.hub_messages import SOCKET_VARIABLE
+from jupyter_ddl.server.devices import DevicesHandler
+from jupyter_ddl.server.hub import Hub
+from jupyter_ddl.server.live import LiveHandler
+from jupyter_ddl.server.place import socket_path
+from jupyter_ddl.server.runs import LogHandler, LogsHandler, RunHandler, RunsHandler, SearchHandler
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_RUN = r"/jupyter-ddl/runs/([^/]+)"
+
+
+class HubExtension(ExtensionApp):
+    """The hub of one server."""
+
+    name = "jupyter_ddl"
+    hub: Hub
+
+    def initialize_handlers(self) -> None:
+        """Add the hub's addresses, all under /jupyter-ddl/, and begin it with the server."""
+        self.hub = Hub(self.log)
+        own: dict[str, Any] = {"hub": self.hub}
+        self.handlers.extend(
+            [
+                (r"/jupyter-ddl/live", LiveHandler, own),
+                (r"/jupyter-ddl/devices", DevicesHandler, own),
+                (r"/jupyter-ddl/runs", RunsHandler, own),
+                (_RUN, RunHandler, own),
+                (_RUN + r"/logs", LogsHandler, own),
+                (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
+                (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
+            ]
+        )
+        # When the loop runs, the server has its port, and has started no kernel yet.
+        self._server.io_loop.add_callback(self._begin)
+
+    async def stop_extension(self) -> None:
+        """Let go of kernels and browsers, at the server's end."""
+        await self.hub.close()
+
+    async def _begin(self) -> None:
+        try:
+            path = await self.hub.open(self._socket_path())
+        except (FolderNotWritable, OSError) as error:
+            self.log.warning("jupyter_ddl: kernels cannot reach this server, so the panel shows none: %s", error)
+            return
+        os.environ[SOCKET_VARIABLE] = str(path)
+
+    def _socket_path(self) -> Path:
+        # The same for a server that is started again: its kernels, which may live on, connect to it.
+        server = self._server
+        return socket_path(f"{zlib.crc32(server.sock.encode()):08x}" if server.sock else str(server.port))
+
+    @property
+    def _server(self) -> Any:
+        return self.serverapp

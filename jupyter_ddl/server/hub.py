@@ -1,0 +1,69 @@
+"""The hub as a whole: what a kernel says goes to every browser, what a browser asks to its kernel."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.hub_messages import RunNotice
+from jupyter_ddl.server.kernels import Kernels
+from jupyter_ddl.server.tails import Tails
+
+if TYPE_CHECKING:
+    from logging import Logger
+    from pathlib import Path
+
+    from jupyter_ddl.hub_messages import KernelGone, KernelState
+    from jupyter_ddl.server.browser import Browser
+
+# What reads files: a slow file system must not stop the server, nor one reader all others.
+_THREADS = 4
+MAX_BROWSERS = 64
+
+
+class Hub:
+    """The kernels, the runs that are watched, and the browsers of one Jupyter server.
+
+    Attributes:
+        pool: the threads that read files.
+        kernels: those that are connected.
+        tails: the runs that somebody watches.
+    """
+
+    def __init__(self, log: Logger) -> None:
+        self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jupyter_ddl hub")
+        self.kernels = Kernels(self._tell, log)
+        self.tails = Tails(self.pool)
+        self._browsers: set[Browser] = set()
+
+    async def open(self, path: Path) -> Path:
+        """Let kernels connect; return where, which is another path if that one is in use."""
+        return await self.kernels.listen(path)
+
+    async def close(self) -> None:
+        """Let go of everybody."""
+        for browser in list(self._browsers):
+            browser.close()
+        await self.kernels.close()
+        self.pool.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more browsers can join."""
+        return len(self._browsers) >= MAX_BROWSERS
+
+    def join(self, browser: Browser) -> None:
+        """Tell a browser of every kernel, and of what they say from here on."""
+        self._browsers.add(browser)
+        for state in self.kernels.states():
+            browser.tell(state)
+
+    def leave(self, browser: Browser) -> None:
+        """Tell a browser no more."""
+        self._browsers.discard(browser)
+
+    def _tell(self, message: KernelState | KernelGone | RunNotice) -> None:
+        if isinstance(message, RunNotice):
+            self.tails.hint(message.run)
+        for browser in self._browsers:
+            browser.tell(message)

@@ -1,0 +1,195 @@
+"""The kernels' side of the hub: a unix socket of this user's, one connection a kernel, and controls on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.hub_messages import Answer, Control, KernelGone, KernelState, RunNotice, from_kernel
+from jupyter_ddl.wire import as_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from logging import Logger
+    from pathlib import Path
+
+MAX_KERNELS = 256
+# The stacks of a thousand ranks, or their states, are some megabytes.
+MAX_LINE_BYTES = 16 << 20
+# What waits for a kernel that does not read.
+MAX_WAITING_BYTES = 4 << 20
+ANSWER_S = 30.0
+# Ranks take their time to come up and to end: `cluster.lifecycle` has a limit of its own for each.
+PATIENCE_S = {"restart": 330.0, "stop": 90.0}
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Kernels:
+    """The kernels that are connected.
+
+    Args:
+        tell: called with what they say of themselves.
+        log: the server's.
+    """
+
+    def __init__(self, tell: Callable[[KernelState | KernelGone | RunNotice], None], log: Logger) -> None:
+        self._tell = tell
+        self._log = log
+        self._server: asyncio.AbstractServer | None = None
+        self._path: Path | None = None
+        self._connections: set[_Connection] = set()
+        # Jupyter's id of a kernel -> its newest connection: a kernel that was restarted keeps its id.
+        self._kernels: dict[str, _Connection] = {}
+
+    async def listen(self, path: Path) -> Path:
+        """Take connections; return where: at a path beside it where another server has that one.
+
+        Raises:
+            OSError: there can be no socket.
+        """
+        if _is_alive(path):
+            path = path.with_name(f"{path.name}-{os.getpid()}")
+        path.unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(path))
+        # Before anybody can connect.
+        path.chmod(0o600)
+        self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MAX_LINE_BYTES)
+        self._path = path
+        return path
+
+    async def close(self) -> None:
+        """Let go of all kernels, which try to connect again."""
+        if self._server is not None:
+            self._server.close()
+        for connection in list(self._connections):
+            connection.close()
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+    def states(self) -> list[KernelState]:
+        """Return what each kernel said last of itself."""
+        return [connection.state for connection in self._kernels.values() if connection.state is not None]
+
+    async def ask(self, control: Control) -> Answer:
+        """Have a kernel do something; return its answer, or why there is none."""
+        connection = self._kernels.get(control.kernel)
+        if connection is None:
+            return Answer(
+                control.id,
+                error=f"A control is for a kernel that is connected. Received: {control.kernel[:80]!r}, which is not. "
+                "Run %load_ext jupyter_ddl in it.",
+            )
+        return replace(await connection.ask(control), id=control.id)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Take a kernel's messages until it goes."""
+        peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        _, uid, _ = _CREDENTIALS.unpack(peer)
+        if uid != os.getuid() or len(self._connections) >= MAX_KERNELS:
+            self._log.warning(
+                "jupyter_ddl: a process of user %d was refused; %d connected", uid, len(self._connections)
+            )
+            writer.close()
+            return
+        connection = _Connection(writer)
+        self._connections.add(connection)
+        try:
+            while line := await reader.readline():
+                self._take(connection, from_kernel(line))
+        except ConnectionError:
+            # It was killed.
+            pass
+        except ValueError as error:
+            # No message of ours, or a line over MAX_LINE_BYTES.
+            self._log.warning("jupyter_ddl: a kernel was let go: %s", error)
+        finally:
+            self._part(connection)
+
+    def _take(self, connection: _Connection, message: KernelState | RunNotice | Answer) -> None:
+        if isinstance(message, Answer):
+            connection.answered(message)
+            return
+        if isinstance(message, KernelState):
+            connection.state = message
+            self._kernels[message.kernel] = connection
+        self._tell(message)
+
+    def _part(self, connection: _Connection) -> None:
+        connection.close()
+        self._connections.discard(connection)
+        state = connection.state
+        if state is not None and self._kernels.get(state.kernel) is connection:
+            del self._kernels[state.kernel]
+            self._tell(KernelGone(state.kernel))
+
+
+class _Connection:
+    """One kernel, and what it was asked.
+
+    Attributes:
+        state: what it said last of itself.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.state: KernelState | None = None
+        self._writer = writer
+        self._numbers = count(1)
+        self._waiting: dict[str, asyncio.Future[Answer]] = {}
+
+    async def ask(self, control: Control) -> Answer:
+        """Return the kernel's answer, or one that says why there is none."""
+        assert self.state is not None
+        number = str(next(self._numbers))
+        future = self._waiting[number] = asyncio.get_running_loop().create_future()
+        patience_s = PATIENCE_S.get(control.do, ANSWER_S)
+        try:
+            self._send(replace(control, id=number))
+            return await asyncio.wait_for(future, patience_s)
+        except asyncio.TimeoutError:
+            return Answer(
+                number,
+                error=f"A kernel must answer within {patience_s:g} s. Received: nothing to {control.do[:20]!r} from "
+                f"process {self.state.pid}. It may be stopped, or in C code that holds Python's lock.",
+            )
+        finally:
+            del self._waiting[number]
+
+    def answered(self, answer: Answer) -> None:
+        """Take an answer; one that comes too late is nobody's."""
+        future = self._waiting.get(answer.id)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def close(self) -> None:
+        """Let go of the kernel; what it was asked is answered for it. Safe to call twice."""
+        self._writer.close()
+        for number, future in self._waiting.items():
+            if not future.done():
+                error = "A kernel must live to answer. Received: its connection ended. Ask again once it is back."
+                future.set_result(Answer(number, error=error))
+
+    def _send(self, control: Control) -> None:
+        if self._writer.transport.get_write_buffer_size() > MAX_WAITING_BYTES:
+            self.close()
+        if not self._writer.is_closing():
+            self._writer.write(as_line(control))
+
+
+def _is_alive(path: Path) -> bool:
+    """Return whether somebody listens at a path."""
+    with socket.socket(socket.AF_UNIX) as client:
+        # A server that is stopped, and so does not take it.
+        client.settimeout(1.0)
+        try:
+            client.connect(str(path))
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+    return True

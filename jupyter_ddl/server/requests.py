@@ -1,0 +1,89 @@
+"""What all requests to the hub share: who may ask, what an address may name, and that files are read in threads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from jupyter_server.base.handlers import APIHandler
+from tornado.web import HTTPError
+
+from jupyter_ddl.runs.store import find
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.runs.store import RunRecord
+    from jupyter_ddl.server.hub import Hub
+
+Found = TypeVar("Found")
+
+MAX_TEXT_CHARACTERS = 1_000
+_DIGITS = 18
+
+
+class HubHandler(APIHandler):
+    """A request under /jupyter-ddl/. APIHandler refuses other sites' pages, and checks the XSRF token."""
+
+    auth_resource = "jupyter_ddl"
+
+    def initialize(self, hub: Hub) -> None:
+        """Take what the extension gives."""
+        self._hub = hub
+
+    async def in_thread(self, work: Callable[..., Found], *arguments: Any) -> Found:
+        """Return what `work` returns, which may wait for a disk."""
+        return await asyncio.get_running_loop().run_in_executor(self._hub.pool, work, *arguments)
+
+    def answer(self, content: Any) -> None:
+        """Send JSON."""
+        self.set_header("Cache-Control", "no-store")
+        self.finish(json.dumps(content, allow_nan=False))
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """Return a number of the address.
+
+        Raises:
+            HTTPError: it is none, or out of bounds.
+        """
+        text = self.get_query_argument(name, str(default))
+        digits = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+        if not digits or not least <= int(text) <= most:
+            raise HTTPError(400, f"{name} must be a number from {least} to {most}. Received: {_quoted(text)}.")
+        return int(text)
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text of the address.
+
+        Raises:
+            HTTPError: it is too long.
+        """
+        text: str = self.get_query_argument(name, default)
+        if len(text) > MAX_TEXT_CHARACTERS:
+            rule = f"{name} must have {MAX_TEXT_CHARACTERS} characters at most."
+            raise HTTPError(400, f"{rule} Received: {len(text)}.")
+        return text
+
+    def write_error(self, status_code: int, **kwargs: Any) -> None:
+        """Answer with the error's sentence as it is: tornado keeps it with each % doubled, as a format for its log."""
+        error = (kwargs.get("exc_info") or (None, None))[1]
+        if isinstance(error, HTTPError) and error.log_message:
+            self.finish(json.dumps({"message": error.log_message % error.args, "reason": error.reason}))
+        else:
+            super().write_error(status_code, **kwargs)
+
+    async def run(self, name: str) -> RunRecord:
+        """Return the run that an address names.
+
+        Raises:
+            HTTPError: there is none of exactly that id.
+        """
+        record = await self.in_thread(find, name)
+        if record is None:
+            raise HTTPError(404, f"A run must be named by its id. Received: {_quoted(name)}, which is no run.")
+        return record
+
+
+def _quoted(text: str) -> str:
+    return repr(text[:80])

@@ -1,0 +1,127 @@
+"""One run's events, read on in its folder as they come, and kept as the dashboard keeps them: thinned, and bounded.
+
+An event's number is its place in the run's folder, so that a browser that knows the first ones can go on after them,
+also with another server.
+
+Runs on: Jupyter server, in the hub's threads.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.events import MetricsSample, OutputCleared, RankWarm, RichOutput, RunFinished
+from jupyter_ddl.runs.reading import event_of, run_events
+from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, single_rank_samples_per_s
+from jupyter_ddl.views.batch import batch
+from jupyter_ddl.views.history import History
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jupyter_ddl.events import Event
+
+STEP_BYTES = 4 << 20
+# An event is one line, and a figure in it may be large; one that is larger still is no event of ours.
+MAX_LINE_BYTES = 256 << 20
+# Characters of output in one message. What is over it is in the log files, and counted.
+FIRST_TEXT = 1_000_000
+BATCH_TEXT = 256_000
+# How often it is looked whether the kernel that records a quiet run still lives.
+_ALIVE_S = 2.0
+# Shown by no view of ours, and large: numbered, and not read.
+_UNREAD = tuple(f'{{"type": "{kind.type}"'.encode() for kind in (RichOutput, OutputCleared, RankWarm))
+
+
+class Tail:
+    """The events of one run so far. `read_on` is called by one thread at a time, `batch` by any.
+
+    Attributes:
+        is_ready: all that there was has been read.
+        is_over: nothing more will come.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.is_ready = False
+        self.is_over = False
+        self._folder = folder
+        self._history = History()
+        self._lock = threading.Lock()
+        self._position = 0
+        self._step_bytes = STEP_BYTES
+        self._looked_s = 0.0
+        self._single: float | None = None
+        self._model: str | None = None
+
+    @property
+    def next(self) -> int:
+        """The number of the event that comes next."""
+        return self._history.next
+
+    def read_on(self) -> bool:
+        """Read what has come, or a part of it; return whether there is more by now."""
+        lines = self._lines()
+        self._keep([None if line.startswith(_UNREAD) else event_of(line) for line in lines], lines)
+        if lines or self._step_bytes > STEP_BYTES:
+            return True
+        if not self.is_over and not self._goes_on():
+            # What the ranks wrote after their kernel was killed; nothing more where it was not.
+            self._keep(list(islice(run_events(self._folder), self.next, None)))
+            self.is_over = True
+        self.is_ready = True
+        return False
+
+    def batch(self, since: int) -> tuple[int, bytes]:
+        """Return the events from a number on as one message for the browser, and the number of the one after them."""
+        with self._lock:
+            entries = self._history.entries(FIRST_TEXT if since == 0 else BATCH_TEXT, since)
+            following = self._history.next
+        return following, batch(since, following, self._single, entries)
+
+    def _lines(self) -> list[bytes]:
+        """Return the next whole lines."""
+        try:
+            with (self._folder / "events.jsonl").open("rb") as file:
+                file.seek(self._position)
+                data = file.read(self._step_bytes)
+        except OSError:
+            # Not written yet, or deleted meanwhile.
+            return []
+        end = data.rfind(b"\n") + 1
+        is_cut = not end and len(data) == self._step_bytes < MAX_LINE_BYTES
+        self._step_bytes = 2 * self._step_bytes if is_cut else STEP_BYTES
+        self._position += end
+        return data.split(b"\n")[:-1]
+
+    def _keep(self, events: list[Event | None], lines: list[bytes] | None = None) -> None:
+        """Number events, and keep what is of use; of a line that was not read only its number."""
+        newest: MetricsSample | None = None
+        with self._lock:
+            for at, event in enumerate(events):
+                if event is None:
+                    # Half a line, which a kill left, has no number.
+                    self._history.next += lines is not None and lines[at].startswith(_UNREAD)
+                elif isinstance(event, RichOutput | OutputCleared | RankWarm):
+                    self._history.next += 1
+                else:
+                    self._history.add(event)
+                    newest = event if isinstance(event, MetricsSample) else newest
+                    self.is_over |= isinstance(event, RunFinished)
+        if newest is not None and newest.model not in (None, self._model):
+            self._note_model(newest.model)
+
+    def _note_model(self, model: str | None) -> None:
+        self._model = model
+        computes_on = read_record(self._folder).computes_on
+        if model is not None and computes_on is not None:
+            self._single = single_rank_samples_per_s(model, computes_on)
+
+    def _goes_on(self) -> bool:
+        now_s = time.monotonic()
+        if self.is_ready and now_s - self._looked_s < _ALIVE_S:
+            return True
+        self._looked_s = now_s
+        return read_record(self._folder).state in (RUNNING, UNKNOWN)

@@ -1,0 +1,82 @@
+"""The runs that somebody watches. Nothing is read where nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.runs.store import find
+from jupyter_ddl.server.tail import Tail
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Executor
+
+# A run's folder says by itself that it grew, if its kernel is not connected.
+INTERVAL_S = 0.5
+
+
+class Tails:
+    """Reads on each run that is watched, once for all who watch it.
+
+    Args:
+        pool: where files are read.
+    """
+
+    def __init__(self, pool: Executor) -> None:
+        self._pool = pool
+        self._watched: dict[str, _Watched] = {}
+
+    async def watch(self, run: str, listener: Callable[[], None]) -> Tail | None:
+        """Have `listener` called when more of a run is there, until `unwatch`; return its events, None for no run."""
+        record = await asyncio.get_running_loop().run_in_executor(self._pool, find, run)
+        if record is None:
+            return None
+        watched = self._watched.get(run)
+        if watched is None:
+            watched = self._watched[run] = _Watched(Tail(record.path), self._pool)
+        watched.listeners.append(listener)
+        return watched.tail
+
+    def unwatch(self, run: str, listener: Callable[[], None]) -> None:
+        """Call a listener no more; the run's events are forgotten with the last one."""
+        watched = self._watched.get(run)
+        if watched is None or listener not in watched.listeners:
+            return
+        watched.listeners.remove(listener)
+        if not watched.listeners:
+            watched.task.cancel()
+            del self._watched[run]
+
+    def hint(self, run: str) -> None:
+        """Note that a run has begun or ended, so that its folder says so at once."""
+        if run in self._watched:
+            self._watched[run].hint.set()
+
+
+class _Watched:
+    """One run that is watched."""
+
+    def __init__(self, tail: Tail, pool: Executor) -> None:
+        self.tail = tail
+        self.listeners: list[Callable[[], None]] = []
+        self.hint = asyncio.Event()
+        self.task = asyncio.create_task(self._follow(pool))
+
+    async def _follow(self, pool: Executor) -> None:
+        loop = asyncio.get_running_loop()
+        known = -1
+        while True:
+            if await loop.run_in_executor(pool, self.tail.read_on):
+                continue
+            if known != self.tail.next or self.tail.is_over:
+                known = self.tail.next
+                for listener in self.listeners:
+                    listener()
+            if self.tail.is_over:
+                return
+            try:
+                await asyncio.wait_for(self.hint.wait(), INTERVAL_S)
+            except asyncio.TimeoutError:
+                continue
+            self.hint.clear()

@@ -1,0 +1,126 @@
+"""The runs that are watched: each is read once for all who do, and not at all when nobody does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from run_folders import make_run, own_session, write_events
+
+from jupyter_ddl.events import OutputChunk, RunStarted
+from jupyter_ddl.server.tail import Tail
+from jupyter_ddl.server.tails import Tails
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+STARTED = RunStarted("r", (0,), 1, 1.0)
+
+
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DDL_RUNS", str(tmp_path / "runs"))
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it must hold within 10 s")
+
+
+def test_one_reader_serves_all_and_ends_with_the_last() -> None:
+    folder = make_run(session=own_session())
+    write_events(folder, [STARTED])
+
+    async def watch() -> None:
+        called: list[str] = []
+        listeners = [lambda: called.append("a"), lambda: called.append("b")]
+        with ThreadPoolExecutor(1) as pool:
+            tails = Tails(pool)
+            assert await tails.watch("no-run", listeners[0]) is None
+            assert len(asyncio.all_tasks()) == 1
+            first = await tails.watch(folder.name, listeners[0])
+            assert await tails.watch(folder.name, listeners[1]) is first
+            assert len(asyncio.all_tasks()) == 2
+            await eventually(lambda: set(called) == {"a", "b"})
+            assert first is not None
+            assert first.next == 1
+            tails.unwatch(folder.name, listeners[0])
+            called.clear()
+            with (folder / "events.jsonl").open("a") as file:
+                file.write(
+                    json.dumps({"type": "run_finished", "run": "r", "outcome": "finished", "seconds": 1.0}) + "\n"
+                )
+            tails.hint(folder.name)
+            await eventually(lambda: called == ["b"])
+            tails.unwatch(folder.name, listeners[1])
+            tails.unwatch(folder.name, listeners[1])
+            await eventually(lambda: len(asyncio.all_tasks()) == 1)
+
+    asyncio.run(watch())
+
+
+def read(tail: Tail) -> int:
+    """Read all there is; return in how many steps."""
+    steps = 1
+    while tail.read_on():
+        steps += 1
+    return steps
+
+
+def test_a_long_file_is_read_in_steps_and_a_line_of_any_length_once() -> None:
+    folder = make_run(session=own_session())
+    chunks = [OutputChunk("r", 0, "stdout", "x" * size) for size in [1000] * 9000 + [12 << 20, 5]]
+    write_events(folder, chunks)
+    tail = Tail(folder)
+    assert read(tail) > 4
+    assert (tail.next, tail.is_ready, tail.is_over) == (9002, True, False)
+    following, content = tail.batch(9001)
+    assert following == 9002
+    assert [event["text"] for event in json.loads(content)["events"]] == ["x" * 5]
+
+
+def test_half_a_line_and_no_event_have_no_number() -> None:
+    folder = make_run(session=own_session())
+    write_events(folder, [STARTED])
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(b'{"type": "outp\n{"type": "gossip"}\n{"type": "rich_output", "run": "r"}\n{"type": "run_fini')
+    tail = Tail(folder)
+    read(tail)
+    assert tail.next == 2
+    with (folder / "events.jsonl").open("ab") as file:
+        file.write(b'shed", "run": "r", "outcome": "failed", "seconds": 1.0}\n')
+    read(tail)
+    assert (tail.next, tail.is_over, tail.is_ready) == (3, True, True)
+
+
+def test_a_run_that_was_deleted_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_run("2020-01-01T00-00-00-default-0000", session=own_session())
+    tail = Tail(folder)
+    read(tail)
+    assert not tail.is_over
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+    monkeypatch.setattr("jupyter_ddl.server.tail._ALIVE_S", 0.0)
+    read(tail)
+    assert (tail.next, tail.is_over) == (0, True)
+
+
+def test_one_ranks_figure_is_told_with_the_model() -> None:
+    alone = {"ranks": [0], "world_size": 1, "samples_per_s": 55.0, "model": "m", "outcome": "finished"}
+    make_run("2026-11-20T18-03-01-default-0000", devices={"0": "CPU"}, threads=2, **alone)
+    folder = make_run(devices={"0": "CPU"}, threads=2, outcome="finished")
+    (folder / "events.jsonl").write_text(
+        '{"type": "metrics", "run": "r", "rank": 0, "at_s": 1.0, "cpu_pct": 1.0, "rss_bytes": 1, "model": "m"}\n'
+    )
+    tail = Tail(folder)
+    read(tail)
+    assert tail.is_over
+    assert json.loads(tail.batch(0)[1])["single"] == 55.0

@@ -1,0 +1,244 @@
+"""Runs as a browser sees them: the list, pages of logs of any size, and the events of one that goes on or has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hub_server import Browser, Server
+
+from jupyter_ddl import paths
+from jupyter_ddl.events import (
+    MetricsSample,
+    OutputChunk,
+    RankFinished,
+    RichOutput,
+    RunFinished,
+    RunStarted,
+    StragglerMarked,
+)
+from jupyter_ddl.runs.folder import this_process
+from jupyter_ddl.wire import as_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.events import Event
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Return a server whose runs are the ones that these tests make."""
+    folder = tmp_path_factory.mktemp("hub")
+    before = os.environ[paths.RUNS_VARIABLE]
+    os.environ[paths.RUNS_VARIABLE] = str(folder / "runs")
+    server = Server(folder)
+    try:
+        yield server
+    finally:
+        server.stop()
+        os.environ[paths.RUNS_VARIABLE] = before
+
+
+class Recorded:
+    """A run's folder, written as the kernel writes it."""
+
+    def __init__(self, run: str, **fields: Any) -> None:
+        self.run = run
+        self.path: Path = paths.runs_dir() / run
+        self.path.mkdir(parents=True)
+        (self.path / "cell.py").write_text("hvd.init()")
+        self.record = {"run": run, "start_s": time.time(), "ranks": [0, 1], "world_size": 2, **fields}
+        self.write()
+
+    def write(self, **fields: Any) -> None:
+        self.record.update(fields)
+        (self.path / "run.json").write_text(json.dumps(self.record))
+
+    def add(self, *events: Event) -> None:
+        with (self.path / "events.jsonl").open("ab") as file:
+            file.write(b"".join(map(as_line, events)))
+
+
+def going_on(name: str) -> Recorded:
+    return Recorded(f"2026-11-20T18-03-07-{name}-0001", session=this_process())
+
+
+def over(name: str, *events: Event, **fields: Any) -> Recorded:
+    run = Recorded(f"2026-11-20T18-03-07-{name}-0001", outcome="finished", seconds=2.5, **fields)
+    run.add(*events, RunFinished(run.run, "finished", 2.5))
+    return run
+
+
+def sample(run: str, rank: int, at_s: float) -> MetricsSample:
+    return MetricsSample(run, rank, at_s, 50.0, 2**30, model="m", step=int(at_s), steps=1, samples_per_s=100.0)
+
+
+def out(run: str, text: str) -> OutputChunk:
+    return OutputChunk(run, 0, "stdout", text)
+
+
+def of(browser: Browser, run: str) -> list[dict[str, Any]]:
+    return [batch for name, batch in browser.batches if name == run]
+
+
+def take_all(browser: Browser, run: str, up_to: int) -> list[Any]:
+    """Draw batches as a browser does until there are so many events; return them."""
+    while not (got := of(browser, run)) or got[-1]["next"] < up_to:
+        known = len(got)
+        browser.until(lambda known=known: len(of(browser, run)) > known)
+        browser.send(type="taken", run=run, next=of(browser, run)[-1]["next"])
+    return [event for batch in of(browser, run) for event in batch["events"]]
+
+
+def test_the_list_is_paged_searched_and_words_stand_for_nan(server: Server) -> None:
+    for number in range(5):
+        second = Recorded(f"2026-11-19T18-03-0{number}-list-000{number}", outcome="finished", loss=float("nan"))
+        second.write(model="Big, 1,000 parameters" if number % 2 else "Small", devices={"0": "CPU"}, threads=2)
+    page = server.ask("GET", "runs?limit=2&search=-list-").json
+    assert [run["run"][-1] for run in page["runs"]] == ["4", "3"]
+    assert page["more"]
+    page = server.ask("GET", f"runs?limit=2&search=-list-&before={page['next']}").json
+    assert [run["run"][-1] for run in page["runs"]] == ["2", "1"]
+    page = server.ask("GET", f"runs?limit=2&search=-list-&before={page['next']}").json
+    assert ([run["run"][-1] for run in page["runs"]], page["more"], page["next"]) == (["0"], False, None)
+    assert page["runs"][0]["loss"] == "NaN"
+    assert page["runs"][0]["state"] == "finished"
+    assert "path" not in page["runs"][0]
+    assert [run["run"][-1] for run in server.ask("GET", "runs?search=BIG").json["runs"]] == ["3", "1"]
+    assert server.ask("GET", "runs?search=no%20such").json == {"runs": [], "more": False, "next": None}
+
+
+def test_a_run_has_its_cell_hosts_and_devices(server: Server) -> None:
+    run = over("details", hosts={"0": "node-a"}, devices={"0": "CPU"}, cluster="default")
+    content = server.ask("GET", f"runs/{run.run}").json
+    assert content["cell"] == "hvd.init()"
+    assert (content["hosts"], content["devices"], content["cluster"]) == ({"0": "node-a"}, {"0": "CPU"}, "default")
+    assert (content["ranks"], content["seconds"]) == ([0, 1], 2.5)
+
+
+def test_a_run_that_goes_on_is_not_deleted_and_one_that_is_over_is(server: Server) -> None:
+    running = going_on("kept")
+    reply = server.ask("DELETE", f"runs/{running.run}")
+    told = f"A run is deleted when it is over. Received: {running.run}, but it is running."
+    assert (reply.status, reply.json["message"]) == (409, told)
+    ended = over("foreign")
+    (ended.path / "100% mine.txt").write_text("")
+    reply = server.ask("DELETE", f"runs/{ended.run}")
+    assert reply.status == 409
+    assert reply.json["message"].endswith("but it holds what is not a run's: 100% mine.txt.")
+    (ended.path / "100% mine.txt").unlink()
+    assert server.ask("DELETE", f"runs/{ended.run}").status == 204
+    assert not ended.path.exists()
+    assert running.path.is_dir()
+
+
+def test_a_log_of_two_gigabytes_opens_at_once_at_either_end_and_within(server: Server) -> None:
+    run = going_on("large")
+    line, size = b"a line of the log, number %09d\n", 2 << 30
+    with (run.path / "rank-0.log").open("wb") as file:
+        file.write(b"".join(line % number for number in range(1000)))
+        file.seek(size)
+        file.write(b"\n" + b"".join(line % number for number in range(1000)) + b"100 %\r")
+    began_s = time.monotonic()
+    log = f"runs/{run.run}/logs/0"
+    (told,) = server.ask("GET", f"runs/{run.run}/logs").json
+    first = server.ask("GET", log).json
+    assert first["text"].startswith("a line of the log, number 000000000\n")
+    last = server.ask("GET", f"{log}?offset={told['bytes'] - 5000}").json
+    assert last["text"].endswith("number 000000999\n")
+    assert (last["unfinished"], last["next"] + 6, last["size"]) == ("100 %\r", told["bytes"], told["bytes"])
+    server.ask("GET", f"{log}?offset={1 << 30}&limit={1 << 20}")
+    found = server.ask("GET", f"{log}/search?pattern=NUMBER%20000000500&from={size}").json["offset"]
+    assert server.ask("GET", f"{log}?offset={found}&limit=64").json["text"] == "a line of the log, number 000000500\n"
+    assert server.ask("GET", f"{log}/search?pattern=zzz").json == {"offset": None, "next": 32 << 20}
+    assert time.monotonic() - began_s < 5
+    (run.path / "rank-0.log").unlink()
+
+
+def test_a_finished_run_comes_whole_and_from_any_number_on(server: Server) -> None:
+    run = "2026-11-20T18-03-07-whole-0001"
+    events = [RunStarted(run, (0, 1), 2, 1.0), *(sample(run, at % 2, float(at)) for at in range(20)), out(run, "end\n")]
+    over("whole", *events, RankFinished(run, 0, 30.0))
+    with server.browser() as browser:
+        browser.send(type="watch", run=run)
+        told = take_all(browser, run, 24)
+        assert len(of(browser, run)) == 1
+        assert of(browser, run)[0]["common"] == {"run": run, "model": "m"}
+        assert [event["type"] for event in told if isinstance(event, dict)] == [
+            *("run_started", "output", "rank_finished", "run_finished")
+        ]
+        assert sum(isinstance(event, list) for event in told) == 20
+        browser.batches.clear()
+        browser.send(type="watch", run=run, next=21)
+        browser.until(lambda: browser.batches)
+    assert (browser.batches[0][1]["first"], browser.batches[0][1]["next"]) == (21, 24)
+    assert [event["type"] for event in browser.batches[0][1]["events"]] == ["output", "rank_finished", "run_finished"]
+
+
+def test_a_run_that_goes_on_is_read_on_and_rich_output_only_numbered(server: Server) -> None:
+    run = going_on("on")
+    run.add(RunStarted(run.run, (0, 1), 2, 1.0), RichOutput(run.run, 0, "result", {"image/png": "x" * (5 << 20)}))
+    with server.browser() as browser, (run.path / "events.jsonl").open("ab") as file:
+        browser.send(type="watch", run=run.run)
+        assert take_all(browser, run.run, 2)[0]["type"] == "run_started"
+        line = as_line(out(run.run, "half a line is none\n"))
+        file.write(line[:20])
+        file.flush()
+        browser.send(type="control", id="1", kernel="nobody", do="stacks", arguments={})
+        browser.wait_for("answer")
+        file.write(line[20:] + as_line(RunFinished(run.run, "finished", 1.0)))
+        file.flush()
+        assert [event["type"] for event in take_all(browser, run.run, 4)] == ["run_started", "output", "run_finished"]
+
+
+def test_a_run_whose_kernel_was_killed_ends_with_what_its_ranks_wrote(server: Server) -> None:
+    run = going_on("killed")
+    started = RunStarted(run.run, (0, 1), 2, 1.0)
+    run.add(started)
+    with server.browser() as browser:
+        browser.send(type="watch", run=run.run)
+        take_all(browser, run.run, 1)
+        late = as_line(OutputChunk(run.run, 1, "stdout", "later\n", n=1)), as_line(RankFinished(run.run, 1, 9.0, n=2))
+        (run.path / "rank-1.events.jsonl").write_bytes(b"".join(late))
+        run.write(session={**this_process(), "pid": 1 << 30})
+        assert [event["type"] for event in take_all(browser, run.run, 3)] == ["run_started", "output", "rank_finished"]
+
+
+def test_who_draws_slowly_is_skipped_forward(server: Server) -> None:
+    run = going_on("slow")
+    run.add(RunStarted(run.run, (0, 1), 2, 1.0))
+    with server.browser() as browser:
+        browser.send(type="watch", run=run.run)
+        browser.until(lambda: of(browser, run.run))
+        for at in range(2000):
+            run.add(out(run.run, f"{at:0999}\n"), sample(run.run, 0, at / 1000))
+        browser.send(type="control", id="1", kernel="nobody", do="stacks", arguments={})
+        browser.wait_for("answer")
+        assert len(of(browser, run.run)) == 1
+        browser.send(type="taken", run=run.run, next=1)
+        take_all(browser, run.run, 4001)
+    texts = [event for batch in of(browser, run.run) for event in batch["events"] if isinstance(event, dict)]
+    shown = sum(len(event["text"]) for event in texts if event["type"] == "output")
+    skipped = sum(event.get("skipped_bytes", 0) for event in texts if event["type"] == "output")
+    assert shown + skipped == 2_000_000
+    assert skipped > 1_000_000
+    # A sample a slot of time stays.
+    assert sum(isinstance(event, list) for batch in of(browser, run.run) for event in batch["events"]) < 50
+
+
+def test_many_marks_and_samples_stay_bounded(server: Server) -> None:
+    run = "2026-11-20T18-03-07-long-0001"
+    events: list[Event] = [sample(run, at % 8, float(at // 8)) for at in range(40_000)]
+    events += [StragglerMarked(run, 0, float(at), at % 2 == 0, 1.5, "input") for at in range(6_000)]
+    over("long", *events)
+    with server.browser() as browser:
+        browser.send(type="watch", run=run)
+        told = take_all(browser, run, 46_001)
+    assert len(of(browser, run)) == 1
+    assert 10_000 < sum(isinstance(event, list) for event in told) <= 24_000
+    assert sum(isinstance(event, dict) and event["type"] == "straggler" for event in told) == 4_000
