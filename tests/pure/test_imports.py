@@ -20,6 +20,7 @@ SHARED = {
     "errors",
     "events",
     "files",
+    "hub_messages",
     "requests",
     "stacks",
     "wire",
@@ -34,6 +35,7 @@ ALLOWED = {
     "cluster": {"tether"},
     "runs": set[str](),
     "views": set[str](),
+    "server": {"runs", "views", "cluster"},
     "engine": {"tether", "script"},
     "training": {"engine", "datasets", "downloads", "legacy", "import_hooks"},
     "legacy": set[str](),
@@ -41,7 +43,7 @@ ALLOWED = {
 VIEWS_MAY = {"errors", "events", "wire", "ranks", "stacks", "views"}
 TRAINING_MAY = SHARED - {"mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
-ENGINE_MAY = SHARED - {"checkpoint_folder", "ranks", "mpi"} | {"tether", "script"}
+ENGINE_MAY = SHARED - {"checkpoint_folder", "hub_messages", "ranks", "mpi"} | {"tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
 RANK_ROOT = Path("engine/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
@@ -50,7 +52,10 @@ KERNEL_FILES = (
     "session.py",
     "active_runs.py",
     "magics.py",
+    "changes.py",
+    "cluster_state.py",
     "follow.py",
+    "life.py",
     "stack_commands.py",
     "stall_options.py",
     "stall_watch.py",
@@ -99,7 +104,20 @@ def test_cluster_and_runs_do_not_know_each_other() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["cluster", "runs", "views", "cli", "doctor", "horovod_build", "script", "modernise", "explain"]
+    "folder",
+    [
+        "cluster",
+        "runs",
+        "views",
+        "cli",
+        "doctor",
+        "horovod_build",
+        "hub_link",
+        "script",
+        "server",
+        "modernise",
+        "explain",
+    ],
 )
 def test_kernel_folders_do_not_import_what_runs_on_ranks(folder: str) -> None:
     assert not imports_of(folder) & RANK_SIDE
@@ -110,8 +128,16 @@ def test_kernel_files_do_not_import_what_runs_on_ranks(file: str) -> None:
     assert not imported_parts(PACKAGE / file) & RANK_SIDE
 
 
-@pytest.mark.parametrize("module", ["jupyter_ddl", "jupyter_ddl.session", "jupyter_ddl.magics"])
+@pytest.mark.parametrize(
+    "module", ["jupyter_ddl", "jupyter_ddl.session", "jupyter_ddl.magics", "jupyter_ddl.server.extension"]
+)
 def test_importing_it_loads_nothing_heavy(module: str) -> None:
     program = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert child.stdout == "[]\n"
+
+
+def test_the_server_knows_no_session() -> None:
+    program = "import sys, jupyter_ddl.server.extension; print('jupyter_ddl.session' in sys.modules)"
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert child.stdout == "False\n"

@@ -27,6 +27,7 @@ ARGUMENTS = (
     f"--IdentityProvider.token={TOKEN}",
     "--ServerApp.jpserver_extensions={'jupyter_ddl.server': True}",
 )
+KERNEL = ("-m", "ipykernel_launcher", "-f", "{connection_file}", "--IPKernelApp.parent_handle=0")
 
 
 @dataclass
@@ -57,6 +58,10 @@ class Server:
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
             "IPYTHONDIR": str(folder / "ipython"),
         }
+        # One whose kernel does not end with the server, as where a batch system or a gateway started it.
+        spec = {"argv": [sys.executable, *KERNEL], "display_name": "lasting", "language": "python"}
+        (folder / "data" / "kernels" / "lasting").mkdir(parents=True)
+        (folder / "data" / "kernels" / "lasting" / "kernel.json").write_text(json.dumps(spec))
         self._log = (folder / "server.log").open("a")
         self.start()
 
@@ -109,6 +114,8 @@ class Server:
             yield browser
         finally:
             browser.socket.close()
+            # What the server ended, its library does not close.
+            browser.socket.shutdown()
 
     def _is_up(self) -> bool:
         try:
@@ -181,13 +188,11 @@ class Browser:
 class Notebook:
     """A kernel that the server started, and its channels as JupyterLab uses them."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, name: str = "python3") -> None:
         self._server = server
-        self.id: str = server.request("POST", f"{server.base_url}api/kernels", body='{"name": "python3"}').json["id"]
-        self.connect()
-
-    def connect(self) -> None:
-        address = f"ws://127.0.0.1:{self._server.port}{self._server.base_url}api/kernels/{self.id}/channels"
+        body = json.dumps({"name": name})
+        self.id: str = server.request("POST", f"{server.base_url}api/kernels", body=body).json["id"]
+        address = f"ws://127.0.0.1:{server.port}{server.base_url}api/kernels/{self.id}/channels"
         self._socket = websocket.create_connection(f"{address}?token={TOKEN}", timeout=60)
 
     def send(self, code: str, cell_id: str | None = None) -> str:
@@ -225,6 +230,10 @@ class Notebook:
         assert not error, error
         return printed
 
-    def delete(self) -> None:
+    def close(self) -> None:
         self._socket.close()
+        self._socket.shutdown()
+
+    def delete(self) -> None:
+        self.close()
         self._server.request("DELETE", f"{self._server.base_url}api/kernels/{self.id}")
