@@ -38,7 +38,7 @@ lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD)
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
-	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser; do \
+	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # 200 cells with random faults, 20 minutes at most.

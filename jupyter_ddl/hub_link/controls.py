@@ -5,6 +5,7 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,8 @@ class Controls:
             answer = Answer(control.id, deed(_session(), control.arguments))
         except (DdlError, OSError) as error:
             answer = Answer(control.id, error=str(error)[:_MAX_CHARACTERS])
+        except Exception:  # noqa: BLE001  an error of ours: it is printed, and the next control finds this thread alive
+            sys.excepthook(*sys.exc_info())
         finally:
             reply(answer)
 

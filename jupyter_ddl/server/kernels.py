@@ -43,6 +43,7 @@ class Kernels:
         self._server: asyncio.AbstractServer | None = None
         self._path: Path | None = None
         self._connections: set[_Connection] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         # Jupyter's id of a kernel -> its newest connection: a kernel that was restarted keeps its id.
         self._kernels: dict[str, _Connection] = {}
 
@@ -69,6 +70,7 @@ class Kernels:
             self._server.close()
         for connection in list(self._connections):
             connection.close()
+        await asyncio.gather(*self._serving)
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -99,6 +101,10 @@ class Kernels:
             return
         connection = _Connection(writer)
         self._connections.add(connection)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
         try:
             while line := await reader.readline():
                 self._take(connection, from_kernel(line))

@@ -46,13 +46,16 @@ class Reply:
 class Server:
     """A Jupyter server on a port of its own, which it has again when it is started again."""
 
-    def __init__(self, folder: Path, *, base_url: str = "/") -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, base_url: str = "/", environment: dict[str, str] | None = None
+    ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
         self.base_url = base_url
         self._folder = folder
-        self._environment = os.environ | {
+        self._arguments = (*ARGUMENTS, f"--port={self.port}", f"--ServerApp.base_url={base_url}", *arguments)
+        self._environment = (environment or dict(os.environ)) | {
             "JUPYTER_CONFIG_DIR": str(folder / "config"),
             "JUPYTER_DATA_DIR": str(folder / "data"),
             "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
@@ -66,9 +69,12 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        argv = [sys.executable, *ARGUMENTS, f"--port={self.port}", f"--ServerApp.base_url={self.base_url}"]
         self.process = subprocess.Popen(
-            argv, env=self._environment, cwd=self._folder, stdout=self._log, stderr=subprocess.STDOUT
+            [sys.executable, *self._arguments],
+            env=self._environment,
+            cwd=self._folder,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
         )
         assert eventually(self._is_up, 60), (self._folder / "server.log").read_text()
 

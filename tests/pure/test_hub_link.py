@@ -1,0 +1,202 @@
+"""The kernel's side of the link: a cell waits for none of it, and what cannot be done is said."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jupyter_ddl import changes, hub_link
+from jupyter_ddl import session as sessions
+from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.errors import ClusterError, RunInterrupted
+from jupyter_ddl.hub_link import controls, link
+from jupyter_ddl.hub_link.controls import Controls
+from jupyter_ddl.hub_link.link import Link
+from jupyter_ddl.hub_link.state import State, fault_of
+from jupyter_ddl.hub_messages import Answer, Control
+from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.life import Life
+from jupyter_ddl.wire import as_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SHELL = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "cell-1"}})
+
+
+@pytest.fixture(autouse=True)
+def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "_current", None)
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="ddl-") as folder:
+        yield Path(folder) / "hub"
+
+
+def listening(path: Path) -> socket.socket:
+    hub = socket.socket(socket.AF_UNIX)
+    hub.settimeout(10)
+    hub.bind(str(path))
+    hub.listen()
+    return hub
+
+
+def run(outcome: str | None, **fields: Any) -> Any:
+    record = {} if outcome is None else {"outcome": outcome}
+    folder = SimpleNamespace(record=record)
+    return SimpleNamespace(**{"id": "run-1", "ranks": (0, 1), "folder": folder, "lost": None, "seconds": 2.0, **fields})
+
+
+def test_a_kernel_says_what_it_has_and_again_to_a_hub_that_was_restarted(path: Path) -> None:
+    kernel = Link(path, State("kernel-1", SHELL), Controls())
+    kernel.start()
+    for _ in range(2):
+        with listening(path) as hub:
+            channel, _ = hub.accept()
+            with channel, channel.makefile("rb") as lines:
+                channel.settimeout(10)
+                assert json.loads(lines.readline()) == {
+                    "type": "kernel_state",
+                    "kernel": "kernel-1",
+                    "pid": os.getpid(),
+                    "cluster": None,
+                    "run": None,
+                    "fault": None,
+                }
+                channel.sendall(as_line(Control("7", "kernel-1", "interrupt", {})))
+                answer = json.loads(lines.readline())
+                assert answer["id"] == "7"
+                assert answer["error"].startswith("Ranks must run before a cell can go to them. Received: no cluster.")
+                kernel.note(run(None))
+                told = json.loads(lines.readline())
+                assert (told["type"], told["state"], told["run"]) == ("run_notice", "running", "run-1")
+                assert (told["cell_id"], told["ranks"], told["seconds"]) == ("cell-1", "0-1", None)
+                kernel.note(run("finished"))
+                told = json.loads(lines.readline())
+                assert (told["state"], told["cell_id"], told["seconds"]) == ("finished", "cell-1", 2.0)
+        path.unlink()
+
+
+def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path) -> None:
+    kernel = Link(path, State("kernel-1", SHELL), Controls())
+    kernel.start()
+
+    def note_often() -> float:
+        began_s = time.monotonic()
+        for _ in range(2000):
+            kernel.note(run(None, ranks=range(1000)))
+        return time.monotonic() - began_s
+
+    assert note_often() < 5
+    with listening(path) as hub:
+        channel, _ = hub.accept()
+        with channel:
+            assert note_often() < 5
+            assert len(kernel._notices) <= link.MAX_NOTICES
+
+
+def test_it_is_begun_only_in_a_kernel_of_a_server_with_a_hub(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub_link, "_links", [])
+    hub_link.begin(SimpleNamespace(kernel=object()))
+    monkeypatch.setenv("JUPYTER_DDL_HUB", str(path))
+    hub_link.begin(SimpleNamespace())
+    # No IPKernelApp runs in this process.
+    hub_link.begin(SimpleNamespace(kernel=object()))
+    assert hub_link._links == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "fields", "told"),
+    [
+        ("finished", {}, None),
+        ("interrupted", {}, None),
+        ("stalled", {}, "Ranks waited for others that did not come, and all were released."),
+        ("timed out", {}, "The cell took longer than its timeout: its ranks were released after 2.0 s."),
+        ("lost", {"lost": SimpleNamespace(asked=True, cause="stopped")}, None),
+    ],
+)
+def test_what_an_outcome_says_of_a_fault(outcome: str, fields: dict[str, Any], told: str | None) -> None:
+    assert fault_of(run(outcome, **fields), outcome) == told
+
+
+def answers_of(control: Control, controls: Controls) -> Answer:
+    came = threading.Event()
+    answers: list[Answer] = []
+
+    def reply(answer: Answer) -> None:
+        answers.append(answer)
+        came.set()
+
+    controls.take(control, reply)
+    assert came.wait(10)
+    return answers[0]
+
+
+def test_a_control_before_any_start_and_during_one_says_so() -> None:
+    control = Control("1", "k", "stacks", {})
+    error = answers_of(control, Controls()).error or ""
+    assert error.startswith("Ranks must run before a cell can go to them. Received: no cluster.")
+    told: list[str] = []
+    with changes.start_told(
+        ClusterSpec("mine", 2, (), 1, {}, keep=False, oversubscribe=False, note="2 ranks"), told.append
+    ) as step:
+        step("asking for ranks")
+        error = answers_of(control, Controls()).error or ""
+        state = State("k", SHELL).now()
+    assert error.startswith("Ranks must have been started. Received: 'mine', which is at it: asking for ranks. Inter")
+    assert told == ["asking for ranks"]
+    assert state.cluster is not None
+    assert (state.cluster["state"], state.cluster["step"]) == ("starting", "asking for ranks")
+    assert State("k", SHELL).now().cluster is None
+
+
+def test_more_controls_than_a_kernel_does_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = Controls()
+    monkeypatch.setattr(controls, "_session", lambda: None)
+    gate = threading.Event()
+    busy._deeds["stacks"] = lambda *_: gate.wait(10)
+    done: list[Answer] = []
+    for number in range(controls.MAX_AT_A_TIME + 1):
+        busy.take(Control(str(number), "k", "stacks", {}), done.append)
+    assert [(answer.id, answer.error) for answer in done] == [
+        ("16", "A kernel does 16 controls at a time. Received: one more. Wait for an answer.")
+    ]
+    gate.set()
+
+
+def test_an_error_of_ours_is_printed_and_answered(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(controls, "_session", lambda: None)
+    error = answers_of(Control("1", "k", "interrupt", {}), Controls()).error
+    assert error == "It was not done, for a reason that the kernel has printed."
+    assert "AttributeError" in capsys.readouterr().err
+
+
+def test_a_restart_goes_on_once_at_a_time_and_a_cell_that_waits_for_it_can_be_interrupted() -> None:
+    life = Life()
+    with life.restarting():
+        assert life.is_restarting
+        rule = r"^Ranks are restarted once at a time\. Received: a restart while they are being ended or started\."
+        with pytest.raises(ClusterError, match=rule), life.restarting():
+            pass
+        with interrupts_noted() as interrupted:
+            interrupted.came = True
+            with pytest.raises(RunInterrupted, match=r"^New ranks are still being started; the cell was not run\.$"):
+                life.wait_settled()
+    life.wait_settled()
+    with life.ending():
+        assert life.given_up.is_set()
+    with life.restarting():
+        assert not life.given_up.is_set()
