@@ -32,6 +32,7 @@ class Transfer:
         self._world_size = world_size
         self._lost = lost
         self._client: Any = None
+        self._is_closed = False
 
     def push(self, values: dict[str, Any], ranks: Sequence[int]) -> None:
         """Set variables on ranks, and wait until they are.
@@ -76,22 +77,29 @@ class Transfer:
         return dict(zip(ranks, values, strict=True))
 
     def close(self) -> None:
-        """Close the connection, if there is one. Safe to call twice."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+        """Close the connection, if there is one. Safe to call twice, and while another thread moves values."""
+        self._is_closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
 
     def _view(self, ranks: Sequence[int]) -> Any:
-        if self._client is None:
+        client = self._client
+        if client is None:
             from jupyter_ddl.cluster.client import TransferClient
 
-            self._client = TransferClient(str(self._connection_file))
+            try:
+                client = self._client = TransferClient(str(self._connection_file))
+            except OSError as error:
+                # The file is gone, or nobody answers.
+                raise self._gone(str(error)) from error
             # ipyparallel's hub counts an engine from its second heartbeat on, seconds after it can run cells.
-            while len(self._client.ids) < self._world_size:
+            while len(client.ids) < self._world_size:
                 self._check_alive()
                 time.sleep(_POLL_S)
+        self._check_alive()
         # The engines ask for their rank as their id and end if they get another.
-        return self._client[list(ranks)]
+        return client[list(ranks)]
 
     def _answer(self, result: Any) -> Any:
         """Wait for a request's answer, which ranks that are gone never send."""
@@ -101,9 +109,14 @@ class Transfer:
         return result.get()
 
     def _check_alive(self) -> None:
-        lost = self._lost()
-        if lost is not None:
-            raise ClusterLost(f"Ranks must live until their values have been moved. Received: {lost}")
+        if self._is_closed:
+            # Maybe before the connection was made.
+            self.close()
+        if self._is_closed or self._lost() is not None:
+            raise self._gone("they are being ended")
+
+    def _gone(self, otherwise: str) -> ClusterLost:
+        return ClusterLost(f"Ranks must live until their values have been moved. Received: {self._lost() or otherwise}")
 
 
 def _unsendable(name: str, value: object, error: Exception) -> TransferFailed:

@@ -211,15 +211,17 @@ class Notebook:
         self._socket.send(json.dumps(message | {"channel": "shell"}))
         return number
 
+    def wait_for_text(self, number: str, text: str, timeout_s: float = 60) -> None:
+        """Wait until code that goes on has printed a text."""
+        while text not in self._next(number, timeout_s)["content"].get("text", ""):
+            pass
+
     def wait(self, number: str, timeout_s: float = 60) -> tuple[str, str]:
-        """Wait until code has ended; return what it printed, and its error."""
+        """Wait until code has ended; return what it printed from here on, and its error."""
         printed = error = ""
         deadline_s = time.monotonic() + timeout_s
         while True:
-            self._socket.settimeout(max(0.1, deadline_s - time.monotonic()))
-            message = json.loads(self._socket.recv())
-            if message["parent_header"].get("msg_id") != number:
-                continue
+            message = self._next(number, deadline_s - time.monotonic())
             kind, content = message["msg_type"], message["content"]
             if kind == "stream":
                 printed += content["text"]
@@ -229,6 +231,15 @@ class Notebook:
                 error = "\n".join(content["traceback"])
             elif kind == "status" and content["execution_state"] == "idle":
                 return printed, error
+
+    def _next(self, number: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next message that code caused."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            self._socket.settimeout(max(0.1, deadline_s - time.monotonic()))
+            message: dict[str, Any] = json.loads(self._socket.recv())
+            if message["parent_header"].get("msg_id") == number:
+                return message
 
     def do(self, code: str, timeout_s: float = 60, cell_id: str | None = None) -> str:
         """Execute code to its end; return what it printed."""

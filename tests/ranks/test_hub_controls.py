@@ -235,6 +235,18 @@ def test_a_stop_ends_a_cell_that_spins_and_a_restart_that_goes_on(browser: Brows
     browser.wait_for_cluster(notebook.id, "idle")
 
 
+def test_a_stop_ends_a_pull_that_waits(browser: Browser, notebook: Notebook) -> None:
+    notebook.do("%%distributed --async\nx = 1\nwhile True: pass")
+    browser.wait_for_cluster(notebook.id, "running")
+    number = notebook.send("print('pulling', flush=True)\n%ddl pull x")
+    notebook.wait_for_text(number, "pulling")
+    assert browser.control(notebook.id, "stop", timeout_s=60)["error"] is None
+    _, error = notebook.wait(number)
+    assert "ClusterLost: Ranks must live until their values have been moved. Received: " in error
+    notebook.do("%ddl start -n 2 --name hub", timeout_s=120)
+    browser.wait_for_cluster(notebook.id, "idle")
+
+
 def test_a_start_is_told_step_by_step_and_a_control_before_its_end_says_so(server: Server, browser: Browser) -> None:
     other = Notebook(server)
     other.do("%load_ext jupyter_ddl")
