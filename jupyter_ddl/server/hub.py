@@ -28,12 +28,14 @@ class Hub:
         pool: the threads that read files.
         kernels: those that are connected.
         tails: the runs that somebody watches.
+        requests: how many are being answered by the pool, or wait for it.
     """
 
     def __init__(self, log: Logger) -> None:
         self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jupyter_ddl hub")
         self.kernels = Kernels(self._tell, log)
         self.tails = Tails(self.pool)
+        self.requests = 0
         self._browsers: set[Browser] = set()
 
     async def open(self, path: Path) -> Path:

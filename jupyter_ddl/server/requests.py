@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 MAX_TEXT_CHARACTERS = 1_000
+# What waits for the hub's threads, which read for the watched runs too.
+MAX_REQUESTS = 32
 _DIGITS = 18
 
 
@@ -33,8 +35,19 @@ class HubHandler(APIHandler):
         self._hub = hub
 
     async def in_thread(self, work: Callable[..., Found], *arguments: Any) -> Found:
-        """Return what `work` returns, which may wait for a disk."""
-        return await asyncio.get_running_loop().run_in_executor(self._hub.pool, work, *arguments)
+        """Return what `work` returns, which may wait for a disk.
+
+        Raises:
+            HTTPError: so many requests wait already.
+        """
+        if self._hub.requests >= MAX_REQUESTS:
+            rule = f"The hub takes {MAX_REQUESTS} requests at a time."
+            raise HTTPError(503, f"{rule} Received: one more. Ask again when others have been answered.")
+        self._hub.requests += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._hub.pool, work, *arguments)
+        finally:
+            self._hub.requests -= 1
 
     def answer(self, content: Any) -> None:
         """Send JSON."""

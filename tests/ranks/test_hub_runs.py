@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -158,6 +159,21 @@ def test_a_log_of_two_gigabytes_opens_at_once_at_either_end_and_within(server: S
     assert server.ask("GET", f"{log}/search?pattern=zzz").json == {"offset": None, "next": 32 << 20}
     assert time.monotonic() - began_s < 5
     (run.path / "rank-0.log").unlink()
+
+
+def test_more_requests_than_the_hub_takes_are_refused_and_none_is_lost(server: Server) -> None:
+    run = going_on("searched")
+    with (run.path / "rank-0.log").open("wb") as file:
+        file.truncate(32 << 20)
+    address = f"runs/{run.run}/logs/0/search?pattern=zzz"
+    with ThreadPoolExecutor(100) as threads:
+        replies = list(threads.map(lambda _: server.ask("GET", address), range(100)))
+    refused = [reply for reply in replies if reply.status == 503]
+    assert 0 < len(refused) < 90
+    told = "The hub takes 32 requests at a time. Received: one more. Ask again when others have been answered."
+    assert {reply.json["message"] for reply in refused} == {told}
+    assert all(reply.json["next"] == 32 << 20 for reply in replies if reply.status == 200)
+    assert server.ask("GET", address).status == 200
 
 
 def test_a_finished_run_comes_whole_and_from_any_number_on(server: Server) -> None:
