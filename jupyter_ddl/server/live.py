@@ -67,8 +67,12 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     def on_close(self) -> None:
         """Let go of the browser."""
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._browser is not None:
             self._browser.close()
+        self._browser = None
 
     async def _write(self, message: str | bytes) -> None:
         try:
@@ -78,5 +82,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             return
 
     def _refuse(self, reason: str) -> None:
+        # What it sends until it has gone is not looked at.
+        self._let_go()
         self.log.warning("jupyter_ddl: a browser was let go: %s", reason)
         self.close(_AGAINST_THE_RULES, reason.encode()[:_REASON_BYTES].decode(errors="ignore"))
