@@ -43,6 +43,8 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
             ]
         )
+        # A server that was started in another one's terminal has that one's.
+        os.environ.pop(SOCKET_VARIABLE, None)
         # When the loop runs, the server has its port, and has started no kernel yet.
         self._server.io_loop.add_callback(self._begin)
 
