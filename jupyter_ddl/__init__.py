@@ -16,20 +16,21 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from jupyter_ddl.engine.meter import report
-    from jupyter_ddl.session import Session, attach, start
+    from jupyter_ddl.session import Session
+    from jupyter_ddl.sessions import attach, start
     from jupyter_ddl.training.auto import auto
 
 __version__ = "0.1.0.dev0"
 __all__ = ["Session", "attach", "auto", "report", "start"]
-_OF_SESSION = ("Session", "attach", "start")
+_OF_SESSIONS = ("Session", "attach", "start")
 
 
 def __getattr__(name: str) -> Any:
     # The ranks and the lease import this package too, and need none of the session's imports.
-    if name in _OF_SESSION:
-        from jupyter_ddl import session
+    if name in _OF_SESSIONS:
+        from jupyter_ddl import sessions
 
-        return getattr(session, name)
+        return getattr(sessions, name)
     if name == "auto":
         from jupyter_ddl.training.auto import auto
 

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class, no_var_expand
 
-from jupyter_ddl import auto_options, fit_options, log_commands, run_commands, stack_commands, stall_options
-from jupyter_ddl import session as sessions
+from jupyter_ddl import auto_options, fit_options, log_commands, run_commands, sessions, stack_commands, stall_options
 from jupyter_ddl.cell_options import CellOptions
 from jupyter_ddl.cluster.spec import variables_from
 from jupyter_ddl.errors import InvalidInput
@@ -28,6 +27,7 @@ from jupyter_ddl.views.table import status_table
 if TYPE_CHECKING:
     from jupyter_ddl.follow import Follower
     from jupyter_ddl.runs.run import Run
+    from jupyter_ddl.session import Session
     from jupyter_ddl.views import View
 
 
@@ -287,11 +287,11 @@ def _split(line: str) -> list[str]:
     return list(lexer)
 
 
-def _ranks(text: str | None, session: sessions.Session) -> tuple[int, ...] | None:
+def _ranks(text: str | None, session: Session) -> tuple[int, ...] | None:
     return None if text is None else parse(text, session.world_size)
 
 
-def _tell_of_rebuild(session: sessions.Session) -> None:
+def _tell_of_rebuild(session: Session) -> None:
     """Show how lost ranks are being replaced, until they are, and what came of it."""
     progress = Progress()
     told = session.wait_rebuilt(progress)
@@ -306,7 +306,7 @@ def _environment(arguments: Namespace) -> dict[str, str]:
     return variables
 
 
-def _view(session: sessions.Session, run: Run, *, only_first_rank: bool) -> View:
+def _view(session: Session, run: Run, *, only_first_rank: bool) -> View:
     publisher = current_publisher()
     output = for_environment(publisher, run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
     return with_figures(publisher, output, session.ranks, session.single_rank_samples_per_s)

@@ -1,9 +1,9 @@
-"""The Python API, and the one place where cluster, runs and views meet: magics, command line and tests go through it.
+"""A cluster and the means to run cells on it: the one place where cluster, runs and views meet.
 
-    session = jupyter_ddl.start(n=2)
     result = session.run("rank + 1")
     result.ranks[1].value            # '2'
-    session.stop()
+
+Magics, command line and tests go through it; `jupyter_ddl.sessions` makes one.
 
 Runs on: kernel.
 """
@@ -19,7 +19,7 @@ from jupyter_ddl.cell_options import CellOptions
 from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.lookups import Lookups
 from jupyter_ddl.cluster.occupancy import check_free
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.spec import planned_anew
 from jupyter_ddl.cluster.stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.cluster_state import cluster_state
@@ -48,77 +48,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views import View
-
-
-def start(
-    n: int | None = None,
-    *,
-    gpus: Sequence[str | int] | str | None = None,
-    threads: int | None = None,
-    name: str | None = None,
-    env: Mapping[str, str] | None = None,
-    keep: bool = False,
-    oversubscribe: bool = False,
-    rebuild: bool = True,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Session:
-    """Start a cluster and return its session when every rank is ready.
-
-    Args:
-        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2.
-        gpus: the GPUs to use, as CUDA_VISIBLE_DEVICES writes them, e.g. "0,1"; "none" for the cores; by default all.
-        threads: TensorFlow's threads on each rank; by default the rank's share of the cores.
-        name: the cluster's name, by default "default".
-        env: variables that the ranks have before TensorFlow is imported.
-        keep: let the ranks outlive this process, for `attach` to find.
-        oversubscribe: let several ranks, or clusters, share a GPU.
-        rebuild: start new ranks by itself where these are lost.
-        progress: called with a sentence at each step.
-
-    Raises:
-        InvalidInput: what was asked for breaks a rule.
-        ClusterStartFailed: a rank did not come up.
-    """
-    spec = plan(n, gpus, threads, name, env, keep, oversubscribe)
-    with changes.start_told(spec, progress) as told:
-        told(spec.note)
-        return _made_current(Session(lifecycle.start(spec, told), rebuild=rebuild))
-
-
-def attach(name: str = "default") -> Session:
-    """Return a session on a cluster that runs already, its ranks' variables intact.
-
-    Raises:
-        NoCluster: none of that name runs on this host.
-    """
-    cluster = lifecycle.attach(name)
-    # Of two kernels that would both start new ranks, the one that started these does.
-    session = Session(cluster, rebuild=cluster.is_orphan)
-    session._resume()
-    return _made_current(session)
-
-
-def current() -> Session:
-    """Return the session that the magics use: the one started or attached to last.
-
-    Raises:
-        NoCluster: there is none.
-    """
-    if _current is None:
-        raise NoCluster(
-            "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start."
-        )
-    return _current
-
-
-_current: Session | None = None
-
-
-def _made_current(session: Session) -> Session:
-    global _current
-    _current = session
-    changes.tell()
-    return session
 
 
 class Session:
@@ -344,21 +273,7 @@ class Session:
             ClusterError: a restart goes on already.
         """
         self._rebuilder.enabled = other.pop("rebuild", self._rebuilder.enabled)
-        spec = self._cluster.spec
-        wanted = {
-            "n": spec.n,
-            "gpus": list(spec.devices) or "none",
-            "threads": spec.threads,
-            "name": spec.name,
-            "environment": spec.environment,
-            "keep": spec.keep,
-            "oversubscribe": spec.oversubscribe,
-        }
-        if "n" in other and "gpus" not in other and spec.devices:
-            # Another number of ranks takes other GPUs.
-            del wanted["gpus"]
-        other["environment"] = spec.environment | dict(other.pop("env", {}))
-        new = plan(**(wanted | other))
+        new = planned_anew(self._cluster.spec, other)
         # While there is still something to lose: afterwards `start` would refuse, and nothing would run.
         check_free(new)
         with self._life.restarting(), changes.start_told(new, progress) as told:
@@ -413,7 +328,7 @@ class Session:
     ) -> None:
         self.stop()
 
-    def _resume(self) -> None:
+    def resume(self) -> None:
         """Take up the runs that the ranks began for another kernel: record what that one missed, and what comes."""
         for folder in unfinished(self._cluster.world_id):
             folder.update(session=this_process())

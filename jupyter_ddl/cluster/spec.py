@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from jupyter_ddl.cluster.topology import (
     VISIBLE_VARIABLE,
@@ -116,6 +117,27 @@ def plan(
         oversubscribe=oversubscribe,
         note=_note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus)),
     )
+
+
+def planned_anew(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
+    """Return a spec like another, but for the arguments of `plan` in `changes`; its `env` is added to the variables.
+
+    Raises:
+        InvalidInput: what was asked for breaks a rule.
+    """
+    wanted: dict[str, Any] = {
+        "n": spec.n,
+        "gpus": list(spec.devices) or "none",
+        "threads": spec.threads,
+        "name": spec.name,
+        "keep": spec.keep,
+        "oversubscribe": spec.oversubscribe,
+    }
+    if "n" in changes and "gpus" not in changes and spec.devices:
+        # Another number of ranks takes other GPUs.
+        del wanted["gpus"]
+    wanted |= {name: value for name, value in changes.items() if name != "env"}
+    return plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
 
 
 def variables_from(pairs: Sequence[str]) -> dict[str, str]:

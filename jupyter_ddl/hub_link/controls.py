@@ -9,8 +9,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl import changes
-from jupyter_ddl import session as sessions
+from jupyter_ddl import changes, sessions
 from jupyter_ddl.errors import ClusterError, DdlError, InvalidInput
 from jupyter_ddl.hub_messages import Answer
 from jupyter_ddl.ranks import parse

@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl import changes
-from jupyter_ddl import session as sessions
+from jupyter_ddl import changes, sessions
 from jupyter_ddl.cluster_state import starting_state
 from jupyter_ddl.errors import NoCluster, RankError
 from jupyter_ddl.hub_messages import KernelState, RunNotice

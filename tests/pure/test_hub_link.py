@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_ddl import changes, hub_link
-from jupyter_ddl import session as sessions
+from jupyter_ddl import changes, hub_link, sessions
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, RunInterrupted
 from jupyter_ddl.hub_link import controls, link

@@ -50,6 +50,7 @@ RANK_SIDE = {"engine", "training", "keras"}
 # Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
 KERNEL_FILES = (
     "session.py",
+    "sessions.py",
     "active_runs.py",
     "magics.py",
     "changes.py",
