@@ -1,12 +1,18 @@
-// Bundles the widget into the Python package: one ES module and one style sheet, nothing fetched at run time.
+// Bundles what the browser needs, nothing of which is fetched at run time: the widget, as one ES module in the Python
+// package, and JupyterLab's extension, whose own code is one module too. Both have the same components.
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, rmSync } from 'node:fs';
 import { build } from 'esbuild';
 
-await build({
-  entryPoints: ['src/widget.ts'],
-  outfile: '../jupyter_ddl/views/static/dashboard.js',
-  bundle: true,
-  minify: true,
-  format: 'esm',
-  target: 'es2022',
-  logLevel: 'warning',
-});
+const common = { bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' };
+
+await build({ ...common, entryPoints: ['src/widget.ts'], outfile: '../jupyter_ddl/views/static/dashboard.js' });
+
+rmSync('lib', { recursive: true, force: true });
+// JupyterLab's packages and Lumino's are those of the JupyterLab that loads the extension.
+await build({ ...common, entryPoints: ['src/index.ts'], outdir: 'lib', external: ['@jupyterlab/*', '@lumino/*'] });
+const builder = 'node_modules/@jupyter/builder/lib/build-labextension.js';
+// Without this file the builder would ask the network which packages JupyterLab shares.
+const core = 'node_modules/@jupyterlab/core-meta/core.package.json';
+execFileSync(process.execPath, [builder, '--core-package-file', core, '.'], { stdio: ['ignore', 'ignore', 'inherit'] });
+copyFileSync('install.json', 'built/install.json');

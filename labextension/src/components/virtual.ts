@@ -71,6 +71,13 @@ export class VirtualRows {
     this.draw();
   }
 
+  /** Go on with what was in sight, before which so many rows came, or, if negative, went. */
+  shift(rows: number): void {
+    this.top = Math.min(this.lastTop, Math.max(0, this.element.scrollTop + rows * this.rowHeight));
+    this.element.scrollTop = this.top;
+    this.draw();
+  }
+
   private draw(): void {
     const needed = Math.min(this.count, Math.ceil(this.inSight / this.rowHeight) + 2 * AROUND);
     const first = Math.max(0, Math.min(Math.floor(this.top / this.rowHeight) - AROUND, this.count - needed));

@@ -14,9 +14,13 @@ interface Batch {
 
 export class Feed {
   model = new RunModel();
-  /** The number of the event that comes next. */
-  private next = 0;
+  private expected = 0;
   private misses = false;
+
+  /** The number of the event that comes next. */
+  get next(): number {
+    return this.expected;
+  }
 
   /** Whether events are missing, so that the run's history is needed. */
   get isBehind(): boolean {
@@ -26,14 +30,14 @@ export class Feed {
   /** Take the newest events; return whether the model has changed. */
   takeBatch(bytes: DataView | null): boolean {
     const batch = read(bytes);
-    if (batch === null || batch.next <= this.next) {
+    if (batch === null || batch.next <= this.expected) {
       return false;
     }
-    if (batch.first > this.next) {
+    if (batch.first > this.expected) {
       // What is missing comes with the next history. Until then the newest is shown.
       this.misses = true;
     }
-    const known = Math.max(0, this.next - batch.first);
+    const known = Math.max(0, this.expected - batch.first);
     this.apply(batch, known);
     return true;
   }
@@ -41,11 +45,11 @@ export class Feed {
   /** Take all events so far, thinned; return whether the model has changed. */
   takeHistory(bytes: DataView | null): boolean {
     // Most come unneeded, and are not read.
-    if (bytes === null || (this.next > 0 && !this.misses)) {
+    if (bytes === null || (this.expected > 0 && !this.misses)) {
       return false;
     }
     const batch = read(bytes);
-    if (batch === null || batch.next < this.next) {
+    if (batch === null || batch.next < this.expected) {
       return false;
     }
     this.model = new RunModel();
@@ -71,7 +75,7 @@ export class Feed {
         }
       }
     }
-    this.next = batch.next;
+    this.expected = batch.next;
   }
 }
 

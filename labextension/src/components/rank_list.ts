@@ -1,0 +1,81 @@
+// The ranks of a cluster in a narrow panel: two lines each; only those in sight are in the page.
+import type { RankRow, Standing } from '../model/rank_rows';
+import { h, setAttribute, setText } from './dom';
+import { gibibytes, LOOKS, number, percent, type StateLook } from './format';
+import { VirtualRows } from './virtual';
+
+const ROW_HEIGHT = 40;
+const MAX_HEIGHT = 8 * ROW_HEIGHT;
+const MORE_LOOKS: Readonly<Record<'ready' | 'silent', StateLook>> = {
+  ready: { sign: '○', word: 'ready' },
+  silent: { sign: '…', word: 'silent' },
+};
+
+export class RankList {
+  readonly element: HTMLElement;
+  private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
+  private readonly rows: VirtualRows;
+  private ranks: readonly RankRow[] = [];
+
+  /** @param words translates the word for a state. */
+  constructor(
+    label: string,
+    private readonly words: (word: string) => string,
+  ) {
+    this.element = h('div', { class: 'ddl-rank-list', role: 'list', 'aria-label': label, tabindex: '0' }, this.space);
+    this.rows = new VirtualRows(this.element, this.space, ROW_HEIGHT, makeRow, (row, at) => this.fill(row, at));
+  }
+
+  update(ranks: readonly RankRow[]): void {
+    this.ranks = ranks;
+    const height = `${Math.min(MAX_HEIGHT, ranks.length * ROW_HEIGHT)}px`;
+    if (this.element.style.height !== height) {
+      this.element.style.height = height;
+      this.rows.resize();
+    }
+    this.rows.update(ranks.length);
+  }
+
+  resize(): void {
+    this.rows.resize();
+  }
+
+  private fill(row: HTMLElement, at: number): void {
+    const rank = this.ranks[at];
+    if (rank === undefined) {
+      return;
+    }
+    const { sign, word } = looksOf(rank.standing);
+    const [name, state, rate, place, use] = [...row.children] as HTMLElement[];
+    setText(name!, String(rank.rank));
+    setText(state!, `${sign} ${this.words(word)}${rank.problem === '' ? '' : ` ${rank.problem}`}`);
+    setAttribute(state!, 'class', `ddl-rank-state ddl-state-${rank.standing}`);
+    setText(rate!, rank.samplesPerS === null ? '' : `${number(rank.samplesPerS)}/s`);
+    setText(place!, `${rank.host} · ${rank.device}`);
+    setText(use!, useOf(rank));
+    setAttribute(row, 'title', `rank ${rank.rank}: ${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}`);
+    setAttribute(row, 'aria-setsize', String(this.ranks.length));
+    setAttribute(row, 'aria-posinset', String(at + 1));
+  }
+}
+
+export function looksOf(standing: Standing): StateLook {
+  return standing === 'ready' || standing === 'silent' ? MORE_LOOKS[standing] : LOOKS[standing];
+}
+
+function makeRow(): HTMLElement {
+  const cells = ['name', 'state', 'rate', 'place', 'use'].map((name) => h('span', { class: `ddl-rank-${name}` }));
+  return h('div', { class: 'ddl-rank-row', role: 'listitem' }, ...cells);
+}
+
+function useOf(rank: RankRow): string {
+  const use = rank.gpuPct ?? rank.cpuPct;
+  if (use === null) {
+    return '';
+  }
+  const memory =
+    rank.memoryTotalBytes === null || rank.memoryBytes === null
+      ? gibibytes(rank.memoryBytes)
+      : `${Math.round(rank.memoryBytes / 2 ** 30)} of ${gibibytes(rank.memoryTotalBytes).replace('.0 ', ' ')}`;
+  return `${rank.gpuPct === null ? 'CPU' : 'GPU'} ${percent(use / 100)} · ${memory}`;
+}

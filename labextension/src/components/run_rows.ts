@@ -1,0 +1,64 @@
+// Runs in a narrow list, two lines each.
+import type { RunRecord } from '../model/runs';
+import { compactRanks } from '../model/stacks';
+import { h, setAttribute, setText } from './dom';
+import { duration, loss, number } from './format';
+
+/** What a run came to, as a sign and a colour of the ranks' states. */
+const STATES: Readonly<Record<string, readonly [sign: string, state: string]>> = {
+  running: ['●', 'training'],
+  finished: ['✓', 'finished'],
+  failed: ['✕', 'failed'],
+  lost: ['⌀', 'lost'],
+  interrupted: ['◇', 'released'],
+  'timed out': ['◇', 'straggler'],
+  stalled: ['▲', 'straggler'],
+};
+
+export function signOf(state: string): readonly [sign: string, state: string] {
+  return STATES[state] ?? ['○', 'waiting'];
+}
+
+export function makeRunRow(open: (row: HTMLElement) => void, choose: (row: HTMLElement, isChosen: boolean) => void): HTMLElement {
+  const box = h('input', { type: 'checkbox' });
+  const when = h('span', { class: 'ddl-run-when' });
+  const state = h('span', { class: 'ddl-rank-state' });
+  const rate = h('span', { class: 'ddl-rank-rate' });
+  const more = h('span', { class: 'ddl-rank-place' });
+  const button = h('button', { type: 'button', class: 'ddl-run-open' }, when, state, rate, more);
+  const row = h('div', { class: 'ddl-run-row', role: 'listitem' }, box, button);
+  button.addEventListener('click', () => open(row));
+  box.addEventListener('change', () => choose(row, box.checked));
+  return row;
+}
+
+export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolean, word: (text: string) => string): void {
+  const [box, button] = [...row.children] as [HTMLInputElement, HTMLElement];
+  const [when, state, rate, more] = [...button.children] as HTMLElement[];
+  const [sign, looks] = signOf(record.state);
+  box.checked = isChosen;
+  setAttribute(box, 'aria-label', record.run);
+  setAttribute(button, 'title', record.run);
+  setText(when!, whenText(record.start_s));
+  setText(state!, `${sign} ${word(record.state)}`);
+  setAttribute(state!, 'class', `ddl-rank-state ddl-state-${looks}`);
+  setText(rate!, record.samples_per_s === null ? '' : `${number(record.samples_per_s)}/s`);
+  setText(more!, detail(record));
+}
+
+export function whenText(seconds: number): string {
+  const when = new Date(seconds * 1000);
+  const isToday = when.toDateString() === new Date().toDateString();
+  const time = when.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return isToday ? time : `${when.toLocaleDateString(undefined, { month: 'short', day: 'numeric' })}, ${time}`;
+}
+
+function detail(record: RunRecord): string {
+  const parts = [
+    `${record.ranks.length === 1 ? 'rank' : 'ranks'} ${compactRanks(record.ranks)}`,
+    record.seconds === null ? '' : duration(record.seconds),
+    record.loss === null ? '' : `loss ${loss(record.loss)}`,
+    record.model ?? '',
+  ];
+  return parts.filter((part) => part !== '').join(' · ');
+}

@@ -1,0 +1,216 @@
+// The only I/O of the extension: one WebSocket to the hub, and its REST calls. Whose base_url and token, ServerConnection says.
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+import type { ReadonlyJSONObject } from '@lumino/coreutils';
+import { type ISignal, Signal } from '@lumino/signaling';
+import { type HubMessage, parseHubMessage } from './model/hub_messages';
+import type { RunWire } from './model/live';
+import type { LogPage } from './model/log_window';
+import { isRecord } from './model/parse';
+import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
+import type { Device } from './model/start';
+
+const PATH = 'jupyter-ddl';
+const FIRST_WAIT_MS = 500;
+const LONGEST_WAIT_MS = 10_000;
+const NEWLINE = 10;
+
+export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'complete' | 'inspect';
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export interface RunDetails {
+  readonly record: RunRecord;
+  readonly cell: string;
+}
+
+export interface LogSize {
+  readonly rank: number;
+  readonly bytes: number;
+}
+
+export class Connection implements RunWire {
+  private socket: WebSocket | null = null;
+  private waitMs = FIRST_WAIT_MS;
+  private timer = 0;
+  private isDisposed = false;
+  private sent = 0;
+  private readonly waiting = new Map<string, Waiting>();
+  private readonly _opened = new Signal<this, boolean>(this);
+  private readonly _message = new Signal<this, HubMessage>(this);
+  private readonly _batch = new Signal<this, { run: string; bytes: DataView }>(this);
+
+  constructor(private readonly settings: ServerConnection.ISettings) {}
+
+  /** The connection came up, or is lost. */
+  get opened(): ISignal<this, boolean> {
+    return this._opened;
+  }
+
+  get message(): ISignal<this, HubMessage> {
+    return this._message;
+  }
+
+  /** Events of a run that is watched. */
+  get batch(): ISignal<this, { run: string; bytes: DataView }> {
+    return this._batch;
+  }
+
+  /** Connect, and again whenever the connection is lost. */
+  open(): void {
+    const { settings } = this;
+    const token = settings.appendToken && settings.token !== '' ? `?token=${encodeURIComponent(settings.token)}` : '';
+    const socket = new settings.WebSocket(URLExt.join(settings.wsUrl, PATH, 'live') + token);
+    socket.binaryType = 'arraybuffer';
+    socket.onopen = () => {
+      this.waitMs = FIRST_WAIT_MS;
+      this._opened.emit(true);
+    };
+    socket.onmessage = (event: MessageEvent<unknown>) => this.receive(event.data);
+    socket.onclose = () => this.lost();
+    this.socket = socket;
+  }
+
+  dispose(): void {
+    this.isDisposed = true;
+    window.clearTimeout(this.timer);
+    this.socket?.close();
+  }
+
+  /** Have a kernel's control thread do something, which it does also while a cell runs.
+   *
+   * @throws Error with the hub's sentence when it could not.
+   */
+  control(kernel: string, what: ControlName, given: ReadonlyJSONObject = {}): Promise<unknown> {
+    const id = String(++this.sent);
+    return new Promise((resolve, reject) => {
+      this.waiting.set(id, { resolve, reject });
+      if (!this.send({ type: 'control', id, kernel, do: what, arguments: given })) {
+        this.waiting.delete(id);
+        reject(new Error('The Jupyter server does not answer. It is being asked again by itself.'));
+      }
+    });
+  }
+
+  watch(run: string, next: number): void {
+    this.send({ type: 'watch', run, next });
+  }
+
+  unwatch(run: string): void {
+    this.send({ type: 'unwatch', run });
+  }
+
+  taken(run: string, next: number): void {
+    this.send({ type: 'taken', run, next });
+  }
+
+  async runs(search: string, before: string | null, limit: number): Promise<RunPage> {
+    const query = { search, limit: String(limit), ...(before === null ? {} : { before }) };
+    return runPageOf(await this.request('GET', ['runs'], query));
+  }
+
+  async run(run: string): Promise<RunDetails> {
+    const found = await this.request('GET', ['runs', run]);
+    const record = recordOf(found);
+    if (record === null) {
+      throw new TypeError(`The server must tell of the run ${run}. Received: ${JSON.stringify(found).slice(0, 80)}.`);
+    }
+    const cell = isRecord(found) ? (found['cell'] ?? found['cell.py'] ?? found['code']) : null;
+    return { record, cell: typeof cell === 'string' ? cell : '' };
+  }
+
+  async deleteRun(run: string): Promise<void> {
+    await this.request('DELETE', ['runs', run]);
+  }
+
+  async logSizes(run: string): Promise<LogSize[]> {
+    return listOf<LogSize>(await this.request('GET', ['runs', run, 'logs']), ['rank', 'bytes']);
+  }
+
+  async log(run: string, rank: number, stderr: boolean, offset: number, limit: number): Promise<LogPage> {
+    const query = { offset: String(offset), limit: String(limit), stderr: stderr ? '1' : '0' };
+    const page = await this.request('GET', ['runs', run, 'logs', String(rank)], query);
+    return listOf<LogPage>([page], ['text', 'offset', 'next', 'size'])[0]!;
+  }
+
+  /** Look for a line from a place on; what is asked again from `next` goes on where this look ended. */
+  async searchLog(run: string, rank: number, pattern: string, from: number): Promise<{ offset: number | null; next: number }> {
+    const query = { pattern, from: String(from) };
+    const found = await this.request('GET', ['runs', run, 'logs', String(rank), 'search'], query);
+    const offset = isRecord(found) && typeof found['offset'] === 'number' ? found['offset'] : null;
+    return { offset, next: isRecord(found) && typeof found['next'] === 'number' ? found['next'] : from };
+  }
+
+  async devices(): Promise<Device[]> {
+    const fields = ['index', 'name', 'uuid', 'total_bytes', 'free_bytes'];
+    return listOf<Device>(await this.request('GET', ['devices']), fields);
+  }
+
+  private receive(data: unknown): void {
+    if (data instanceof ArrayBuffer) {
+      const bytes = new Uint8Array(data);
+      const end = bytes.indexOf(NEWLINE);
+      const head: unknown = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
+      if (isRecord(head) && typeof head['run'] === 'string') {
+        this._batch.emit({ run: head['run'], bytes: new DataView(data, end + 1) });
+      }
+      return;
+    }
+    const message = parseHubMessage(String(data));
+    if (message?.type === 'answer') {
+      this.answered(message.id, message.result, message.error);
+    } else if (message !== null) {
+      this._message.emit(message);
+    }
+  }
+
+  private answered(id: string, result: unknown, error: string | null): void {
+    const waiting = this.waiting.get(id);
+    this.waiting.delete(id);
+    if (error === null) {
+      waiting?.resolve(result);
+    } else {
+      waiting?.reject(new Error(error));
+    }
+  }
+
+  private lost(): void {
+    this.socket = null;
+    for (const { reject } of this.waiting.values()) {
+      reject(new Error('The connection to the Jupyter server was lost before it answered.'));
+    }
+    this.waiting.clear();
+    if (!this.isDisposed) {
+      this._opened.emit(false);
+      this.timer = window.setTimeout(() => this.open(), this.waitMs);
+      this.waitMs = Math.min(LONGEST_WAIT_MS, 2 * this.waitMs);
+    }
+  }
+
+  private send(message: ReadonlyJSONObject): boolean {
+    if (this.socket?.readyState !== WebSocket.OPEN) {
+      return false;
+    }
+    this.socket.send(JSON.stringify(message));
+    return true;
+  }
+
+  private async request(method: string, path: readonly string[], query: Record<string, string> = {}): Promise<unknown> {
+    const { settings } = this;
+    const url = URLExt.join(settings.baseUrl, PATH, ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(query);
+    const response = await ServerConnection.makeRequest(url, { method }, settings);
+    if (!response.ok) {
+      throw await ServerConnection.ResponseError.create(response);
+    }
+    return response.status === 204 ? null : ((await response.json()) as unknown);
+  }
+}
+
+/** Return the objects of a list that have the fields. */
+function listOf<T>(value: unknown, fields: readonly string[]): T[] {
+  const items = Array.isArray(value) ? (value as unknown[]) : [];
+  return items.filter((item): item is T => isRecord(item) && fields.every((name) => name in item));
+}

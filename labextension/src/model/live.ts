@@ -1,0 +1,87 @@
+// The runs that something shows: each is watched once, and no more once nobody shows it. No DOM.
+import { type ISignal, Signal } from '@lumino/signaling';
+import { Feed } from './feed';
+import type { RunModel } from './run';
+
+/** What goes to the hub. */
+export interface RunWire {
+  watch(run: string, next: number): void;
+  unwatch(run: string): void;
+  taken(run: string, next: number): void;
+}
+
+/** A run as it goes on, or its replay. */
+export class LiveRun {
+  readonly feed = new Feed();
+  private readonly _changed = new Signal<this, void>(this);
+
+  constructor(readonly run: string) {}
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get model(): RunModel {
+    return this.feed.model;
+  }
+
+  take(bytes: DataView): void {
+    if (this.feed.takeBatch(bytes)) {
+      this._changed.emit();
+    }
+  }
+}
+
+export class LiveRuns {
+  private readonly runs = new Map<string, { live: LiveRun; viewers: number }>();
+
+  constructor(private readonly wire: RunWire) {}
+
+  /** Return a run's model, which goes on until as many `close` calls have come. */
+  open(run: string): LiveRun {
+    const found = this.runs.get(run);
+    if (found !== undefined) {
+      found.viewers++;
+      return found.live;
+    }
+    const live = new LiveRun(run);
+    this.runs.set(run, { live, viewers: 1 });
+    this.wire.watch(run, 0);
+    return live;
+  }
+
+  /** Go on with a run that was closed, from where its model stands. */
+  reopen(live: LiveRun): LiveRun {
+    if (this.runs.has(live.run)) {
+      return this.open(live.run);
+    }
+    this.runs.set(live.run, { live, viewers: 1 });
+    this.wire.watch(live.run, live.feed.next);
+    return live;
+  }
+
+  close(live: LiveRun): void {
+    const found = this.runs.get(live.run);
+    if (found === undefined || --found.viewers > 0) {
+      return;
+    }
+    this.runs.delete(live.run);
+    this.wire.unwatch(live.run);
+  }
+
+  handle(run: string, bytes: DataView): void {
+    const live = this.runs.get(run)?.live;
+    if (live === undefined) {
+      return;
+    }
+    live.take(bytes);
+    this.wire.taken(run, live.feed.next);
+  }
+
+  /** The connection is new: ask for what has come meanwhile. */
+  resume(): void {
+    for (const { live } of this.runs.values()) {
+      this.wire.watch(live.run, live.feed.next);
+    }
+  }
+}

@@ -1,0 +1,162 @@
+// A part of a log of any size: whole lines around one place, paged from the server. No DOM.
+import { LineReader } from './lines';
+
+export interface LogPage {
+  readonly text: string;
+  /** Where the text begins in the file; at or before what was asked for. */
+  readonly offset: number;
+  readonly next: number;
+  readonly size: number;
+}
+
+export type ReadLog = (offset: number, limit: number) => Promise<LogPage>;
+
+const PAGE = 65_536;
+/** Pages held at once: a log of 2 GB takes no more memory than one of 400 KB. */
+const MAX_PAGES = 6;
+
+interface Page {
+  readonly offset: number;
+  readonly next: number;
+  readonly lines: readonly string[];
+}
+
+/** The lines that are held, and how they are moved through the file. One call at a time; a later `jump` overtakes. */
+export class LogWindow {
+  size = 0;
+  private pages: Page[] = [];
+  private generation = 0;
+  private isReading = false;
+
+  constructor(private readonly read: ReadLog) {}
+
+  get begin(): number {
+    return this.pages[0]?.offset ?? 0;
+  }
+
+  get end(): number {
+    return this.pages.at(-1)?.next ?? 0;
+  }
+
+  get isAtStart(): boolean {
+    return this.begin === 0;
+  }
+
+  get isAtEnd(): boolean {
+    return this.end >= this.size;
+  }
+
+  get length(): number {
+    return this.pages.reduce((sum, page) => sum + page.lines.length, 0);
+  }
+
+  line(index: number): string | undefined {
+    let at = index;
+    for (const { lines } of this.pages) {
+      if (at < lines.length) {
+        return lines[at];
+      }
+      at -= lines.length;
+    }
+    return undefined;
+  }
+
+  /** Return the index of the line that holds a byte, to a page's accuracy in the middle of a page. */
+  indexOf(offset: number): number {
+    let index = 0;
+    for (const page of this.pages) {
+      if (offset < page.next) {
+        const share = (offset - page.offset) / Math.max(1, page.next - page.offset);
+        return index + Math.max(0, Math.floor(share * page.lines.length));
+      }
+      index += page.lines.length;
+    }
+    return Math.max(0, index - 1);
+  }
+
+  /** Hold what stands at a place, given in bytes, and return whether nothing overtook it. */
+  async jump(offset: number): Promise<boolean> {
+    const generation = ++this.generation;
+    const page = await this.read(Math.max(0, offset), PAGE);
+    if (generation !== this.generation) {
+      return false;
+    }
+    this.size = page.size;
+    this.pages = [pageOf(page)];
+    return true;
+  }
+
+  /** Hold the file's last lines. */
+  async jumpToEnd(): Promise<boolean> {
+    const generation = ++this.generation;
+    // What is asked for beyond the end tells the size.
+    const { size } = await this.read(0, 1);
+    if (generation !== this.generation) {
+      return false;
+    }
+    return (await this.jump(Math.max(0, size - PAGE / 2))) && (await this.forward(), true);
+  }
+
+  /** Hold more after the end, and return how many lines went at the beginning; null when nothing came. */
+  async forward(): Promise<number | null> {
+    return this.exclusively(async (generation) => {
+      const page = await this.read(this.end, PAGE);
+      if (generation !== this.generation) {
+        return null;
+      }
+      this.size = page.size;
+      if (page.next <= this.end) {
+        return null;
+      }
+      this.pages.push(pageOf(page));
+      return this.pages.length > MAX_PAGES ? (this.pages.shift()?.lines.length ?? 0) : 0;
+    });
+  }
+
+  /** Hold more before the beginning, and return how many lines came; null when nothing did. */
+  async backward(): Promise<number | null> {
+    return this.exclusively(async (generation) => {
+      const until = this.begin;
+      const come: Page[] = [];
+      let from = Math.max(0, until - PAGE);
+      while (from < until) {
+        const page = await this.read(from, until - from);
+        if (generation !== this.generation) {
+          return null;
+        }
+        if (page.next <= from) {
+          break;
+        }
+        come.push(pageOf(page));
+        from = page.next;
+      }
+      if (from !== until || come.length === 0) {
+        return null;
+      }
+      this.pages.unshift(...come);
+      while (this.pages.length > MAX_PAGES) {
+        this.pages.pop();
+      }
+      return come.reduce((sum, page) => sum + page.lines.length, 0);
+    });
+  }
+
+  private async exclusively(act: (generation: number) => Promise<number | null>): Promise<number | null> {
+    if (this.isReading) {
+      return null;
+    }
+    this.isReading = true;
+    try {
+      return await act(this.generation);
+    } finally {
+      this.isReading = false;
+    }
+  }
+}
+
+function pageOf({ text, offset, next }: LogPage): Page {
+  const reader = new LineReader();
+  const lines = reader.read(text);
+  const rest = reader.end();
+  return { offset, next, lines: rest === '' ? lines : [...lines, rest] };
+}

@@ -1,0 +1,55 @@
+// What a panel tells of a cluster's ranks: the kernel's word, and, while a run goes on, the run's. No DOM.
+import type { ClusterRank, ClusterState } from './hub_messages';
+import type { RankState, RunModel } from './run';
+
+/** As a run tells of a rank, or between runs: it is ready, or has not answered for a while. */
+export type Standing = RankState | 'ready' | 'silent';
+
+export interface RankRow {
+  readonly rank: number;
+  readonly standing: Standing;
+  readonly host: string;
+  readonly device: string;
+  readonly threads: number;
+  readonly pid: number;
+  readonly samplesPerS: number | null;
+  readonly gpuPct: number | null;
+  readonly cpuPct: number | null;
+  readonly memoryBytes: number | null;
+  readonly memoryTotalBytes: number | null;
+  /** What is wrong; empty where nothing is. */
+  readonly problem: string;
+}
+
+export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[] {
+  return cluster.ranks.map((rank) => {
+    const told = run?.rankOrUndefined(rank.rank);
+    const standing = standingOf(rank, run, told?.state);
+    const sample = run?.isOver === false ? (told?.latest ?? null) : null;
+    const straggler = told?.straggler ?? null;
+    return {
+      rank: rank.rank,
+      standing,
+      host: rank.host,
+      device: rank.device,
+      threads: rank.threads,
+      pid: rank.pid,
+      samplesPerS: run?.isOver === false ? (told?.trained?.samples_per_s ?? null) : null,
+      gpuPct: sample?.gpu_pct ?? null,
+      cpuPct: sample?.cpu_pct ?? null,
+      memoryBytes: sample?.gpu_memory_used_bytes ?? sample?.rss_bytes ?? null,
+      memoryTotalBytes: sample?.gpu_memory_total_bytes ?? null,
+      problem: standing === 'straggler' && straggler !== null ? `×${straggler.ratio.toFixed(1)} in ${straggler.spends_on}` : '',
+    };
+  });
+}
+
+function standingOf(rank: ClusterRank, run: RunModel | null, told: RankState | undefined): Standing {
+  if (rank.state === 'lost' || rank.state === 'silent') {
+    return rank.state;
+  }
+  if (rank.state === 'running' || (run !== null && !run.isOver)) {
+    return told === undefined || told === 'waiting' ? (rank.state === 'running' ? 'running' : 'ready') : told;
+  }
+  return 'ready';
+}

@@ -1,0 +1,51 @@
+// The runs on disk, as the server lists them. No DOM.
+import { isRecord } from './parse';
+
+export interface RunRecord {
+  readonly run: string;
+  readonly start_s: number;
+  readonly ranks: readonly number[];
+  readonly world_size: number;
+  readonly state: string;
+  readonly seconds: number | null;
+  readonly samples_per_s: number | null;
+  readonly loss: number | null;
+  readonly model: string | null;
+  readonly computes_on: string | null;
+}
+
+export interface RunPage {
+  readonly runs: readonly RunRecord[];
+  readonly more: boolean;
+}
+
+const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+/** Return the record in an answer, or null for what is none. */
+export function recordOf(value: unknown): RunRecord | null {
+  if (!isRecord(value) || typeof value['run'] !== 'string') {
+    return null;
+  }
+  const ranks = value['ranks'];
+  return {
+    run: value['run'],
+    start_s: numberOrNull(value['start_s']) ?? 0,
+    ranks: Array.isArray(ranks) ? ranks.filter((rank) => typeof rank === 'number') : [],
+    world_size: numberOrNull(value['world_size']) ?? 0,
+    state: textOrNull(value['state']) ?? 'unknown',
+    seconds: numberOrNull(value['seconds']),
+    samples_per_s: numberOrNull(value['samples_per_s']),
+    loss: value['loss'] === 'NaN' ? NaN : numberOrNull(value['loss']),
+    model: textOrNull(value['model']),
+    computes_on: textOrNull(value['computes_on']),
+  };
+}
+
+export function runPageOf(value: unknown): RunPage {
+  if (!isRecord(value) || !Array.isArray(value['runs'])) {
+    throw new TypeError('A list of runs must have runs.');
+  }
+  const runs = value['runs'].map(recordOf).filter((record) => record !== null);
+  return { runs, more: value['more'] === true };
+}

@@ -1,0 +1,90 @@
+// One kernel's ranks: how they fare, and what can be done with them at any time.
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { h, setAttribute, setText } from '../components/dom';
+import { number } from '../components/format';
+import { RankList } from '../components/rank_list';
+import type { KernelState } from '../model/hub_messages';
+import type { LiveRun } from '../model/live';
+import { rankRows } from '../model/rank_rows';
+import { CommandIDs } from '../tokens';
+
+export type Act = (command: string, given: Readonly<Record<string, string>>) => void;
+
+export class ClusterCard {
+  readonly element: HTMLElement;
+  private readonly title = h('h3');
+  private readonly state = h('span', { class: 'ddl-cluster-state' });
+  private readonly where = h('p', { class: 'ddl-note' });
+  private readonly step = h('p', { class: 'ddl-step', role: 'status' });
+  private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
+  private readonly ranks: RankList;
+  private readonly buttons: Readonly<Record<'interrupt' | 'stacks' | 'restart' | 'stop', HTMLButtonElement>>;
+  private runId: string | null = null;
+
+  constructor(
+    private readonly trans: TranslationBundle,
+    kernel: string,
+    act: Act,
+  ) {
+    const button = (text: string, title: string, command: string): HTMLButtonElement => {
+      const made = h('button', { type: 'button', class: 'ddl-button', title }, text);
+      made.addEventListener('click', () => act(command, { kernel }));
+      return made;
+    };
+    this.buttons = {
+      interrupt: button(trans.__('Interrupt'), trans.__('Release the ranks from the cell that runs'), CommandIDs.interrupt),
+      stacks: button(trans.__('Stacks'), trans.__('Show where each rank is now'), CommandIDs.stacks),
+      restart: button(trans.__('Restart…'), trans.__('End the ranks and start new ones'), CommandIDs.restart),
+      stop: button(trans.__('Stop…'), trans.__('End the ranks'), CommandIDs.stop),
+    };
+    this.run.addEventListener('click', () => {
+      if (this.runId !== null) {
+        act(CommandIDs.openRun, { run: this.runId });
+      }
+    });
+    this.ranks = new RankList(trans.__('Ranks'), (word) => trans.__(word));
+    const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Ranks') }, ...Object.values(this.buttons));
+    this.element = h(
+      'section',
+      { class: 'ddl-cluster' },
+      h('header', { class: 'ddl-cluster-head' }, this.title, this.state),
+      this.where,
+      this.step,
+      this.fault,
+      bar,
+      this.run,
+      this.ranks.element,
+    );
+  }
+
+  update(kernel: KernelState, live: LiveRun | null, notebook: string): void {
+    const { trans } = this;
+    const { cluster } = kernel;
+    if (cluster === null) {
+      return;
+    }
+    const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
+    setText(this.title, trans._n('%2 · %1 rank', '%2 · %1 ranks', count, cluster.name));
+    setText(this.state, trans.__(cluster.state));
+    setAttribute(this.state, 'class', `ddl-cluster-state ddl-cluster-${cluster.state}`);
+    setText(this.where, notebook);
+    setAttribute(this.where, 'title', cluster.note);
+    setText(this.step, cluster.step ?? '');
+    setText(this.fault, kernel.fault ?? '');
+    this.runId = kernel.run;
+    this.run.hidden = kernel.run === null;
+    const rate = live?.model.rate();
+    const told = rate === undefined || rate.ranks === 0 ? trans.__('running') : trans.__('%1 samples/s', number(rate.total));
+    setText(this.run, trans.__('This run: %1', told));
+    setAttribute(this.run, 'title', kernel.run ?? '');
+    this.buttons.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
+    this.buttons.stacks.disabled = cluster.ranks.length === 0;
+    this.buttons.restart.disabled = cluster.state === 'starting' || cluster.state === 'rebuilding';
+    this.ranks.update(rankRows(cluster, kernel.run === null ? null : (live?.model ?? null)));
+  }
+
+  resize(): void {
+    this.ranks.resize();
+  }
+}

@@ -1,0 +1,183 @@
+// Two runs over each other: how fast they trained, and what their losses did.
+import { Widget } from '@lumino/widgets';
+import { Chart, type ChartData } from '../components/chart';
+import { h, setText } from '../components/dom';
+import { compact, duration, loss, NOTHING, number } from '../components/format';
+import { whenText } from '../components/run_rows';
+import { followTheme, type Palette, readPalette } from '../components/theme';
+import { change, type Curve, onOneAxis } from '../model/compare';
+import type { LiveRun } from '../model/live';
+import type { RunModel } from '../model/run';
+import type { RunRecord } from '../model/runs';
+import { compactRanks } from '../model/stacks';
+import { type Context, sentence } from './context';
+
+export class ComparePage extends Widget {
+  private readonly charts = [new Chart(), new Chart()] as const;
+  private readonly table = h('table', { class: 'ddl-compare' });
+  private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private lives: readonly [LiveRun, LiveRun] | null = null;
+  private isWatching = false;
+  private palette: Palette | null = null;
+  private readonly unfollow: () => void;
+
+  constructor(
+    private readonly context: Context,
+    readonly first: string,
+    readonly second: string,
+  ) {
+    super();
+    this.addClass('ddl-panel');
+    this.addClass('ddl-page');
+    const charts = h('div', { class: 'ddl-charts' }, ...this.charts.map(({ element }) => element));
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, context.trans.__('Two runs')));
+    this.node.append(bar, this.problem, h('div', { class: 'ddl-table' }, this.table), charts);
+    this.unfollow = followTheme(this.node, () => {
+      this.palette = null;
+      this.update();
+    });
+    void this.tell();
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.rest();
+      this.unfollow();
+      for (const chart of this.charts) {
+        chart.destroy();
+      }
+      super.dispose();
+    }
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      this.watch();
+    }
+  }
+
+  protected override onAfterShow(): void {
+    this.watch();
+  }
+
+  protected override onBeforeHide(): void {
+    this.rest();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.rest();
+  }
+
+  protected override onResize(): void {
+    for (const chart of this.charts) {
+      chart.resize();
+    }
+  }
+
+  protected override onUpdateRequest(): void {
+    if (this.lives === null || !this.isVisible || this.node.clientWidth === 0) {
+      return;
+    }
+    this.palette ??= readPalette(this.node);
+    const [first, second] = [this.lives[0].model, this.lives[1].model];
+    const { trans } = this.context;
+    const rates = this.chart(trans.__('Samples/s of all ranks over time'), rateCurve(first), rateCurve(second), this.palette);
+    this.charts[0].update({ ...rates, place: duration, empty: trans.__('No training steps.') }, this.palette);
+    const losses = this.chart(trans.__('Loss over steps'), lossCurve(first), lossCurve(second), this.palette);
+    const figure = (value: number): string => String(Number(value.toPrecision(3)));
+    this.charts[1].update({ ...losses, value: figure, fromZero: false, empty: trans.__('No loss.') }, this.palette);
+  }
+
+  private chart(title: string, first: Curve, second: Curve, palette: Palette): ChartData {
+    const joined = onOneAxis(first, second);
+    return {
+      title,
+      places: joined.places,
+      lines: [
+        { label: shortOf(this.first), values: joined.first, colour: palette.lines[0]!, width: 2 },
+        { label: shortOf(this.second), values: joined.second, colour: palette.lines[1]!, width: 2, dash: [6, 3] },
+      ],
+      empty: '',
+      place: compact,
+    };
+  }
+
+  private watch(): void {
+    if (this.isWatching) {
+      return;
+    }
+    this.isWatching = true;
+    const { runs } = this.context;
+    this.lives =
+      this.lives === null
+        ? [runs.open(this.first), runs.open(this.second)]
+        : [runs.reopen(this.lives[0]), runs.reopen(this.lives[1])];
+    for (const live of this.lives) {
+      live.changed.connect(this.redraw, this);
+    }
+    this.update();
+  }
+
+  private rest(): void {
+    if (!this.isWatching) {
+      return;
+    }
+    this.isWatching = false;
+    for (const live of this.lives ?? []) {
+      live.changed.disconnect(this.redraw, this);
+      this.context.runs.close(live);
+    }
+  }
+
+  private redraw(): void {
+    this.update();
+  }
+
+  private async tell(): Promise<void> {
+    const { connection } = this.context;
+    try {
+      const [first, second] = await Promise.all([connection.run(this.first), connection.run(this.second)]);
+      this.table.replaceChildren(...this.rowsOf(first.record, second.record));
+    } catch (error) {
+      setText(this.problem, sentence(error));
+    }
+  }
+
+  private rowsOf(first: RunRecord, second: RunRecord): HTMLElement[] {
+    const { trans } = this.context;
+    const row = (name: string, of: (record: RunRecord) => string, figure?: (record: RunRecord) => number | null): HTMLElement => {
+      const more = figure === undefined ? null : change(figure(first), figure(second));
+      const percent = more === null ? '' : `${more >= 0 ? '+' : '−'}${(100 * Math.abs(more)).toFixed(1)}%`;
+      const cells = [of(first), of(second), percent].map((text) => h('td', {}, text));
+      return h('tr', {}, h('th', { scope: 'row' }, name), ...cells);
+    };
+    const names = [first, second].map(({ run }) => h('th', { scope: 'col' }, run));
+    const corner = h('td');
+    return [
+      h('tr', {}, corner, ...names, h('th', { scope: 'col' }, trans.__('change'))),
+      row(trans.__('began'), ({ start_s }) => whenText(start_s)),
+      row(trans.__('state'), ({ state }) => trans.__(state)),
+      row(trans.__('ranks'), ({ ranks, world_size }) => trans.__('%1 of %2', compactRanks(ranks), world_size)),
+      row(trans.__('model'), ({ model }) => model ?? NOTHING),
+      row(trans.__('computes on'), ({ computes_on }) => computes_on ?? NOTHING),
+      row('samples/s', ({ samples_per_s }) => number(samples_per_s), ({ samples_per_s }) => samples_per_s),
+      row(trans.__('last loss'), (record) => loss(record.loss), (record) => record.loss),
+      row(trans.__('took'), ({ seconds }) => (seconds === null ? NOTHING : duration(seconds)), ({ seconds }) => seconds),
+    ];
+  }
+}
+
+function rateCurve(model: RunModel): Curve {
+  const places = model.time.places();
+  const shown = Math.min(model.settled, places.length);
+  return { places: places.subarray(0, shown), values: model.ratesOverTime().total.slice(0, shown) };
+}
+
+function lossCurve(model: RunModel): Curve {
+  return { places: model.steps.places(), values: model.curves.get('loss')?.means() ?? [] };
+}
+
+/** Return what tells one run from another: its end. */
+function shortOf(run: string): string {
+  return run.length > 24 ? `…${run.slice(-20)}` : run;
+}

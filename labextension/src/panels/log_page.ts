@@ -1,0 +1,262 @@
+// Any rank's whole log, however long: only what is near the place one looks at is fetched.
+import { Widget } from '@lumino/widgets';
+import { h, setAttribute, setText } from '../components/dom';
+import { number } from '../components/format';
+import { followTheme } from '../components/theme';
+import { VirtualRows } from '../components/virtual';
+import { LogWindow } from '../model/log_window';
+import { type Context, sentence } from './context';
+
+const ROW_HEIGHT = 18;
+// So near to an end of what is held, more is fetched.
+const NEAR_ROWS = 60;
+const FOLLOW_MS = 1000;
+const STEPS = 1000;
+
+export class LogPage extends Widget {
+  private readonly ranks: HTMLSelectElement;
+  private readonly stderr = h('input', { type: 'checkbox' });
+  private readonly follow = h('input', { type: 'checkbox' });
+  private readonly pattern: HTMLInputElement;
+  private readonly find: HTMLButtonElement;
+  private readonly place: HTMLInputElement;
+  private readonly told = h('span', { class: 'ddl-count', role: 'status' });
+  private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
+  private readonly space = h('div', { class: 'ddl-space' });
+  private readonly body: HTMLElement;
+  private readonly rows: VirtualRows;
+  private log: LogWindow;
+  private found: number | null = null;
+  private searchFrom = 0;
+  private timer = 0;
+
+  constructor(
+    private readonly context: Context,
+    readonly run: string,
+    rank: number,
+  ) {
+    super();
+    const { trans } = context;
+    this.addClass('ddl-panel');
+    this.addClass('ddl-page');
+    this.addClass('ddl-log-page');
+    this.ranks = h('select', { 'aria-label': trans.__('Rank') }, h('option', { value: String(rank) }, trans.__('rank %1', rank)));
+    this.pattern = h('input', { type: 'text', placeholder: trans.__('regular expression'), 'aria-label': trans.__('Find a line'), spellcheck: 'false' });
+    this.find = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Find next'));
+    this.place = h('input', { type: 'range', min: '0', max: String(STEPS), 'aria-label': trans.__('Place in the log') });
+    this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Log'), tabindex: '0' }, this.space);
+    this.rows = new VirtualRows(this.body, this.space, ROW_HEIGHT, makeLine, (row, at) => this.fill(row, at), () => void this.scrolled());
+    this.log = this.windowOf(rank);
+    const bar = h(
+      'div',
+      { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': trans.__('Log') },
+      this.ranks,
+      h('label', {}, this.stderr, trans.__('stderr only')),
+      h('label', {}, this.follow, trans.__('follow')),
+      this.pattern,
+      this.find,
+      this.place,
+      this.told,
+      this.fault,
+    );
+    this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', run))), bar, this.body);
+    this.follow.checked = true;
+    this.ranks.addEventListener('change', () => void this.open());
+    this.stderr.addEventListener('change', () => void this.open());
+    this.follow.addEventListener('change', () => void (this.follow.checked && this.toEnd()));
+    this.place.addEventListener('input', () => void this.seek(Number(this.place.value) / STEPS));
+    this.find.addEventListener('click', () => void this.search());
+    this.pattern.addEventListener('input', () => (this.searchFrom = 0));
+    this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
+    this.node.setAttribute('data-lm-suppress-shortcuts', 'true');
+    followTheme(this.node, () => undefined);
+    void this.begin(rank);
+  }
+
+  protected override onAfterShow(): void {
+    this.resume();
+  }
+
+  protected override onAfterAttach(): void {
+    this.resume();
+  }
+
+  protected override onBeforeHide(): void {
+    window.clearInterval(this.timer);
+  }
+
+  protected override onBeforeDetach(): void {
+    window.clearInterval(this.timer);
+  }
+
+  protected override onResize(): void {
+    this.rows.resize();
+    this.draw();
+  }
+
+  private resume(): void {
+    window.clearInterval(this.timer);
+    this.timer = window.setInterval(() => void (this.follow.checked && !document.hidden && this.readOn()), FOLLOW_MS);
+  }
+
+  private get rank(): number {
+    return Number(this.ranks.value);
+  }
+
+  private windowOf(rank: number): LogWindow {
+    const isStderr = this.stderr.checked;
+    return new LogWindow((offset, limit) => this.context.connection.log(this.run, rank, isStderr, offset, limit));
+  }
+
+  private async begin(rank: number): Promise<void> {
+    const { trans, connection } = this.context;
+    await this.attempt(async () => {
+      const sizes = await connection.logSizes(this.run);
+      const options = sizes.map((log) => h('option', { value: String(log.rank) }, trans.__('rank %1 (%2)', log.rank, bytesText(log.bytes))));
+      this.ranks.replaceChildren(...options);
+      this.ranks.value = String(sizes.some((log) => log.rank === rank) ? rank : (sizes[0]?.rank ?? rank));
+    });
+    await this.open();
+  }
+
+  private async open(): Promise<void> {
+    this.log = this.windowOf(this.rank);
+    this.found = null;
+    this.searchFrom = 0;
+    await this.toEnd();
+  }
+
+  private async toEnd(): Promise<void> {
+    await this.attempt(async () => {
+      if (await this.log.jumpToEnd()) {
+        this.follow.checked = true;
+        this.draw();
+      }
+    });
+  }
+
+  private async seek(share: number): Promise<void> {
+    this.follow.checked = false;
+    await this.attempt(async () => {
+      const { log } = this;
+      const offset = Math.floor(share * log.size);
+      if (await log.jump(Math.max(0, offset - 4096))) {
+        await log.forward();
+        this.draw();
+        this.rows.scrollTo(log.indexOf(offset));
+      }
+    });
+  }
+
+  private async search(): Promise<void> {
+    const { trans, connection } = this.context;
+    const pattern = this.pattern.value;
+    if (pattern === '') {
+      return;
+    }
+    this.find.disabled = true;
+    await this.attempt(async () => {
+      const { log, rank } = this;
+      // Each call looks at a bounded part of the file.
+      let from = this.searchFrom;
+      let offset: number | null = null;
+      do {
+        const looked = await connection.searchLog(this.run, rank, pattern, from);
+        offset = looked.offset;
+        if (looked.next <= from) {
+          break;
+        }
+        from = looked.next;
+        setText(this.told, trans.__('looked at %1', bytesText(from)));
+      } while (offset === null && from < log.size && log === this.log);
+      if (offset === null) {
+        this.searchFrom = 0;
+        setText(this.fault, trans.__('No further line matches. The next look begins at the start.'));
+        return;
+      }
+      this.searchFrom = from;
+      this.follow.checked = false;
+      if (await log.jump(offset)) {
+        await log.forward();
+        const above = (await log.backward()) ?? 0;
+        this.found = above;
+        this.draw();
+        this.rows.scrollTo(above);
+      }
+    });
+    this.find.disabled = false;
+  }
+
+  private async readOn(): Promise<void> {
+    await this.attempt(async () => {
+      if ((await this.log.forward()) !== null) {
+        this.draw();
+      }
+    });
+  }
+
+  private async scrolled(): Promise<void> {
+    const { log } = this;
+    const top = this.body.scrollTop / ROW_HEIGHT;
+    const bottom = top + this.body.clientHeight / ROW_HEIGHT;
+    this.follow.checked = this.follow.checked && log.isAtEnd && bottom >= log.length - 2;
+    this.tell();
+    await this.attempt(async () => {
+      if (bottom > log.length - NEAR_ROWS && !log.isAtEnd) {
+        this.moved(-((await log.forward()) ?? 0), log);
+      } else if (top < NEAR_ROWS && !log.isAtStart) {
+        this.moved((await log.backward()) ?? 0, log);
+      }
+    });
+  }
+
+  /** Keep in sight what was there, though so many lines came before it, or went. */
+  private moved(lines: number, log: LogWindow): void {
+    if (log !== this.log) {
+      return;
+    }
+    this.found = this.found === null ? null : this.found + lines;
+    this.rows.update(log.length);
+    this.rows.shift(lines);
+    this.tell();
+  }
+
+  private draw(): void {
+    this.rows.update(this.log.length, this.follow.checked);
+    this.tell();
+  }
+
+  private tell(): void {
+    const { log } = this;
+    const { trans } = this.context;
+    const index = Math.floor(this.body.scrollTop / ROW_HEIGHT);
+    const share = log.length === 0 ? 0 : index / log.length;
+    const at = this.follow.checked ? log.size : log.begin + share * (log.end - log.begin);
+    this.place.value = String(log.size === 0 ? STEPS : Math.round((at / log.size) * STEPS));
+    setText(this.told, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', bytesText(at), bytesText(log.size)));
+  }
+
+  private fill(row: HTMLElement, at: number): void {
+    setText(row, this.log.line(at) ?? '');
+    setAttribute(row, 'class', at === this.found ? 'ddl-line ddl-found' : 'ddl-line');
+  }
+
+  private async attempt(act: () => Promise<void>): Promise<void> {
+    setText(this.fault, '');
+    try {
+      await act();
+    } catch (error) {
+      setText(this.fault, sentence(error));
+    }
+  }
+}
+
+function makeLine(): HTMLElement {
+  return h('div', { class: 'ddl-line' });
+}
+
+function bytesText(bytes: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power === 0 ? Math.round(bytes) : number(bytes / 1000 ** power)} ${units[power]!}`;
+}

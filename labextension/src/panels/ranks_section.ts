@@ -1,0 +1,196 @@
+// The sidebar's upper part: the ranks of all kernels, and the form that starts some in the notebook in front.
+import { type Message, MessageLoop } from '@lumino/messaging';
+import { Widget } from '@lumino/widgets';
+import { h, setText } from '../components/dom';
+import { StartForm } from '../components/start_form';
+import { followTheme } from '../components/theme';
+import type { LiveRun } from '../model/live';
+import type { StartFields } from '../model/start';
+import type { CurrentNotebook } from '../notebook/current';
+import { ClusterCard } from './cluster_card';
+import { type Context, sentence } from './context';
+import { startTexts } from './texts';
+
+/** Free memory of devices is asked for while one looks at the form. */
+const DEVICES_EVERY_MS = 5000;
+
+interface Shown {
+  readonly card: ClusterCard;
+  live: LiveRun | null;
+}
+
+export class RanksSection extends Widget {
+  private readonly shown = new Map<string, Shown>();
+  private readonly cards = h('div', { class: 'ddl-clusters' });
+  private readonly empty = h('p', { class: 'ddl-hint' });
+  private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private readonly form: StartForm;
+  private timer = 0;
+  private starting = false;
+
+  /**
+   * @param start runs a line in a kernel; it rejects with what the line raised.
+   * @param remember keeps what the form holds.
+   */
+  constructor(
+    private readonly context: Context,
+    private readonly notebook: CurrentNotebook,
+    private readonly start: (line: string) => Promise<void>,
+    remember: (fields: StartFields) => void,
+  ) {
+    super();
+    const { trans } = context;
+    this.addClass('ddl-panel');
+    this.addClass('ddl-ranks-section');
+    this.title.label = trans.__('Ranks');
+    this.form = new StartForm(startTexts(trans), (line) => void this.submit(line), remember);
+    this.node.append(this.empty, this.problem, this.cards, this.form.element);
+    context.hub.changed.connect(() => this.update());
+    notebook.changed.connect(() => this.update());
+    followTheme(this.node, () => undefined);
+  }
+
+  /** Put what was typed last time into the form. */
+  restore(fields: Partial<StartFields>): void {
+    const { ranks, threads, name } = fields;
+    this.form.fill({
+      ...(ranks === undefined ? {} : { ranks }),
+      ...(threads === undefined ? {} : { threads }),
+      ...(name === undefined ? {} : { name }),
+    });
+  }
+
+  focusForm(): void {
+    MessageLoop.sendMessage(this, Widget.Msg.UpdateRequest);
+    this.form.focus();
+  }
+
+  protected override onAfterShow(): void {
+    this.update();
+    void this.askDevices();
+    this.timer = window.setInterval(() => void this.askDevices(), DEVICES_EVERY_MS);
+  }
+
+  protected override onAfterAttach(): void {
+    if (this.isVisible) {
+      this.onAfterShow();
+    }
+  }
+
+  protected override onBeforeHide(): void {
+    this.rest();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.rest();
+  }
+
+  protected override onResize(): void {
+    for (const { card } of this.shown.values()) {
+      card.resize();
+    }
+  }
+
+  protected override onUpdateRequest(_: Message): void {
+    if (!this.isVisible) {
+      return;
+    }
+    const { hub, nameOf, trans } = this.context;
+    const kernels = hub.withRanks();
+    const known = new Set(kernels.map(({ kernel }) => kernel));
+    for (const [kernel, shown] of this.shown) {
+      if (!known.has(kernel)) {
+        this.follow(shown, null);
+        shown.card.element.remove();
+        this.shown.delete(kernel);
+      }
+    }
+    for (const state of kernels) {
+      const shown = this.cardOf(state.kernel);
+      this.follow(shown, state.run);
+      shown.card.update(state, shown.live, nameOf(state.kernel));
+    }
+    const kernel = this.notebook.kernel;
+    const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
+    this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
+    this.allow();
+    const isWaiting = this.starting && cluster === null;
+    this.empty.hidden = hub.isConnected && !isWaiting;
+    const waits = trans.__('The ranks start once the notebook’s kernel has taken the line: after the cell that runs, if one does.');
+    const silent = trans.__('The Jupyter server does not answer for jupyter_ddl. It is asked again every few seconds.');
+    setText(this.empty, hub.isConnected ? waits : silent);
+  }
+
+  private cardOf(kernel: string): Shown {
+    let shown = this.shown.get(kernel);
+    if (shown === undefined) {
+      const card = new ClusterCard(this.context.trans, kernel, (command, given) => {
+        void this.context.commands.execute(command, given);
+      });
+      shown = { card, live: null };
+      this.shown.set(kernel, shown);
+      this.cards.append(card.element);
+    }
+    return shown;
+  }
+
+  /** Watch the run that goes on, and the one before no more. */
+  private follow(shown: Shown, run: string | null): void {
+    if (shown.live?.run === run) {
+      return;
+    }
+    if (shown.live !== null) {
+      shown.live.changed.disconnect(this.redraw, this);
+      this.context.runs.close(shown.live);
+    }
+    shown.live = run === null ? null : this.context.runs.open(run);
+    shown.live?.changed.connect(this.redraw, this);
+  }
+
+  private redraw(): void {
+    this.update();
+  }
+
+  private rest(): void {
+    window.clearInterval(this.timer);
+    for (const shown of this.shown.values()) {
+      this.follow(shown, null);
+    }
+  }
+
+  private allow(): void {
+    const { trans } = this.context;
+    const { panel, kernel } = this.notebook;
+    if (panel === null || kernel === null) {
+      this.form.allow(trans.__('Open a notebook: the ranks are its kernel’s.'), false);
+    } else {
+      this.form.allow(trans.__('Runs in %1:', panel.context.path), true);
+    }
+  }
+
+  private async askDevices(): Promise<void> {
+    if (this.form.element.hidden || document.hidden) {
+      return;
+    }
+    try {
+      this.form.showDevices(await this.context.connection.devices());
+    } catch {
+      // The form works without them, and the server is asked again.
+      this.form.showDevices([]);
+    }
+  }
+
+  private async submit(line: string): Promise<void> {
+    setText(this.problem, '');
+    this.starting = true;
+    this.update();
+    try {
+      await this.start(line);
+    } catch (error) {
+      setText(this.problem, sentence(error));
+    } finally {
+      this.starting = false;
+      this.update();
+    }
+  }
+}

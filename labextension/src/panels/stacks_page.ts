@@ -1,0 +1,47 @@
+// Where a cluster's ranks are now, side by side.
+import { Widget } from '@lumino/widgets';
+import { h, setText } from '../components/dom';
+import { placeCards } from '../components/stack_places';
+import { followTheme } from '../components/theme';
+import { groupStacks, stacksOf } from '../model/stacks';
+import { type Context, sentence } from './context';
+
+export class StacksPage extends Widget {
+  private readonly body = h('div');
+  private readonly told = h('p', { class: 'ddl-hint', role: 'status' });
+  private readonly button: HTMLButtonElement;
+
+  constructor(
+    private readonly context: Context,
+    readonly kernel: string,
+  ) {
+    super();
+    const { trans } = context;
+    this.addClass('ddl-panel');
+    this.addClass('ddl-page');
+    this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Look again'));
+    this.button.addEventListener('click', () => void this.look());
+    const name = context.hub.kernels.get(kernel)?.cluster?.name ?? '';
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Where the ranks of %1 are', name)), this.button);
+    this.node.append(bar, this.told, this.body);
+    followTheme(this.node, () => undefined);
+    void this.look();
+  }
+
+  async look(): Promise<void> {
+    const { trans, connection } = this.context;
+    this.button.disabled = true;
+    setText(this.told, trans.__('Asking the ranks…'));
+    try {
+      const places = groupStacks(stacksOf(await connection.control(this.kernel, 'stacks')));
+      const words = { ranks: trans.__('Ranks'), rank: trans.__('Rank'), idle: trans.__('idle: waits for a cell') };
+      this.body.replaceChildren(placeCards(places, words));
+      const time = new Date().toLocaleTimeString();
+      setText(this.told, trans._n('%2: %1 place', '%2: %1 places', places.length, time));
+    } catch (error) {
+      setText(this.told, sentence(error));
+    } finally {
+      this.button.disabled = false;
+    }
+  }
+}

@@ -1,0 +1,78 @@
+// The status bar's item: how many ranks, how fast, and in red what is wrong.
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Widget } from '@lumino/widgets';
+import { h, setAttribute, setText } from '../components/dom';
+import { number } from '../components/format';
+import { followTheme } from '../components/theme';
+import type { KernelState } from '../model/hub_messages';
+import type { LiveRun } from '../model/live';
+import type { CurrentNotebook } from '../notebook/current';
+import { CommandIDs } from '../tokens';
+import type { Context } from './context';
+
+export class StatusItem extends Widget {
+  private readonly button = h('button', { type: 'button', class: 'ddl-status-button' });
+  private live: LiveRun | null = null;
+
+  constructor(
+    private readonly context: Context,
+    private readonly notebook: CurrentNotebook,
+  ) {
+    super();
+    this.addClass('ddl-panel');
+    this.addClass('ddl-status');
+    this.node.append(this.button);
+    this.button.addEventListener('click', () => void context.commands.execute(CommandIDs.showPanel));
+    context.hub.changed.connect(() => this.update());
+    notebook.changed.connect(() => this.update());
+    document.addEventListener('visibilitychange', () => this.update());
+    followTheme(this.node, () => undefined);
+    this.update();
+  }
+
+  protected override onUpdateRequest(): void {
+    const state = this.kernel();
+    this.follow(document.hidden ? null : (state?.run ?? null));
+    const fault = state?.fault ?? null;
+    const text = state === null ? '' : statusText(state, this.live, this.context.trans);
+    setText(this.button, fault === null ? text : `${text} · ${fault}`);
+    setAttribute(this.button, 'title', fault ?? text);
+    this.node.classList.toggle('ddl-has-fault', fault !== null);
+    this.button.hidden = state === null;
+  }
+
+  /** The kernel of the notebook in front, else the only one that has ranks. */
+  private kernel(): KernelState | null {
+    const kernels = this.context.hub.withRanks();
+    const current = this.notebook.kernel?.id;
+    return kernels.find(({ kernel }) => kernel === current) ?? (kernels.length === 1 ? kernels[0]! : null);
+  }
+
+  private follow(run: string | null): void {
+    if (run === (this.live?.run ?? null)) {
+      return;
+    }
+    if (this.live !== null) {
+      this.live.changed.disconnect(this.redraw, this);
+      this.context.runs.close(this.live);
+    }
+    this.live = run === null ? null : this.context.runs.open(run);
+    this.live?.changed.connect(this.redraw, this);
+  }
+
+  private redraw(): void {
+    this.update();
+  }
+}
+
+function statusText({ cluster }: KernelState, live: LiveRun | null, trans: TranslationBundle): string {
+  if (cluster === null) {
+    return '';
+  }
+  const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
+  const ranks = trans._n('%1 rank', '%1 ranks', count);
+  const rate = live?.model.rate();
+  return rate === undefined || rate.ranks === 0
+    ? `${ranks} · ${trans.__(cluster.state)}`
+    : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}`;
+}

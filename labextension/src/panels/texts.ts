@@ -1,0 +1,21 @@
+// Texts of components, which know nothing of translations.
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { StartTexts } from '../components/start_form';
+
+export function startTexts(trans: TranslationBundle): StartTexts {
+  return {
+    title: trans.__('Start ranks'),
+    ranks: trans.__('Ranks'),
+    ranksHint: trans.__('one per GPU, else per two cores'),
+    threads: trans.__('Threads'),
+    threadsHint: trans.__('a rank’s share of the cores'),
+    name: trans.__('Name'),
+    nameHint: 'default',
+    devices: trans.__('Devices'),
+    noDevices: trans.__('No GPU here: the ranks compute on the cores.'),
+    share: trans.__('let ranks share a GPU'),
+    runs: trans.__('Runs in %1:'),
+    start: trans.__('Start ranks'),
+    free: (free, total) => trans.__('%1 of %2 free', free, total),
+  };
+}
