@@ -7,6 +7,7 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
+PANEL := labextension/built
 
 .PHONY: demo test test-slow check lab bench soak clean dashboard schema
 
@@ -14,7 +15,7 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
 	@$(BIN)/python -m jupyter_ddl.demo -n 2
 
-test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD)
+test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
@@ -34,7 +35,7 @@ schema: $(VENV)/.test
 
 dashboard: $(DASHBOARD)
 
-lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD)
+lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
@@ -46,7 +47,7 @@ soak: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m benchmarks.soak
 
 clean:
-	rm -rf $(VENV) build dist labextension/node_modules jupyter_ddl/views/static
+	rm -rf $(VENV) build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
 
 $(VENV)/bin/python:
 	$(SAY) "making $(VENV)"
@@ -80,8 +81,15 @@ $(VENV)/.horovod: $(VENV)/.demo
 	$(BIN)/python -m jupyter_ddl.cli build-horovod
 	@touch $@
 
+# The panel of a checkout is the one that was built there: a link, which is no copy that falls behind.
+$(VENV)/.panel: Makefile | $(VENV)/bin/python
+	@mkdir -p $(VENV)/share/jupyter/labextensions
+	@ln -sfn $(CURDIR)/$(PANEL) $(VENV)/share/jupyter/labextensions/jupyter-ddl
+	@touch $@
+
 # Without Node.js all else works: cells train, and a terminal shows their figures.
-$(DASHBOARD): labextension/package-lock.json labextension/build.mjs $(shell find labextension/src -type f)
-	$(SAY) "the dashboard (some seconds)"
+$(DASHBOARD): labextension/package-lock.json labextension/package.json labextension/build.mjs \
+		$(shell find labextension/src labextension/settings -type f)
+	$(SAY) "the dashboard and the panel (some seconds)"
 	@if command -v npm >/dev/null; then cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build; \
-		else echo "There is no npm (Node.js 20 or newer), so the dashboard in the notebook is left out."; fi
+		else echo "There is no npm (Node.js 20 or newer), so the dashboard and JupyterLab's panel are left out."; fi

@@ -1,7 +1,7 @@
 // Bundles what the browser needs, nothing of which is fetched at run time: the widget, as one ES module in the Python
 // package, and JupyterLab's extension, whose own code is one module too. Both have the same components.
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, rmSync } from 'node:fs';
+import { copyFileSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { build } from 'esbuild';
 
 const common = { bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' };
@@ -16,3 +16,11 @@ const builder = 'node_modules/@jupyter/builder/lib/build-labextension.js';
 const core = 'node_modules/@jupyterlab/core-meta/core.package.json';
 execFileSync(process.execPath, [builder, '--core-package-file', core, '.'], { stdio: ['ignore', 'ignore', 'inherit'] });
 copyFileSync('install.json', 'built/install.json');
+
+// What JupyterLab loads at its start must stay small.
+const MAX_BYTES = 250_000;
+const files = readdirSync('built/static').filter((name) => name.endsWith('.js'));
+const bytes = files.reduce((sum, name) => sum + statSync(`built/static/${name}`).size, 0);
+if (bytes > MAX_BYTES) {
+  throw new Error(`The panel must be at most ${MAX_BYTES} bytes. Built: ${bytes}. Leave out what it does not need.`);
+}

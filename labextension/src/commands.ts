@@ -19,6 +19,7 @@ import { CommandIDs, PANEL } from './tokens';
 
 /** The widgets of the main area, which come back when the page is loaded again. */
 export interface Pages {
+  readonly stacks: WidgetTracker<MainAreaWidget<StacksPage>>;
   readonly runs: WidgetTracker<MainAreaWidget<RunPage>>;
   readonly logs: WidgetTracker<MainAreaWidget<LogPage>>;
   readonly compared: WidgetTracker<MainAreaWidget<ComparePage>>;
@@ -134,8 +135,8 @@ async function isConfirmed(state: KernelState, what: 'interrupt' | 'stop' | 'res
 function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages: Pages): void {
   const { trans } = context;
   /** Bring a page to the front, made where it is not there yet. */
-  const show = <T extends Widget>(tracker: WidgetTracker<MainAreaWidget<T>> | null, isIt: (page: T) => boolean, make: () => T, label: string): MainAreaWidget<T> => {
-    const found = tracker?.find(({ content }) => isIt(content));
+  const show = <T extends Widget>(tracker: WidgetTracker<MainAreaWidget<T>>, isIt: (page: T) => boolean, make: () => T, label: string): MainAreaWidget<T> => {
+    const found = tracker.find(({ content }) => isIt(content));
     if (found !== undefined) {
       shell.activateById(found.id);
       return found;
@@ -146,7 +147,7 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
     page.title.icon = ranksIcon;
     page.title.closable = true;
     shell.add(page, 'main');
-    void tracker?.add(page);
+    void tracker.add(page);
     shell.activateById(page.id);
     return page;
   };
@@ -181,7 +182,9 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
     label: trans.__('Show Where Ranks Are'),
     execute: (given) => {
       const kernel = textOf(given, 'kernel');
-      return show<StacksPage>(null, () => false, () => new StacksPage(context, kernel), trans.__('Stacks'));
+      const page = show(pages.stacks, (shown) => shown.kernel === kernel, () => new StacksPage(context, kernel), trans.__('Stacks'));
+      void page.content.look();
+      return page;
     },
   });
 }

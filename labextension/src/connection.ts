@@ -118,7 +118,7 @@ export class Connection implements RunWire {
     if (record === null) {
       throw new TypeError(`The server must tell of the run ${run}. Received: ${JSON.stringify(found).slice(0, 80)}.`);
     }
-    const cell = isRecord(found) ? (found['cell'] ?? found['cell.py'] ?? found['code']) : null;
+    const cell = isRecord(found) ? found['cell'] : null;
     return { record, cell: typeof cell === 'string' ? cell : '' };
   }
 
@@ -137,8 +137,14 @@ export class Connection implements RunWire {
   }
 
   /** Look for a line from a place on; what is asked again from `next` goes on where this look ended. */
-  async searchLog(run: string, rank: number, pattern: string, from: number): Promise<{ offset: number | null; next: number }> {
-    const query = { pattern, from: String(from) };
+  async searchLog(
+    run: string,
+    rank: number,
+    stderr: boolean,
+    text: string,
+    from: number,
+  ): Promise<{ offset: number | null; next: number }> {
+    const query = { pattern: text, from: String(from), stderr: stderr ? '1' : '0' };
     const found = await this.request('GET', ['runs', run, 'logs', String(rank), 'search'], query);
     const offset = isRecord(found) && typeof found['offset'] === 'number' ? found['offset'] : null;
     return { offset, next: isRecord(found) && typeof found['next'] === 'number' ? found['next'] : from };

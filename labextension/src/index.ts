@@ -29,6 +29,7 @@ import type { LogPage } from './panels/log_page';
 import { RanksSection } from './panels/ranks_section';
 import type { RunPage } from './panels/run_page';
 import { RunsSection } from './panels/runs_section';
+import type { StacksPage } from './panels/stacks_page';
 import { StatusItem } from './panels/status';
 import { keepState } from './state';
 import { CommandIDs, NAMESPACE, PANEL, PLUGIN } from './tokens';
@@ -74,10 +75,11 @@ function activate(
   const runs = new LiveRuns(connection);
   connection.opened.connect((_, isOpen) => {
     hub.connect(isOpen);
-    if (isOpen) {
+    if (isOpen && !document.hidden) {
       runs.resume();
     }
   });
+  document.addEventListener('visibilitychange', () => (document.hidden ? runs.pause() : runs.resume()));
   connection.message.connect((_, message) => hub.handle(message));
   connection.batch.connect((_, { run, bytes }) => runs.handle(run, bytes));
 
@@ -114,6 +116,7 @@ function activate(
   restorer?.add(panel, PANEL);
 
   const pages = {
+    stacks: new WidgetTracker<MainAreaWidget<StacksPage>>({ namespace: `${NAMESPACE}-stacks` }),
     runs: new WidgetTracker<MainAreaWidget<RunPage>>({ namespace: `${NAMESPACE}-runs` }),
     logs: new WidgetTracker<MainAreaWidget<LogPage>>({ namespace: `${NAMESPACE}-logs` }),
     compared: new WidgetTracker<MainAreaWidget<ComparePage>>({ namespace: `${NAMESPACE}-compared` }),
@@ -154,12 +157,12 @@ function activate(
       }
     },
   });
-  notify(context, settings);
+  notify(context, settings, notebook);
   connection.open();
 }
 
 /** Tell of faults, and of the ends of long runs, if the user wishes. */
-function notify({ hub, trans, nameOf, commands }: Context, settings: ISettingRegistry | null): void {
+function notify({ hub, trans, nameOf, commands }: Context, settings: ISettingRegistry | null, notebook: CurrentNotebook): void {
   let isWished = settings === null;
   const read = (loaded: ISettingRegistry.ISettings): void => {
     isWished = loaded.get('notifications').composite === true;
@@ -168,9 +171,12 @@ function notify({ hub, trans, nameOf, commands }: Context, settings: ISettingReg
     loaded.changed.connect(read);
     read(loaded);
   });
+  // Who has the notebook before their eyes sees it there.
+  const isSeen = (kernel: string): boolean =>
+    !document.hidden && notebook.kernel?.id === kernel && notebook.panel?.isVisible === true;
   hub.noticed.connect((_, { run, state, seconds, fault, kernel }) => {
     const isLong = state !== 'running' && (seconds ?? 0) > LONG_S;
-    if (!isWished || !(isLong || fault !== null)) {
+    if (!isWished || isSeen(kernel) || !(isLong || fault !== null)) {
       return;
     }
     const actions = [{ label: trans.__('Open'), callback: () => void commands.execute(CommandIDs.openRun, { run }) }];
@@ -184,7 +190,7 @@ function notify({ hub, trans, nameOf, commands }: Context, settings: ISettingReg
   });
   hub.faulted.connect((_, { fault, run, kernel }) => {
     // A fault of a run is told of at the run's end.
-    if (isWished && run === null && fault !== null && ![...hub.cells.values()].some((notice) => notice.fault === fault)) {
+    if (isWished && !isSeen(kernel) && run === null && fault !== null && ![...hub.cells.values()].some((notice) => notice.fault === fault)) {
       Notification.error(`${nameOf(kernel)}: ${fault}`, { autoClose: false });
     }
   });

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from lab import CHROMIUM, chromium, jupyterlab
+from lab import CHROMIUM, PANEL, chromium, jupyterlab
 
 from jupyter_ddl.views.dashboard import ESM
 
@@ -28,6 +28,7 @@ def needed() -> None:
     if not Path(CHROMIUM).exists():
         pytest.skip(f"{CHROMIUM} is not there: apt-get install chromium")
     assert ESM.is_file(), "the dashboard is not built: make dashboard"
+    assert (PANEL / "package.json").is_file(), "the panel is not built: make dashboard"
 
 
 @pytest.fixture(scope="session")

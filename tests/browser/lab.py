@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 CHROMIUM = "/usr/bin/chromium"
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+PANEL = ROOT / "labextension" / "built"
 _SESSION = "window.jupyterapp?.shell.currentWidget?.sessionContext?"
 FLAGS = (
     "--no-sandbox",
@@ -37,6 +40,7 @@ class Lab:
 
     def __init__(self, server: Server, folder: Path) -> None:
         self.url = server.url
+        self.api = server.api
         self.end_kernels = server.end_kernels
         self.folder = folder
 
@@ -79,8 +83,12 @@ def jupyterlab(folder: Path) -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         # The notebooks' kernels import recorded.py.
-        "PYTHONPATH": str(HERE),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
     }
+    # The panel as it is built in this checkout, whatever is installed.
+    extensions = folder / "data" / "labextensions"
+    extensions.mkdir(parents=True)
+    (extensions / "jupyter-ddl").symlink_to(PANEL)
     with jupyter_server(folder, "jupyterlab", "--expose-app-in-browser", variables=variables) as server:
         yield Lab(server, folder / "notebooks")
 

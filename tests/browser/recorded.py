@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import random
+import socket
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import psutil
+
+from jupyter_ddl import paths
 from jupyter_ddl.events import (
     MetricsSample,
     OutputChunk,
@@ -17,8 +24,11 @@ from jupyter_ddl.events import (
     StragglerMarked,
 )
 
+from jupyter_ddl.wire import encode
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from jupyter_ddl.events import Event
     from jupyter_ddl.views import View
@@ -98,6 +108,43 @@ def run(ranks: int, seconds: int, *, fails: bool = False, gpu: bool = True) -> I
     for at in range(1, seconds + 1):
         yield from second(ranks, at, gpu=gpu)
     yield from ended(ranks, seconds, fails=fails)
+
+
+def record(name: str, ranks: int, seconds: int, *, slower: float = 1.0, fails: bool = False, over: bool = True) -> Path:
+    """Write a run's folder as a kernel would; one that is not `over` goes on in this process."""
+    folder = paths.runs_dir() / name
+    folder.mkdir(parents=True)
+    (folder / "cell.py").write_text("model.fit(x, y, batch_size=128, epochs=12)\n")
+    began_s = time.time() - seconds
+    outcome = {"outcome": "failed" if fails else "finished", "seconds": seconds} if over else {}
+    content = {
+        "run": name,
+        "start_s": began_s,
+        "ranks": list(range(ranks)),
+        "world_size": ranks,
+        "devices": {str(rank): f"GPU {rank % 8} (NVIDIA H200)" for rank in range(ranks)},
+        "threads": 4,
+        "samples_per_s": ranks * 128 / 0.12 / slower,
+        "loss": 0.21 * slower,
+        "model": MODEL,
+        "session": {"pid": os.getpid(), "host": socket.gethostname(), "started_s": psutil.Process().create_time()},
+        **outcome,
+    }
+    (folder / "run.json").write_text(json.dumps(content))
+    lines = []
+    for event in run(ranks, seconds, fails=fails):
+        moved = {"at_s": event.at_s - BEGAN_S + began_s} if hasattr(event, "at_s") else {}
+        if isinstance(event, MetricsSample):
+            assert event.samples_per_s is not None
+            assert event.loss is not None
+            moved |= {"samples_per_s": event.samples_per_s / slower, "loss": event.loss * slower}
+        if over or not isinstance(event, RankFinished | RankFailed | RunFinished):
+            lines.append(json.dumps(encode(replace(event, run=name, **moved))) + "\n")
+    (folder / "events.jsonl").write_text("".join(lines))
+    for rank in range(ranks):
+        text = "".join(f"step {8 * at} loss {2.3 * math.exp(-8 * at / 200):.4f}\n" for at in range(1, seconds + 1))
+        (folder / f"rank-{rank}.log").write_text(text)
+    return folder
 
 
 def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0) -> None:

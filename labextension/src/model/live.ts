@@ -34,6 +34,7 @@ export class LiveRun {
 
 export class LiveRuns {
   private readonly runs = new Map<string, { live: LiveRun; viewers: number }>();
+  private isPaused = false;
 
   constructor(private readonly wire: RunWire) {}
 
@@ -45,9 +46,7 @@ export class LiveRuns {
       return found.live;
     }
     const live = new LiveRun(run);
-    this.runs.set(run, { live, viewers: 1 });
-    this.wire.watch(run, 0);
-    return live;
+    return this.begin(live);
   }
 
   /** Go on with a run that was closed, from where its model stands. */
@@ -55,9 +54,7 @@ export class LiveRuns {
     if (this.runs.has(live.run)) {
       return this.open(live.run);
     }
-    this.runs.set(live.run, { live, viewers: 1 });
-    this.wire.watch(live.run, live.feed.next);
-    return live;
+    return this.begin(live);
   }
 
   close(live: LiveRun): void {
@@ -78,10 +75,27 @@ export class LiveRuns {
     this.wire.taken(run, live.feed.next);
   }
 
-  /** The connection is new: ask for what has come meanwhile. */
+  /** Nobody looks: let nothing come. */
+  pause(): void {
+    this.isPaused = true;
+    for (const run of this.runs.keys()) {
+      this.wire.unwatch(run);
+    }
+  }
+
+  /** Somebody looks again, or the connection is new: ask for what has come meanwhile. */
   resume(): void {
+    this.isPaused = false;
     for (const { live } of this.runs.values()) {
       this.wire.watch(live.run, live.feed.next);
     }
+  }
+
+  private begin(live: LiveRun): LiveRun {
+    this.runs.set(live.run, { live, viewers: 1 });
+    if (!this.isPaused) {
+      this.wire.watch(live.run, live.feed.next);
+    }
+    return live;
   }
 }

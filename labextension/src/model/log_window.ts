@@ -1,8 +1,10 @@
 // A part of a log of any size: whole lines around one place, paged from the server. No DOM.
-import { LineReader } from './lines';
+import { LINE_LIMIT, LineReader, plain } from './lines';
 
 export interface LogPage {
   readonly text: string;
+  /** What stands after the last line's end in a log that still grows. */
+  readonly unfinished?: string;
   /** Where the text begins in the file; at or before what was asked for. */
   readonly offset: number;
   readonly next: number;
@@ -12,6 +14,8 @@ export interface LogPage {
 export type ReadLog = (offset: number, limit: number) => Promise<LogPage>;
 
 const PAGE = 65_536;
+/** The server gives no fewer bytes at a time. */
+const LEAST = 64;
 /** Pages held at once: a log of 2 GB takes no more memory than one of 400 KB. */
 const MAX_PAGES = 6;
 
@@ -24,6 +28,7 @@ interface Page {
 /** The lines that are held, and how they are moved through the file. One call at a time; a later `jump` overtakes. */
 export class LogWindow {
   size = 0;
+  private unfinished = '';
   private pages: Page[] = [];
   private generation = 0;
   private isReading = false;
@@ -42,12 +47,14 @@ export class LogWindow {
     return this.begin === 0;
   }
 
+  /** Whether nothing but an unfinished line follows. */
   get isAtEnd(): boolean {
-    return this.end >= this.size;
+    return this.end >= this.size || this.unfinished !== '';
   }
 
   get length(): number {
-    return this.pages.reduce((sum, page) => sum + page.lines.length, 0);
+    const whole = this.pages.reduce((sum, page) => sum + page.lines.length, 0);
+    return whole + (this.unfinished === '' ? 0 : 1);
   }
 
   line(index: number): string | undefined {
@@ -58,7 +65,7 @@ export class LogWindow {
       }
       at -= lines.length;
     }
-    return undefined;
+    return at === 0 && this.unfinished !== '' ? this.unfinished : undefined;
   }
 
   /** Return the index of the line that holds a byte, to a page's accuracy in the middle of a page. */
@@ -81,7 +88,7 @@ export class LogWindow {
     if (generation !== this.generation) {
       return false;
     }
-    this.size = page.size;
+    this.note(page);
     this.pages = [pageOf(page)];
     return true;
   }
@@ -90,7 +97,7 @@ export class LogWindow {
   async jumpToEnd(): Promise<boolean> {
     const generation = ++this.generation;
     // What is asked for beyond the end tells the size.
-    const { size } = await this.read(0, 1);
+    const { size } = await this.read(0, LEAST);
     if (generation !== this.generation) {
       return false;
     }
@@ -104,9 +111,10 @@ export class LogWindow {
       if (generation !== this.generation) {
         return null;
       }
-      this.size = page.size;
+      const before = this.unfinished;
+      this.note(page);
       if (page.next <= this.end) {
-        return null;
+        return this.unfinished === before ? null : 0;
       }
       this.pages.push(pageOf(page));
       return this.pages.length > MAX_PAGES ? (this.pages.shift()?.lines.length ?? 0) : 0;
@@ -120,7 +128,7 @@ export class LogWindow {
       const come: Page[] = [];
       let from = Math.max(0, until - PAGE);
       while (from < until) {
-        const page = await this.read(from, until - from);
+        const page = upTo(until, await this.read(from, Math.max(LEAST, until - from)));
         if (generation !== this.generation) {
           return null;
         }
@@ -136,9 +144,15 @@ export class LogWindow {
       this.pages.unshift(...come);
       while (this.pages.length > MAX_PAGES) {
         this.pages.pop();
+        this.unfinished = '';
       }
       return come.reduce((sum, page) => sum + page.lines.length, 0);
     });
+  }
+
+  private note({ size, unfinished }: LogPage): void {
+    this.size = size;
+    this.unfinished = plain((unfinished ?? '').slice(-LINE_LIMIT));
   }
 
   private async exclusively(act: (generation: number) => Promise<number | null>): Promise<number | null> {
@@ -152,6 +166,15 @@ export class LogWindow {
       this.isReading = false;
     }
   }
+}
+
+/** Return a page without what stands at or after a line's beginning. */
+function upTo(end: number, page: LogPage): LogPage {
+  if (page.next <= end) {
+    return page;
+  }
+  const bytes = new TextEncoder().encode(page.text).subarray(0, end - page.offset);
+  return { ...page, text: new TextDecoder().decode(bytes), next: end };
 }
 
 function pageOf({ text, offset, next }: LogPage): Page {

@@ -17,6 +17,8 @@ export interface RunRecord {
 export interface RunPage {
   readonly runs: readonly RunRecord[];
   readonly more: boolean;
+  /** The run before which the next page begins; null where there is none. */
+  readonly next: string | null;
 }
 
 const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null);
@@ -47,5 +49,5 @@ export function runPageOf(value: unknown): RunPage {
     throw new TypeError('A list of runs must have runs.');
   }
   const runs = value['runs'].map(recordOf).filter((record) => record !== null);
-  return { runs, more: value['more'] === true };
+  return { runs, more: value['more'] === true, next: textOrNull(value['next']) };
 }

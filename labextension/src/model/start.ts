@@ -5,7 +5,8 @@ export interface Device {
   readonly name: string;
   readonly uuid: string;
   readonly total_bytes: number;
-  readonly free_bytes: number;
+  /** Null where the driver does not say. */
+  readonly free_bytes: number | null;
 }
 
 export interface StartFields {

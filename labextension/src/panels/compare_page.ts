@@ -1,25 +1,24 @@
 // Two runs over each other: how fast they trained, and what their losses did.
-import { Widget } from '@lumino/widgets';
 import { Chart, type ChartData } from '../components/chart';
 import { h, setText } from '../components/dom';
 import { compact, duration, loss, NOTHING, number } from '../components/format';
 import { whenText } from '../components/run_rows';
-import { followTheme, type Palette, readPalette } from '../components/theme';
+import { type Palette, readPalette } from '../components/theme';
 import { change, type Curve, onOneAxis } from '../model/compare';
 import type { LiveRun } from '../model/live';
 import type { RunModel } from '../model/run';
 import type { RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
 import { type Context, sentence } from './context';
+import { Page } from './page';
 
-export class ComparePage extends Widget {
+export class ComparePage extends Page {
   private readonly charts = [new Chart(), new Chart()] as const;
   private readonly table = h('table', { class: 'ddl-compare' });
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
   private lives: readonly [LiveRun, LiveRun] | null = null;
   private isWatching = false;
   private palette: Palette | null = null;
-  private readonly unfollow: () => void;
 
   constructor(
     private readonly context: Context,
@@ -27,27 +26,25 @@ export class ComparePage extends Widget {
     readonly second: string,
   ) {
     super();
-    this.addClass('ddl-panel');
-    this.addClass('ddl-page');
     const charts = h('div', { class: 'ddl-charts' }, ...this.charts.map(({ element }) => element));
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, context.trans.__('Two runs')));
     this.node.append(bar, this.problem, h('div', { class: 'ddl-table' }, this.table), charts);
-    this.unfollow = followTheme(this.node, () => {
-      this.palette = null;
-      this.update();
-    });
     void this.tell();
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
       this.rest();
-      this.unfollow();
       for (const chart of this.charts) {
         chart.destroy();
       }
       super.dispose();
     }
+  }
+
+  protected override themed(): void {
+    this.palette = null;
+    this.update();
   }
 
   protected override onAfterAttach(): void {

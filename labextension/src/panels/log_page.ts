@@ -1,11 +1,10 @@
 // Any rank's whole log, however long: only what is near the place one looks at is fetched.
-import { Widget } from '@lumino/widgets';
 import { h, setAttribute, setText } from '../components/dom';
 import { number } from '../components/format';
-import { followTheme } from '../components/theme';
 import { VirtualRows } from '../components/virtual';
 import { LogWindow } from '../model/log_window';
 import { type Context, sentence } from './context';
+import { Page } from './page';
 
 const ROW_HEIGHT = 18;
 // So near to an end of what is held, more is fetched.
@@ -13,7 +12,7 @@ const NEAR_ROWS = 60;
 const FOLLOW_MS = 1000;
 const STEPS = 1000;
 
-export class LogPage extends Widget {
+export class LogPage extends Page {
   private readonly ranks: HTMLSelectElement;
   private readonly stderr = h('input', { type: 'checkbox' });
   private readonly follow = h('input', { type: 'checkbox' });
@@ -28,6 +27,7 @@ export class LogPage extends Widget {
   private log: LogWindow;
   private found: number | null = null;
   private searchFrom = 0;
+  private longest = 0;
   private timer = 0;
 
   constructor(
@@ -37,11 +37,9 @@ export class LogPage extends Widget {
   ) {
     super();
     const { trans } = context;
-    this.addClass('ddl-panel');
-    this.addClass('ddl-page');
     this.addClass('ddl-log-page');
     this.ranks = h('select', { 'aria-label': trans.__('Rank') }, h('option', { value: String(rank) }, trans.__('rank %1', rank)));
-    this.pattern = h('input', { type: 'text', placeholder: trans.__('regular expression'), 'aria-label': trans.__('Find a line'), spellcheck: 'false' });
+    this.pattern = h('input', { type: 'text', placeholder: trans.__('text'), 'aria-label': trans.__('Find a text'), spellcheck: 'false' });
     this.find = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Find next'));
     this.place = h('input', { type: 'range', min: '0', max: String(STEPS), 'aria-label': trans.__('Place in the log') });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Log'), tabindex: '0' }, this.space);
@@ -69,7 +67,6 @@ export class LogPage extends Widget {
     this.pattern.addEventListener('input', () => (this.searchFrom = 0));
     this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
     this.node.setAttribute('data-lm-suppress-shortcuts', 'true');
-    followTheme(this.node, () => undefined);
     void this.begin(rank);
   }
 
@@ -161,7 +158,7 @@ export class LogPage extends Widget {
       let from = this.searchFrom;
       let offset: number | null = null;
       do {
-        const looked = await connection.searchLog(this.run, rank, pattern, from);
+        const looked = await connection.searchLog(this.run, rank, this.stderr.checked, pattern, from);
         offset = looked.offset;
         if (looked.next <= from) {
           break;
@@ -171,7 +168,7 @@ export class LogPage extends Widget {
       } while (offset === null && from < log.size && log === this.log);
       if (offset === null) {
         this.searchFrom = 0;
-        setText(this.fault, trans.__('No further line matches. The next look begins at the start.'));
+        setText(this.fault, trans.__('It stands nowhere below. The next look begins at the start.'));
         return;
       }
       this.searchFrom = from;
@@ -237,7 +234,13 @@ export class LogPage extends Widget {
   }
 
   private fill(row: HTMLElement, at: number): void {
-    setText(row, this.log.line(at) ?? '');
+    const text = this.log.line(at) ?? '';
+    if (text.length > this.longest) {
+      // As wide as the longest line that was seen, so that one can scroll to its end.
+      this.longest = text.length;
+      this.space.style.minWidth = `${text.length + 4}ch`;
+    }
+    setText(row, text);
     setAttribute(row, 'class', at === this.found ? 'ddl-line ddl-found' : 'ddl-line');
   }
 

@@ -1,13 +1,12 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
-import { Widget } from '@lumino/widgets';
 import { h, setText } from '../components/dom';
 import { Dashboard } from '../components/dashboard';
-import { followTheme } from '../components/theme';
 import type { LiveRun } from '../model/live';
 import { CommandIDs } from '../tokens';
 import { type Context, sentence } from './context';
+import { Page } from './page';
 
-export class RunPage extends Widget {
+export class RunPage extends Page {
   private readonly dashboard = new Dashboard();
   private readonly code = h('pre', { class: 'ddl-code' });
   private readonly cell: HTMLElement;
@@ -21,14 +20,11 @@ export class RunPage extends Widget {
   ) {
     super();
     const { trans, commands } = context;
-    this.addClass('ddl-panel');
-    this.addClass('ddl-page');
     const logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
     logs.addEventListener('click', () => void commands.execute(CommandIDs.openLog, { run }));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), logs);
     this.node.append(bar, this.problem, this.dashboard.element, this.cell);
-    followTheme(this.node, () => undefined);
     void this.tell();
   }
 

@@ -10,6 +10,8 @@ import { CommandIDs } from '../tokens';
 import { type Context, sentence } from './context';
 
 const PAGE = 50;
+/** A list so short cannot be scrolled to ask for more. */
+const SHORT = 20;
 const ROW_HEIGHT = 42;
 const TYPING_MS = 200;
 
@@ -24,7 +26,7 @@ export class RunsSection extends Widget {
   private readonly places = new Map<HTMLElement, RunRecord>();
   private readonly chosen = new Set<string>();
   private runs: RunRecord[] = [];
-  private hasMore = false;
+  private before: string | null = null;
   private isReading = false;
   private asked = 0;
   private timer = 0;
@@ -47,7 +49,7 @@ export class RunsSection extends Widget {
       ROW_HEIGHT,
       () => makeRunRow((row) => this.open(row), (row, isChosen) => this.choose(row, isChosen)),
       (row, at) => this.fill(row, at),
-      (isAtEnd) => void (isAtEnd && this.hasMore && this.readMore()),
+      (isAtEnd) => void (isAtEnd && this.readMore()),
     );
     this.search.addEventListener('input', () => this.later(TYPING_MS));
     this.compare.addEventListener('click', () => {
@@ -88,12 +90,13 @@ export class RunsSection extends Widget {
     const asked = ++this.asked;
     const { trans, connection } = this.context;
     try {
-      const { runs, more } = await connection.runs(this.search.value.trim(), null, Math.max(PAGE, Math.min(this.runs.length, 4 * PAGE)));
+      const count = Math.max(PAGE, Math.min(this.runs.length, 4 * PAGE));
+      const { runs, next } = await connection.runs(this.search.value.trim(), null, count);
       if (asked !== this.asked) {
         return;
       }
       this.runs = [...runs];
-      this.hasMore = more;
+      this.before = next;
       const nothing = this.search.value.trim() === '' ? trans.__('No run yet. A cell that begins with %%distributed is one.') : trans.__('No run has that in it.');
       this.tell(runs.length === 0 ? nothing : '');
     } catch (error) {
@@ -105,18 +108,19 @@ export class RunsSection extends Widget {
   }
 
   private async readMore(): Promise<void> {
-    if (this.isReading) {
+    if (this.isReading || this.before === null) {
       return;
     }
     this.isReading = true;
     const asked = this.asked;
     try {
-      const { runs, more } = await this.context.connection.runs(this.search.value.trim(), this.runs.at(-1)?.run ?? null, PAGE);
+      const { runs, next } = await this.context.connection.runs(this.search.value.trim(), this.before, PAGE);
       if (asked === this.asked) {
         this.runs.push(...runs);
-        this.hasMore = more;
+        this.before = next;
       }
     } catch (error) {
+      this.before = null;
       this.tell(sentence(error));
     } finally {
       this.isReading = false;
@@ -133,6 +137,10 @@ export class RunsSection extends Widget {
     }
     this.rows.update(this.runs.length);
     this.enable();
+    if (this.runs.length < SHORT) {
+      // A page of a search looks at so many runs only, and may have found few of them.
+      void this.readMore();
+    }
   }
 
   private fill(row: HTMLElement, at: number): void {

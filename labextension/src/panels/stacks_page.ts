@@ -1,12 +1,11 @@
 // Where a cluster's ranks are now, side by side.
-import { Widget } from '@lumino/widgets';
 import { h, setText } from '../components/dom';
 import { placeCards } from '../components/stack_places';
-import { followTheme } from '../components/theme';
 import { groupStacks, stacksOf } from '../model/stacks';
 import { type Context, sentence } from './context';
+import { Page } from './page';
 
-export class StacksPage extends Widget {
+export class StacksPage extends Page {
   private readonly body = h('div');
   private readonly told = h('p', { class: 'ddl-hint', role: 'status' });
   private readonly button: HTMLButtonElement;
@@ -17,17 +16,14 @@ export class StacksPage extends Widget {
   ) {
     super();
     const { trans } = context;
-    this.addClass('ddl-panel');
-    this.addClass('ddl-page');
     this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Look again'));
     this.button.addEventListener('click', () => void this.look());
     const name = context.hub.kernels.get(kernel)?.cluster?.name ?? '';
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Where the ranks of %1 are', name)), this.button);
     this.node.append(bar, this.told, this.body);
-    followTheme(this.node, () => undefined);
-    void this.look();
   }
 
+  /** Ask the ranks where they are now. */
   async look(): Promise<void> {
     const { trans, connection } = this.context;
     this.button.disabled = true;

@@ -25,14 +25,13 @@ export class StatusItem extends Widget {
     this.button.addEventListener('click', () => void context.commands.execute(CommandIDs.showPanel));
     context.hub.changed.connect(() => this.update());
     notebook.changed.connect(() => this.update());
-    document.addEventListener('visibilitychange', () => this.update());
     followTheme(this.node, () => undefined);
     this.update();
   }
 
   protected override onUpdateRequest(): void {
     const state = this.kernel();
-    this.follow(document.hidden ? null : (state?.run ?? null));
+    this.follow(state?.run ?? null);
     const fault = state?.fault ?? null;
     const text = state === null ? '' : statusText(state, this.live, this.context.trans);
     setText(this.button, fault === null ? text : `${text} · ${fault}`);

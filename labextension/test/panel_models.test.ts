@@ -1,0 +1,217 @@
+import { describe, expect, it } from 'vitest';
+import fixture from '../schema/events.fixture.json';
+import { change, onOneAxis } from '../src/model/compare';
+import type { ClusterState } from '../src/model/hub_messages';
+import { LogWindow } from '../src/model/log_window';
+import { belowMagic, readMagic, toggleMagic, withRanks } from '../src/model/magic';
+import { parseEvent } from '../src/model/parse';
+import { rankRows } from '../src/model/rank_rows';
+import { RunModel } from '../src/model/run';
+import { recordOf, runPageOf } from '../src/model/runs';
+import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
+import { planStart, type StartFields } from '../src/model/start';
+
+const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
+const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false };
+
+describe('the start form', () => {
+  it.each([
+    [EMPTY, '%ddl start'],
+    [{ ...EMPTY, ranks: ' 2 ', threads: '4', name: 'a.b-c' }, '%ddl start -n 2 --threads 4 --name a.b-c'],
+    [{ ...EMPTY, gpus: [1] }, '%ddl start --gpus 1'],
+    [{ ...EMPTY, gpus: [] }, '%ddl start --gpus none'],
+    [{ ...EMPTY, ranks: '4', oversubscribe: true }, '%ddl start -n 4 --oversubscribe'],
+    [{ ...EMPTY, ranks: '9', gpus: [] }, '%ddl start -n 9 --gpus none'],
+  ])('comes to a line: %j', (fields, line) => {
+    expect(planStart(fields, GPUS)).toEqual({ errors: {}, line });
+  });
+
+  it.each([
+    [{ ranks: '0' }, 'ranks', 'Ranks must be a whole number of at least 1.'],
+    [{ ranks: '2.5' }, 'ranks', 'Ranks must be a whole number of at least 1.'],
+    [{ ranks: '3' }, 'ranks', 'Ranks must not outnumber GPUs. Write 2 or less, or let ranks share a GPU.'],
+    [{ threads: 'x' }, 'threads', 'Threads must be a whole number of at least 1.'],
+    [{ name: '.a' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
+    [{ name: 'a; import os' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
+  ])('says what is wrong: %j', (more, field, text) => {
+    expect(planStart({ ...EMPTY, ...more }, GPUS)).toEqual({ errors: { [field]: text }, line: null });
+  });
+});
+
+describe('the first line of a cell', () => {
+  it('is put there and taken away', () => {
+    expect(toggleMagic('a = 1\nb', '')).toBe('%%distributed\na = 1\nb');
+    expect(toggleMagic('a', '0,2-3')).toBe('%%distributed -r 0,2-3\na');
+    expect(toggleMagic('%%distributed --auto\na\nb', '')).toBe('a\nb');
+    expect(toggleMagic('%%distributed', '')).toBe('');
+  });
+
+  it('tells the ranks, and takes others', () => {
+    expect(readMagic('x\n%%distributed')).toBeNull();
+    expect(readMagic('%%distributedly')).toBeNull();
+    expect(readMagic('%%distributed --ranks=0-1 --auto\n')).toEqual({ options: '--ranks=0-1 --auto', ranks: '0-1' });
+    expect(withRanks('%%distributed --auto -r 1\na', '0,2')).toBe('%%distributed -r 0,2 --auto\na');
+    expect(withRanks('%%distributed -r 1\na', '')).toBe('%%distributed\na');
+    expect(withRanks('a', '1')).toBe('a');
+  });
+
+  it('is not what rank 0 is asked of', () => {
+    expect(belowMagic('%%distributed\nab.c', 18)).toEqual({ code: 'ab.c', cursor: 4, skipped: 14 });
+    expect(belowMagic('%%distributed\nab', 5)).toBeNull();
+    expect(belowMagic('%%distributed', 13)).toBeNull();
+  });
+});
+
+describe('ranks in the panel', () => {
+  const rank = { rank: 0, local_rank: 0, host: 'h', pid: 7, device: 'CPU', threads: 1, state: 'running' } as const;
+  const cluster: ClusterState = {
+    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3 },
+    ranks: [rank, { ...rank, rank: 1, state: 'lost' }, { ...rank, rank: 2, state: 'silent' }],
+  };
+
+  it('are as the kernel says without a run', () => {
+    expect(rankRows(cluster, null).map(({ standing }) => standing)).toEqual(['running', 'lost', 'silent']);
+  });
+
+  it('have a run’s figures while it goes on, and not after it', () => {
+    const model = new RunModel();
+    const metrics = fixture.find((example) => example.type === 'metrics' && example.gpu_pct != null);
+    model.handle(parseEvent({ type: 'run_started', run: 'r', ranks: [0], world_size: 3, at_s: 0 })!);
+    model.handle(parseEvent({ ...metrics, rank: 0 })!);
+    const [row] = rankRows(cluster, model);
+    expect(row).toMatchObject({ standing: 'training', samplesPerS: 1000, gpuPct: 87.5, memoryBytes: 2 ** 33 });
+    model.handle({ type: 'straggler', run: 'r', rank: 0, at_s: 3, is_straggler: true, ratio: 1.5, spends_on: 'input' });
+    expect(rankRows(cluster, model)[0]).toMatchObject({ standing: 'straggler', problem: '×1.5 in input' });
+    model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 1 });
+    const ready = { ...cluster, ranks: [{ ...rank, state: 'ready' as const }] };
+    expect(rankRows(ready, model)[0]).toMatchObject({ standing: 'ready', samplesPerS: null, gpuPct: null });
+  });
+});
+
+describe('stacks', () => {
+  const frames = (line: number): unknown[][] => [
+    ['/v/lib/python3.11/site-packages/IPython/x.py', 1, 'run', ''],
+    ['/tmp/ipykernel_3/12.py', line, '<module>', 'hvd.allreduce(x)'],
+    ['/v/lib/python3.11/site-packages/horovod/mpi_ops.py', 9, 'allreduce', ''],
+  ];
+  const at = (rank: number, threads: readonly object[], note = ''): object => ({ type: 'rank_stacks', look: 'l', rank, host: `h${rank % 2}`, threads, note });
+  const main = (line: number): object[] => [{ name: 'MainThread', frames: frames(line) }];
+
+  it('of the same place are one, from the cell on', () => {
+    const places = groupStacks(stacksOf({ ranks: [at(3, main(2)), at(0, main(2)), at(1, main(5)), at(2, [], 'it does not answer')] }));
+    expect(places.map(({ ranks, hosts }) => [compactRanks(ranks), hosts])).toEqual([
+      ['0, 3', ['h0', 'h1']],
+      ['1', ['h1']],
+      ['2', ['h0']],
+    ]);
+    expect(places[0]!.frames.map(({ file, isCell, isRunning }) => [file, isCell, isRunning])).toEqual([
+      ['/tmp/ipykernel_3/12.py', true, true],
+      ['horovod/mpi_ops.py', false, false],
+    ]);
+    expect(places[2]!.note).toBe('it does not answer');
+  });
+
+  it('of ranks that wait for a cell are idle', () => {
+    const idle = [{ name: 'MainThread', frames: [['/usr/lib/python3.11/selectors.py', 468, 'select', '']] }];
+    expect(groupStacks(stacksOf({ ranks: [at(0, idle), at(1, idle)] }))).toMatchObject([{ ranks: [0, 1], isIdle: true, frames: [] }]);
+    expect(stacksOf({ ranks: [{ rank: 'x' }] })).toEqual([]);
+  });
+});
+
+describe('LogWindow', () => {
+  const line = (at: number): string => `line ${String(at).padStart(9, '0')}\n`;
+  const WIDTH = line(0).length;
+  // Read as the server does: whole lines, from a line's beginning on.
+  const reading = (lines: number) => {
+    const size = lines * WIDTH;
+    const read = async (offset: number, limit: number) => {
+      const from = Math.floor(Math.min(offset, size) / WIDTH);
+      const count = Math.min(lines - from, Math.max(1, Math.floor(limit / WIDTH)));
+      const text = Array.from({ length: Math.max(0, count) }, (_, at) => line(from + at)).join('');
+      return { text, offset: from * WIDTH, next: (from + Math.max(0, count)) * WIDTH, size };
+    };
+    return read;
+  };
+
+  it('opens a log of 2 GB at its end, and holds little of it', async () => {
+    const lines = Math.floor(2e9 / WIDTH);
+    const log = new LogWindow(reading(lines));
+    await log.jumpToEnd();
+    expect(log.isAtEnd).toBe(true);
+    expect(log.line(log.length - 1)).toBe(line(lines - 1).trimEnd());
+    for (let at = 0; at < 20; at++) {
+      expect(await log.backward()).toBeGreaterThan(0);
+    }
+    expect(log.end - log.begin).toBeLessThan(500_000);
+    expect(log.isAtEnd).toBe(false);
+  });
+
+  it('has every line once, in order, both ways', async () => {
+    const log = new LogWindow(reading(12_000));
+    await log.jump(6000 * WIDTH + 5);
+    expect(log.line(0)).toBe(line(6000).trimEnd());
+    await log.forward();
+    await log.backward();
+    const first = Number(log.line(0)!.slice(5));
+    for (let at = 0; at < log.length; at++) {
+      expect(log.line(at)).toBe(line(first + at).trimEnd());
+    }
+    expect(log.line(log.indexOf(6000 * WIDTH))).toBe(line(6000).trimEnd());
+    await log.jump(WIDTH * 4099);
+    while ((await log.backward()) !== null);
+    expect(log.isAtStart).toBe(true);
+    expect(log.line(0)).toBe(line(0).trimEnd());
+  });
+
+  it('shows a line that is not finished yet, until it is', async () => {
+    const parts = [
+      { text: 'a\n', unfinished: 'hal', offset: 0, next: 2, size: 5 },
+      { text: 'a\n', unfinished: 'hal', offset: 0, next: 2, size: 5 },
+      { text: '', unfinished: 'hal', offset: 2, next: 2, size: 5 },
+      { text: 'half\n', unfinished: '', offset: 2, next: 7, size: 7 },
+    ];
+    const log = new LogWindow(async () => parts.shift()!);
+    await log.jumpToEnd();
+    expect([log.length, log.line(1)]).toEqual([2, 'hal']);
+    expect(await log.forward()).toBe(0);
+    expect([log.length, log.line(1)]).toEqual([2, 'half']);
+  });
+
+  it('a later jump overtakes an earlier one', async () => {
+    const waiting: (() => void)[] = [];
+    const read = reading(100_000);
+    const log = new LogWindow(async (offset, limit) => {
+      await new Promise<void>((resolve) => waiting.push(resolve));
+      return read(offset, limit);
+    });
+    const first = log.jump(0);
+    const second = log.jump(50_000 * WIDTH);
+    waiting.forEach((go) => go());
+    expect(await first).toBe(false);
+    expect(await second).toBe(true);
+    expect(log.line(0)).toBe(line(50_000).trimEnd());
+  });
+});
+
+describe('two runs', () => {
+  it('are on one axis', () => {
+    const joined = onOneAxis({ places: [0, 1, 2], values: [1, null, 3] }, { places: [1, 3], values: [5, 6] });
+    expect(joined).toEqual({ places: [0, 1, 2, 3], first: [1, null, 3, null], second: [null, 5, null, 6] });
+  });
+
+  it('differ by a share', () => {
+    expect(change(100, 150)).toBe(0.5);
+    expect(change(0, 1)).toBeNull();
+    expect(change(1, null)).toBeNull();
+    expect(change(1, NaN)).toBeNull();
+  });
+});
+
+describe('runs on disk', () => {
+  it('are what the server says, where it says it', () => {
+    const record = { run: 'r', start_s: 5, ranks: [0, 1], world_size: 2, state: 'failed', loss: 'NaN' };
+    expect(recordOf(record)).toMatchObject({ run: 'r', loss: NaN, seconds: null, samples_per_s: null });
+    expect(runPageOf({ runs: [record, {}], more: true })).toEqual({ runs: [recordOf(record)], more: true, next: null });
+    expect(() => runPageOf([])).toThrow('A list of runs must have runs.');
+  });
+});

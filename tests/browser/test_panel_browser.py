@@ -1,0 +1,284 @@
+"""JupyterLab's panel as users see it: in Chromium, with a real server, real kernels and real ranks."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import recorded
+from lab import ROOT, command, number, set_theme
+from told_kernel import ToldKernel, rank
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lab import Lab
+    from playwright.sync_api import Locator, Page
+
+PANEL = "#jupyter-ddl-panel"
+AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
+# Ranks come up in some seconds on a free machine.
+START_MS = 120_000
+TRAINING = """%%distributed
+import time
+import jupyter_ddl
+for step in range({steps}):
+    time.sleep(0.05)
+    jupyter_ddl.report(samples=64 + step % 32, loss=1 / (1 + step))
+    if step % 10 == 0:
+        print("step", step, "of rank", rank)
+"""
+HUNG = """%%distributed
+import time, tensorflow as tf, horovod.tensorflow as hvd
+hvd.init()
+if rank == 0:
+    hvd.allreduce(tf.ones(3), name="alone")
+time.sleep(600)
+"""
+
+
+def show_panel(page: Page) -> Locator:
+    command(page, "jupyter-ddl:show-panel")
+    panel = page.locator(PANEL)
+    panel.wait_for()
+    return panel
+
+
+def start_ranks(lab: Lab, page: Page, name: str, *cells: str) -> Locator:
+    """Open a notebook, and start 2 ranks in its kernel from the form."""
+    lab.write(name, *cells)
+    lab.open(page, name)
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("2")
+    panel.get_by_role("button", name="Start ranks").click()
+    panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for(timeout=START_MS)
+    panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
+    return panel
+
+
+def run_cell(page: Page) -> None:
+    """Run the cell, and do not wait for its end."""
+    page.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
+
+
+def serious(page: Page, within: str) -> list[str]:
+    """Return what axe-core finds that keeps people out."""
+    if not page.evaluate("typeof window.axe === 'object'"):
+        page.add_script_tag(path=str(AXE))
+    found: list[dict[str, Any]] = page.evaluate("within => axe.run(within).then(found => found.violations)", within)
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in grave]
+
+
+def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
+    lab.write("train.ipynb", TRAINING.format(steps=160))
+    lab.open(page, "train.ipynb")
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    ranks = panel.locator(".ddl-start input[type='text']").first
+    start = panel.get_by_role("button", name="Start ranks")
+    ranks.fill("two")
+    assert panel.locator(".ddl-field .ddl-fault").first.inner_text() == "Ranks must be a whole number of at least 1."
+    assert start.is_disabled()
+    ranks.fill("2")
+    assert panel.locator(".ddl-start-line").inner_text() == "%ddl start -n 2"
+    assert panel.locator(".ddl-start-runs").inner_text() == "Runs in train.ipynb:"
+    start.click()
+    rows = panel.locator(".ddl-rank-row:not([hidden])")
+    rows.nth(1).wait_for(timeout=START_MS)
+    panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
+    assert panel.locator("h3").first.inner_text() == "default · 2 ranks"
+    assert panel.locator(".ddl-start").is_hidden()
+    run_cell(page)
+    rates = panel.locator(".ddl-rank-rate")
+    rates.filter(has_text="/s").first.wait_for(timeout=60_000)
+    status = page.locator(".ddl-status-button")
+    status.filter(has_text="samples/s").wait_for()
+    told = {status.inner_text()}
+    page.wait_for_function("told => document.querySelector('.ddl-status-button').textContent !== told", arg=told.pop())
+    assert re.fullmatch(r"2 ranks · [\d,]+ samples/s", status.inner_text())
+    mark = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
+    page.wait_for_function(f"{mark} === '● 0-1'")
+    page.wait_for_function(f"/^✓ 0-1 0:\\d\\d$/.test({mark})", timeout=60_000)
+    panel.locator(".ddl-run-row").first.get_by_text("finished").wait_for()
+
+
+def test_a_hung_collective_is_seen_and_interrupted_while_its_cell_runs(lab: Lab, page: Page) -> None:
+    panel = start_ranks(lab, page, "hung.ipynb", HUNG)
+    run_cell(page)
+    panel.locator(".ddl-cluster-running").wait_for(timeout=60_000)
+    panel.get_by_role("button", name="Stacks").click()
+    places = page.locator(".ddl-place")
+    look = page.get_by_role("button", name="Look again")
+    # Until both have come as far: TensorFlow's import takes seconds.
+    for _ in range(60):
+        places.first.wait_for(timeout=60_000)
+        page.wait_for_function("!document.querySelector('.ddl-page button').disabled")
+        texts = places.all_inner_texts()
+        if len(texts) == 2 and "allreduce" in texts[0] and "time.sleep(600)" in texts[1]:
+            break
+        look.click()
+        page.wait_for_timeout(500)
+    assert [text.split()[:2] for text in places.all_inner_texts()] == [["Rank", "0"], ["Rank", "1"]]
+    assert lab.api("GET", "kernels")[0]["execution_state"] == "busy"
+    panel.get_by_role("button", name="Interrupt").click()
+    panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
+    page.wait_for_function("document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark?.startsWith('◇')")
+
+
+def test_a_rank_that_is_killed_is_told_of(lab: Lab, page: Page) -> None:
+    panel = start_ranks(lab, page, "killed.ipynb", TRAINING.format(steps=2000))
+    run_cell(page)
+    panel.locator(".ddl-rank-rate").filter(has_text="/s").first.wait_for(timeout=60_000)
+    title = panel.locator(".ddl-rank-row:not([hidden])").nth(1).get_attribute("title") or ""
+    os.kill(int(title.rpartition("pid ")[2]), signal.SIGKILL)
+    fault = panel.locator(".ddl-cluster .ddl-fault-box")
+    fault.filter(has_text="SIGKILL").or_(fault.filter(has_text="signal 9")).wait_for(timeout=30_000)
+    status = page.locator(".ddl-status.ddl-has-fault")
+    status.wait_for()
+    assert fault.inner_text() in status.inner_text()
+
+
+def test_a_page_that_is_loaded_again_has_the_run_and_its_lines(lab: Lab, page: Page) -> None:
+    panel = start_ranks(lab, page, "again.ipynb", TRAINING.format(steps=600))
+    lab.save(page)
+    run_cell(page)
+    panel.locator(".ddl-run-link").click()
+    page.locator(".ddl-page .ddl-line-text").filter(has_text="step 50 of rank 1").wait_for(timeout=60_000)
+    # JupyterLab saves what is open once a second.
+    page.wait_for_timeout(2_500)
+    page.reload()
+    lines = page.locator(".ddl-page .ddl-line-text")
+    lines.first.wait_for(timeout=60_000)
+    page.get_by_role("checkbox", name="follow").uncheck()
+    page.locator(".ddl-page .ddl-lines").evaluate("lines => { lines.scrollTop = 0; }")
+    for step in (0, 10, 50):
+        for of in (0, 1):
+            lines.filter(has_text=re.compile(f"^step {step} of rank {of}$")).wait_for(timeout=30_000)
+    before = number(page.locator(".ddl-page .ddl-count").inner_text())
+    page.wait_for_function(
+        "before => parseFloat(document.querySelector('.ddl-page .ddl-count').textContent) > before", arg=before
+    )
+
+
+@pytest.fixture
+def two_runs() -> list[str]:
+    names = [f"2026-11-2{day}T02-00-00-default-{day}f9c" for day in (0, 1)]
+    for name, slower in zip(names, (1.0, 1.5), strict=True):
+        if not (recorded.paths.runs_dir() / name).exists():
+            recorded.record(name, 8, 120, slower=slower)
+    return names
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: bool) -> None:
+    lab.write("compare.ipynb", "1")
+    lab.open(page, "compare.ipynb")
+    set_theme(page, dark=dark)
+    panel = show_panel(page)
+    panel.get_by_label("Search runs").fill("f9c")
+    page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 2")
+    assert panel.get_by_role("button", name="Compare").is_disabled()
+    for name in two_runs:
+        panel.get_by_label(name).check()
+    panel.get_by_role("button", name="Compare").click()
+    page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 2")
+    rates = page.locator(".ddl-compare tr").filter(has_text="samples/s").locator("td").all_inner_texts()
+    assert rates[2] == "−33.3%"
+    assert number(rates[0]) == pytest.approx(8 * 128 / 0.12, rel=0.01)
+    blue = "rgb(86, 180, 233)" if dark else "rgb(0, 114, 178)"
+    page.wait_for_function("blue => document.querySelector('.ddl-page .ddl-swatch').style.background === blue", arg=blue)
+    assert serious(page, PANEL) == []
+    assert serious(page, ".ddl-page") == []
+    panel.locator(".ddl-run-open").first.click()
+    page.locator(".ddl-page .ddl-value").first.wait_for()
+    assert serious(page, ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page") == []
+    set_theme(page, dark=False)
+
+
+def test_a_run_is_deleted_when_that_is_confirmed(lab: Lab, page: Page) -> None:
+    folder = recorded.record("2026-11-19T02-00-00-default-dead", 2, 5)
+    lab.write("delete.ipynb", "1")
+    lab.open(page, "delete.ipynb")
+    panel = show_panel(page)
+    panel.get_by_label("Search runs").fill("dead")
+    panel.get_by_label(folder.name).check()
+    panel.get_by_role("button", name="Delete").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
+    assert folder.exists()
+    panel.get_by_role("button", name="Delete").click()
+    page.locator(".jp-Dialog").get_by_role("button", name="Delete").click()
+    panel.get_by_text("No run has that in it.").wait_for()
+    assert not folder.exists()
+
+
+def big_log(lines: int) -> Path:
+    folder = recorded.record("2026-11-18T02-00-00-default-b16b", 2, 5)
+    with (folder / "rank-0.log").open("w") as log:
+        for first in range(0, lines, 10_000):
+            log.write("".join(f"line {at:09d} of a long log\n" for at in range(first, first + 10_000)))
+    return folder
+
+
+def test_a_log_of_any_size_opens_at_once_and_is_searched(lab: Lab, page: Page) -> None:
+    folder = big_log(10_000_000)
+    assert (folder / "rank-0.log").stat().st_size > 280_000_000
+    lab.write("log.ipynb", "1")
+    lab.open(page, "log.ipynb")
+    show_panel(page)
+    page.evaluate("run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run})", folder.name)
+    lines = page.locator(".ddl-log-page .ddl-line:not([hidden])")
+    lines.filter(has_text="line 009999999 ").wait_for(timeout=5_000)
+    assert lines.count() < 200
+    page.get_by_label("Find a text").fill("LINE 004200000 ")
+    page.keyboard.press("Enter")
+    page.locator(".ddl-found").filter(has_text="line 004200000 ").wait_for(timeout=20_000)
+    body = page.locator(".ddl-log-page .ddl-lines")
+    for _ in range(5):
+        body.evaluate("body => { body.scrollTop = 0; }")
+        page.wait_for_timeout(200)
+    shown = sorted(int(text.split()[1]) for text in lines.all_inner_texts())
+    assert shown == list(range(shown[0], shown[0] + len(shown)))
+    assert shown[0] < 4_199_000
+
+
+def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> None:
+    lab.write("switch.ipynb", "a = 1")
+    lab.open(page, "switch.ipynb")
+    source = "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource()"
+    switch = page.locator(".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']")
+    field = page.get_by_label("Ranks that the cell runs on")
+    assert field.is_hidden()
+    switch.click()
+    assert page.evaluate(source) == "%%distributed\na = 1"
+    field.fill("0, 1")
+    field.press("Enter")
+    assert page.evaluate(source) == "%%distributed -r 0,1\na = 1"
+    page.wait_for_selector(".jp-Cell.ddl-distributed-cell")
+    switch.click()
+    assert page.evaluate(source) == "a = 1"
+    assert field.is_hidden()
+
+
+def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> None:
+    lab.write("many.ipynb", "1")
+    lab.open(page, "many.ipynb")
+    panel = show_panel(page)
+    long = "gpu-node-with-a-long-name-0042.cluster.example.org"
+    states = {3: "silent", 5: "lost"}
+    ranks = [rank(at, state=states.get(at, "running"), host=long) for at in range(64)]
+    run = recorded.record("2026-11-22T02-00-00-default-6464", 64, 40, over=False)
+    with ToldKernel("many") as kernel:
+        kernel.tell(ranks, state="running", name="a-name-of-some-length.2", run=run.name, fault="Rank 5 of 64 is gone.")
+        panel.get_by_text("a-name-of-some-length.2 · 64 ranks").wait_for()
+        panel.locator(".ddl-rank-rate").filter(has_text="/s").first.wait_for()
+        assert panel.locator(".ddl-rank-row").count() < 40
+        assert panel.get_by_text("⌀ lost").count() == 1
+        overflow = "panel => panel.scrollWidth > panel.clientWidth"
+        assert not page.locator(".ddl-ranks-section").evaluate(overflow)
+        assert serious(page, PANEL) == []
+    panel.get_by_text("a-name-of-some-length.2").wait_for(state="detached")
