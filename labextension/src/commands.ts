@@ -63,7 +63,7 @@ export function addCommands(
     },
     {
       icon: ranksIcon,
-      caption: trans.__('Run this cell on the ranks: %%distributed'),
+      caption: trans.__('Run this cell on the ranks (%1)', '%%distributed'),
       isEnabled: () => activeCode(notebook.panel) !== null,
       isToggleable: true,
       isToggled: () => isDistributed(activeCode(notebook.panel)),
@@ -146,6 +146,7 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
     page.title.label = label;
     page.title.icon = ranksIcon;
     page.title.closable = true;
+    page.toolbar.hide();
     shell.add(page, 'main');
     void tracker.add(page);
     shell.activateById(page.id);

@@ -6,6 +6,7 @@ import { VirtualRows } from './virtual';
 
 const ROW_HEIGHT = 40;
 const MAX_HEIGHT = 8 * ROW_HEIGHT;
+const CELLS = ['state', 'rate', 'place', 'use'] as const;
 const MORE_LOOKS: Readonly<Record<'ready' | 'silent', StateLook>> = {
   ready: { sign: '○', word: 'ready' },
   silent: { sign: '…', word: 'silent' },
@@ -46,13 +47,15 @@ export class RankList {
       return;
     }
     const { sign, word } = looksOf(rank.standing);
-    const [name, state, rate, place, use] = [...row.children] as HTMLElement[];
-    setText(name!, String(rank.rank));
+    const [state, rate, place, use] = CELLS.map((cell) => row.querySelector<HTMLElement>(`.ddl-rank-${cell}`));
+    setText(row.firstElementChild as HTMLElement, String(rank.rank));
     setText(state!, `${sign} ${this.words(word)}${rank.problem === '' ? '' : ` ${rank.problem}`}`);
     setAttribute(state!, 'class', `ddl-rank-state ddl-state-${rank.standing}`);
     setText(rate!, rank.samplesPerS === null ? '' : `${number(rank.samplesPerS)}/s`);
-    setText(place!, `${rank.host} · ${rank.device}`);
-    setText(use!, useOf(rank));
+    const usage = useOf(rank);
+    // The device's name is long, and in the title.
+    setText(place!, `${usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '')} · ${rank.host}`);
+    setText(use!, usage);
     setAttribute(row, 'title', `rank ${rank.rank}: ${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}`);
     setAttribute(row, 'aria-setsize', String(this.ranks.length));
     setAttribute(row, 'aria-posinset', String(at + 1));
@@ -64,8 +67,10 @@ export function looksOf(standing: Standing): StateLook {
 }
 
 function makeRow(): HTMLElement {
-  const cells = ['name', 'state', 'rate', 'place', 'use'].map((name) => h('span', { class: `ddl-rank-${name}` }));
-  return h('div', { class: 'ddl-rank-row', role: 'listitem' }, ...cells);
+  const [state, rate, place, use] = CELLS.map((name) => h('span', { class: `ddl-rank-${name}` }));
+  const line = (left: HTMLElement, right: HTMLElement): HTMLElement => h('div', { class: 'ddl-rank-line' }, left, right);
+  const name = h('span', { class: 'ddl-rank-name' });
+  return h('div', { class: 'ddl-rank-row', role: 'listitem' }, name, line(state!, rate!), line(place!, use!));
 }
 
 function useOf(rank: RankRow): string {
@@ -76,6 +81,6 @@ function useOf(rank: RankRow): string {
   const memory =
     rank.memoryTotalBytes === null || rank.memoryBytes === null
       ? gibibytes(rank.memoryBytes)
-      : `${Math.round(rank.memoryBytes / 2 ** 30)} of ${gibibytes(rank.memoryTotalBytes).replace('.0 ', ' ')}`;
-  return `${rank.gpuPct === null ? 'CPU' : 'GPU'} ${percent(use / 100)} · ${memory}`;
+      : `${Math.round(rank.memoryBytes / 2 ** 30)}/${Math.round(rank.memoryTotalBytes / 2 ** 30)} GiB`;
+  return `${percent(use / 100)} · ${memory}`;
 }

@@ -49,7 +49,7 @@ export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolea
 export function whenText(seconds: number): string {
   const when = new Date(seconds * 1000);
   const isToday = when.toDateString() === new Date().toDateString();
-  const time = when.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  const time = when.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
   return isToday ? time : `${when.toLocaleDateString(undefined, { month: 'short', day: 'numeric' })}, ${time}`;
 }
 

@@ -166,8 +166,9 @@ export class ComparePage extends Page {
 
 function rateCurve(model: RunModel): Curve {
   const places = model.time.places();
+  const { total } = model.ratesOverTime();
   const shown = Math.min(model.settled, places.length);
-  return { places: places.subarray(0, shown), values: model.ratesOverTime().total.slice(0, shown) };
+  return { places: places.subarray(0, shown), values: total.slice(0, shown) };
 }
 
 function lossCurve(model: RunModel): Curve {

@@ -6,9 +6,9 @@ export function startTexts(trans: TranslationBundle): StartTexts {
   return {
     title: trans.__('Start ranks'),
     ranks: trans.__('Ranks'),
-    ranksHint: trans.__('one per GPU, else per two cores'),
+    ranksHint: trans.__('automatic'),
     threads: trans.__('Threads'),
-    threadsHint: trans.__('a rank’s share of the cores'),
+    threadsHint: trans.__('automatic'),
     name: trans.__('Name'),
     nameHint: 'default',
     devices: trans.__('Devices'),
