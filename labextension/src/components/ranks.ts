@@ -43,7 +43,7 @@ export class RankTable {
   readonly element: HTMLElement;
   private readonly head = h('div', { class: 'ddl-row ddl-head', role: 'row' });
   private readonly rows: VirtualRows;
-  private readonly space = h('div', { class: 'ddl-space', role: 'rowgroup' });
+  private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
   private ranks: Rank[] = [];
   private slowest = 0;
   private sortedBy = 0;
@@ -56,7 +56,7 @@ export class RankTable {
       button.addEventListener('click', () => this.sortBy(at));
       this.head.append(h('span', { class: `ddl-cell ddl-column-${at}`, role: 'columnheader' }, button));
     }
-    const body = h('div', { class: 'ddl-rows', role: 'presentation', tabindex: '0' }, this.space);
+    const body = h('div', { class: 'ddl-rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Ranks' }, this.space);
     this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': 'Ranks' }, this.head, body);
     this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, makeRow, (row, index) => this.fill(row, index));
   }
