@@ -38,6 +38,14 @@ if rank == 0:
     hvd.allreduce(tf.ones(3), name="alone")
 time.sleep(600)
 """
+# Runs code in the notebook's kernel, and returns what it prints.
+ASK_KERNEL = """async code => {
+  const future = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({ code, silent: true });
+  let text = '';
+  future.onIOPub = message => { text += message.content.text ?? ''; };
+  await future.done;
+  return text;
+}"""
 
 
 def show_panel(page: Page) -> Locator:
@@ -91,7 +99,7 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
     rows = panel.locator(".ddl-rank-row:not([hidden])")
     rows.nth(1).wait_for(timeout=START_MS)
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
-    assert panel.locator("h3").first.inner_text() == "default · 2 ranks"
+    assert panel.locator(".ddl-cluster h3").inner_text() == "default · 2 ranks"
     assert panel.locator(".ddl-start").is_hidden()
     run_cell(page)
     rates = panel.locator(".ddl-rank-rate")
@@ -105,6 +113,48 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
     page.wait_for_function(f"{mark} === '● 0-1'")
     page.wait_for_function(f"/^✓ 0-1 0:\\d\\d$/.test({mark})", timeout=60_000)
     panel.locator(".ddl-run-row").first.get_by_text("finished").wait_for()
+
+
+def test_names_of_rank_0_are_completed_and_told_of(lab: Lab, page: Page) -> None:
+    define = "%%distributed\ndef widely_known(rank_of_it):\n    'Known on the ranks.'\n"
+    start_ranks(lab, page, "names.ipynb", define, "%%distributed\nwidely_kn")
+    run_cell(page)
+    page.wait_for_function("document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark?.startsWith('✓')")
+    editor = page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Tab")
+    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for(timeout=10_000)
+    page.keyboard.press("Enter")
+    code = "window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.getSource()"
+    page.wait_for_function(f"{code} === '%%distributed\\nwidely_known'", timeout=10_000)
+    page.keyboard.press("Shift+Tab")
+    tooltip = page.locator(".jp-Tooltip")
+    tooltip.filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
+    assert "rank_of_it" in tooltip.inner_text()
+    names = "import json; print(json.dumps('widely_known' in globals()))"
+    assert page.evaluate(ASK_KERNEL, names) == "false\n"
+
+
+def test_ranks_are_restarted_and_stopped_when_that_is_confirmed(lab: Lab, page: Page) -> None:
+    panel = start_ranks(lab, page, "stop.ipynb", "1")
+    title = panel.locator(".ddl-rank-row:not([hidden])").first.get_attribute("title") or ""
+    dialog = page.locator(".jp-Dialog")
+    panel.get_by_role("button", name="Restart").click()
+    assert dialog.locator(".jp-Dialog-header").inner_text() == "Restart the ranks of default?"
+    dialog.get_by_role("button", name="Cancel").click()
+    panel.get_by_role("button", name="Restart").click()
+    dialog.get_by_role("button", name="Restart").click()
+    page.wait_for_function(
+        "before => { const row = document.querySelector('.ddl-rank-row:not([hidden])'); return row?.title !== before; }",
+        arg=title,
+        timeout=START_MS,
+    )
+    panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
+    panel.get_by_role("button", name="Stop").click()
+    dialog.get_by_role("button", name="Stop").click()
+    panel.locator(".ddl-start").wait_for(timeout=60_000)
+    assert panel.locator(".ddl-cluster").count() == 0
 
 
 def test_a_hung_collective_is_seen_and_interrupted_while_its_cell_runs(lab: Lab, page: Page) -> None:

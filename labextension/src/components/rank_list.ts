@@ -56,7 +56,8 @@ export class RankList {
     // The device's name is long, and in the title.
     setText(place!, `${usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '')} · ${rank.host}`);
     setText(use!, usage);
-    setAttribute(row, 'title', `rank ${rank.rank}: ${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}`);
+    const trouble = rank.problem === '' ? '' : `, ${word} ${rank.problem}`;
+    setAttribute(row, 'title', `rank ${rank.rank}${trouble}: ${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}`);
     setAttribute(row, 'aria-setsize', String(this.ranks.length));
     setAttribute(row, 'aria-posinset', String(at + 1));
   }

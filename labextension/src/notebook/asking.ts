@@ -45,7 +45,7 @@ export class RankCompletions implements ICompletionProvider {
     const place = (value: unknown): number =>
       below.skipped + Text.charIndexToJsIndex(typeof value === 'number' ? value : cursor, below.code);
     const matches = found['matches'].filter((match) => typeof match === 'string');
-    return { start: place(found['start']), end: place(found['end']), items: matches.map((label) => ({ label, type: 'rank 0' })) };
+    return { start: place(found['start']), end: place(found['end']), items: matches.map((label) => ({ label, type: 'rank' })) };
   }
 }
 

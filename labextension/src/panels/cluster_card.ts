@@ -75,8 +75,8 @@ export class ClusterCard {
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
     const rate = live?.model.rate();
-    const told = rate === undefined || rate.ranks === 0 ? trans.__('running') : trans.__('%1 samples/s', number(rate.total));
-    setText(this.run, trans.__('This run: %1', told));
+    const told = rate === undefined || rate.ranks === 0 ? '' : ` · ${trans.__('%1 samples/s', number(rate.total))}`;
+    setText(this.run, `${trans.__('Open the run')}${told}`);
     setAttribute(this.run, 'title', kernel.run ?? '');
     this.buttons.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
     this.buttons.stacks.disabled = cluster.ranks.length === 0;

@@ -14,6 +14,7 @@ const PAGE = 50;
 const SHORT = 20;
 const ROW_HEIGHT = 42;
 const TYPING_MS = 200;
+const DESCRIBED_MS = 1500;
 
 export class RunsSection extends Widget {
   private readonly search: HTMLInputElement;
@@ -57,8 +58,13 @@ export class RunsSection extends Widget {
       void context.commands.execute(CommandIDs.compare, { first: first ?? '', second: second ?? '' });
     });
     this.remove.addEventListener('click', () => void this.removeChosen());
-    // What ran is on disk before it is told of.
-    hub.noticed.connect(() => this.later(0));
+    hub.noticed.connect((_, { state }) => {
+      this.later(0);
+      if (state === 'running') {
+        // Its folder gets its description while the ranks are at it already.
+        window.setTimeout(() => this.later(0), DESCRIBED_MS);
+      }
+    });
     hub.changed.connect(() => void (hub.isConnected && this.runs.length === 0 && this.later(0)));
     followTheme(this.node, () => undefined);
     this.enable();

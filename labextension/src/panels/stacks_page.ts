@@ -32,7 +32,7 @@ export class StacksPage extends Page {
       const places = groupStacks(stacksOf(await connection.control(this.kernel, 'stacks')));
       const words = { ranks: trans.__('Ranks'), rank: trans.__('Rank'), idle: trans.__('idle: waits for a cell') };
       this.body.replaceChildren(placeCards(places, words));
-      const time = new Date().toLocaleTimeString();
+      const time = new Date().toLocaleTimeString(undefined, { hourCycle: 'h23' });
       setText(this.told, trans._n('%2: %1 place', '%2: %1 places', places.length, time));
     } catch (error) {
       setText(this.told, sentence(error));
