@@ -39,7 +39,8 @@ lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
-	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency; do \
+	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency \
+			panel_load; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 # 200 cells with random faults, 20 minutes at most.

@@ -23,7 +23,6 @@ from jupyter_ddl.events import (
     RunStarted,
     StragglerMarked,
 )
-
 from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:

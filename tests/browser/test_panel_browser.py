@@ -40,7 +40,8 @@ time.sleep(600)
 """
 # Runs code in the notebook's kernel, and returns what it prints.
 ASK_KERNEL = """async code => {
-  const future = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestExecute({ code, silent: true });
+  const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+  const future = kernel.requestExecute({ code, silent: true });
   let text = '';
   future.onIOPub = message => { text += message.content.text ?? ''; };
   await future.done;
@@ -146,7 +147,7 @@ def test_ranks_are_restarted_and_stopped_when_that_is_confirmed(lab: Lab, page: 
     panel.get_by_role("button", name="Restart").click()
     dialog.get_by_role("button", name="Restart").click()
     page.wait_for_function(
-        "before => { const row = document.querySelector('.ddl-rank-row:not([hidden])'); return row?.title !== before; }",
+        "before => document.querySelector('.ddl-rank-row:not([hidden])')?.title !== before",
         arg=title,
         timeout=START_MS,
     )
@@ -241,7 +242,8 @@ def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: 
     assert rates[2] == "−33.3%"
     assert number(rates[0]) == pytest.approx(8 * 128 / 0.12, rel=0.01)
     blue = "rgb(86, 180, 233)" if dark else "rgb(0, 114, 178)"
-    page.wait_for_function("blue => document.querySelector('.ddl-page .ddl-swatch').style.background === blue", arg=blue)
+    swatch = "document.querySelector('.ddl-page .ddl-swatch').style.background"
+    page.wait_for_function(f"blue => {swatch} === blue", arg=blue)
     assert serious(page, PANEL) == []
     assert serious(page, ".ddl-page") == []
     panel.locator(".ddl-run-open").first.click()

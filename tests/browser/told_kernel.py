@@ -1,4 +1,4 @@
-"""A kernel as the hub sees one: it tells of ranks that it need not have, so that a panel can be seen with any number."""
+"""A kernel as the hub sees one, which tells of ranks that it need not have: a panel can be seen with any number."""
 
 from __future__ import annotations
 
