@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def summary(figures: dict[bool, list[tuple[float, float]]], at: int) -> dict[str, float]:
-    """Return one figure without the panel, and the share that the panel adds: by turns, as the machine's load changes."""
+    """Return one figure without the panel, and the share that the panel adds; turn by turn, as the load changes."""
     without = [measured[at] for measured in figures[False]]
     more = [measured[at] - before for measured, before in zip(figures[True], without, strict=True)]
     usual = statistics.median(without)

@@ -175,7 +175,7 @@ export class Chart {
           stroke: line.colour,
           width: line.width ?? 1.6,
           spanGaps: true,
-          points: { show: false },
+          points: { show: (plot, at) => isAlone(plot.data[at]!), size: 6 },
           ...(line.fill === undefined ? {} : { fill: line.fill }),
           ...(line.dash === undefined ? {} : { dash: [...line.dash] }),
         })),
@@ -186,6 +186,15 @@ export class Chart {
       },
     };
   }
+}
+
+/** Whether there is one value only, through which no line can be drawn. */
+function isAlone(values: ArrayLike<number | null | undefined>): boolean {
+  let count = 0;
+  for (let at = 0; at < values.length && count < 2; at++) {
+    count += values[at] == null ? 0 : 1;
+  }
+  return count === 1;
 }
 
 function lastOf(values: Column): number | null {

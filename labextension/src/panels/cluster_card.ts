@@ -16,7 +16,7 @@ export class ClusterCard {
   private readonly state = h('span', { class: 'ddl-cluster-state' });
   private readonly where = h('p', { class: 'ddl-note' });
   private readonly step = h('p', { class: 'ddl-step', role: 'status' });
-  private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert', tabindex: '0' });
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;
   private readonly buttons: Readonly<Record<'interrupt' | 'stacks' | 'restart' | 'stop', HTMLButtonElement>>;
