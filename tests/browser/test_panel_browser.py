@@ -100,7 +100,8 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
     rows = panel.locator(".ddl-rank-row:not([hidden])")
     rows.nth(1).wait_for(timeout=START_MS)
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
-    assert panel.locator(".ddl-cluster h3").inner_text() == "default · 2 ranks"
+    assert panel.locator(".ddl-cluster-name").inner_text() == "default"
+    assert panel.locator(".ddl-cluster-count").inner_text().strip() == "· 2 ranks"
     assert panel.locator(".ddl-start").is_hidden()
     run_cell(page)
     rates = panel.locator(".ddl-rank-rate")
@@ -326,11 +327,17 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
     run = recorded.record("2026-11-22T02-00-00-default-6464", 64, 40, over=False)
     with ToldKernel("many") as kernel:
         kernel.tell(ranks, state="running", name="a-name-of-some-length.2", run=run.name, fault="Rank 5 of 64 is gone.")
-        panel.get_by_text("a-name-of-some-length.2 · 64 ranks").wait_for()
+        panel.get_by_text("a-name-of-some-length.2").wait_for()
+        assert panel.locator(".ddl-cluster-count").inner_text().strip() == "· 64 ranks"
         panel.locator(".ddl-rank-rate").filter(has_text="/s").first.wait_for()
         assert panel.locator(".ddl-rank-row").count() < 40
         assert panel.get_by_text("⌀ lost").count() == 1
         overflow = "panel => panel.scrollWidth > panel.clientWidth"
         assert not page.locator(".ddl-ranks-section").evaluate(overflow)
         assert serious(page, PANEL) == []
+        # A run of which nothing more comes is drawn wholly all the same.
+        panel.locator(".ddl-run-link").click()
+        page.locator(".ddl-page .ddl-strip-box").wait_for()
+        page.locator(".ddl-page .ddl-value").first.filter(has_text=re.compile(r"^[\d,]+$")).wait_for()
+        page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 4")
     panel.get_by_text("a-name-of-some-length.2").wait_for(state="detached")

@@ -12,6 +12,8 @@ import { followTheme, type Palette, readPalette } from './theme';
 const STRIP_FROM = 17;
 /** Updates come twice a second and samples once: of four updates two draw the ranks, and two half of the charts each. */
 const TURNS = 4;
+/** When no update follows for so long, what its turn left out is drawn. */
+const SETTLE_MS = 1500;
 
 export class Dashboard {
   readonly element: HTMLElement;
@@ -28,6 +30,7 @@ export class Dashboard {
   private isFollowing = false;
   private turn = 0;
   private frame = 0;
+  private settling = 0;
   private readonly ends: (() => void)[] = [];
 
   constructor() {
@@ -84,6 +87,7 @@ export class Dashboard {
 
   destroy(): void {
     cancelAnimationFrame(this.frame);
+    clearTimeout(this.settling);
     for (const end of this.ends) {
       end();
     }
@@ -126,6 +130,10 @@ export class Dashboard {
     }
     this.logs.update(model.logs);
     this.isFollowing = false;
+    clearTimeout(this.settling);
+    if (!isWhole) {
+      this.settling = window.setTimeout(() => this.draw(), SETTLE_MS);
+    }
     performance.measure('ddl-draw', { start: began });
   }
 

@@ -12,7 +12,8 @@ export type Act = (command: string, given: Readonly<Record<string, string>>) => 
 
 export class ClusterCard {
   readonly element: HTMLElement;
-  private readonly title = h('h3');
+  private readonly name = h('span', { class: 'ddl-cluster-name' });
+  private readonly count = h('span', { class: 'ddl-cluster-count' });
   private readonly state = h('span', { class: 'ddl-cluster-state' });
   private readonly where = h('p', { class: 'ddl-note' });
   private readonly step = h('p', { class: 'ddl-step', role: 'status' });
@@ -48,7 +49,7 @@ export class ClusterCard {
     this.element = h(
       'section',
       { class: 'ddl-cluster' },
-      h('header', { class: 'ddl-cluster-head' }, this.title, this.state),
+      h('header', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state),
       this.where,
       this.step,
       this.fault,
@@ -65,7 +66,9 @@ export class ClusterCard {
       return;
     }
     const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
-    setText(this.title, trans._n('%2 · %1 rank', '%2 · %1 ranks', count, cluster.name));
+    setText(this.name, cluster.name);
+    setAttribute(this.name, 'title', cluster.name);
+    setText(this.count, `\u00a0· ${trans._n('%1 rank', '%1 ranks', count)}`);
     setText(this.state, trans.__(cluster.state));
     setAttribute(this.state, 'class', `ddl-cluster-state ddl-cluster-${cluster.state}`);
     setText(this.where, notebook);
