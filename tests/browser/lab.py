@@ -73,8 +73,8 @@ class Lab:
 
 
 @contextmanager
-def jupyterlab(folder: Path) -> Iterator[Lab]:
-    """Run a JupyterLab whose notebooks are in folder/notebooks."""
+def jupyterlab(folder: Path, *options: str) -> Iterator[Lab]:
+    """Run a JupyterLab whose notebooks are in folder/notebooks, with options of its command line."""
     labconfig = folder / "config" / "labconfig"
     labconfig.mkdir(parents=True)
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
@@ -84,12 +84,13 @@ def jupyterlab(folder: Path) -> Iterator[Lab]:
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         # The notebooks' kernels import recorded.py.
         "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
+        # The hub and the panel of this checkout, whatever is installed.
+        "JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config"),
     }
-    # The panel as it is built in this checkout, whatever is installed.
     extensions = folder / "data" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "jupyter-ddl").symlink_to(PANEL)
-    with jupyter_server(folder, "jupyterlab", "--expose-app-in-browser", variables=variables) as server:
+    with jupyter_server(folder, "jupyterlab", "--expose-app-in-browser", *options, variables=variables) as server:
         yield Lab(server, folder / "notebooks")
 
 

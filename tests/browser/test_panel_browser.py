@@ -236,7 +236,7 @@ def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: 
     page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 2")
     assert panel.get_by_role("button", name="Compare").is_disabled()
     for name in two_runs:
-        panel.get_by_label(name).check()
+        panel.get_by_role("checkbox", name=name).check()
     panel.get_by_role("button", name="Compare").click()
     page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 2")
     rates = page.locator(".ddl-compare tr").filter(has_text="samples/s").locator("td").all_inner_texts()
@@ -259,7 +259,7 @@ def test_a_run_is_deleted_when_that_is_confirmed(lab: Lab, page: Page) -> None:
     lab.open(page, "delete.ipynb")
     panel = show_panel(page)
     panel.get_by_label("Search runs").fill("dead")
-    panel.get_by_label(folder.name).check()
+    panel.get_by_role("checkbox", name=folder.name).check()
     panel.get_by_role("button", name="Delete").click()
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
     assert folder.exists()
