@@ -101,7 +101,11 @@ class Tab:
 
 @contextmanager
 def jupyter_server(
-    folder: Path, module: str = "jupyter_server", *options: str, variables: Mapping[str, str] | None = None
+    folder: Path,
+    module: str = "jupyter_server",
+    *options: str,
+    variables: Mapping[str, str] | None = None,
+    base_url: str = "/",
 ) -> Iterator[Server]:
     """Run a server whose notebooks are in folder/notebooks.
 
@@ -110,6 +114,7 @@ def jupyter_server(
         module: the server's program: jupyter_server, jupyterlab or notebook.
         options: of its command line.
         variables: of its environment, and so of its kernels'.
+        base_url: below which it serves.
     """
     notebooks = folder / "notebooks"
     notebooks.mkdir(exist_ok=True)
@@ -125,13 +130,14 @@ def jupyter_server(
     log = folder / "server.log"
     argv = [
         *(sys.executable, "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
+        f"--ServerApp.base_url={base_url}",
         *("--port-retries=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={notebooks}", *options),
     ]
     with log.open("w") as output:
         process = subprocess.Popen(
             argv, env=environment | dict(variables or {}), cwd=notebooks, stdout=output, stderr=subprocess.STDOUT
         )
-    server = Server(f"http://127.0.0.1:{port}", process)
+    server = Server(f"http://127.0.0.1:{port}{base_url.rstrip('/')}", process)
     try:
         _wait_until_up(server, log)
         yield server

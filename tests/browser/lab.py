@@ -73,8 +73,8 @@ class Lab:
 
 
 @contextmanager
-def jupyterlab(folder: Path, *options: str) -> Iterator[Lab]:
-    """Run a JupyterLab whose notebooks are in folder/notebooks, with options of its command line."""
+def jupyterlab(folder: Path, base_url: str = "/") -> Iterator[Lab]:
+    """Run a JupyterLab whose notebooks are in folder/notebooks."""
     labconfig = folder / "config" / "labconfig"
     labconfig.mkdir(parents=True)
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
@@ -90,7 +90,8 @@ def jupyterlab(folder: Path, *options: str) -> Iterator[Lab]:
     extensions = folder / "data" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "jupyter-ddl").symlink_to(PANEL)
-    with jupyter_server(folder, "jupyterlab", "--expose-app-in-browser", *options, variables=variables) as server:
+    options = "jupyterlab", "--expose-app-in-browser"
+    with jupyter_server(folder, *options, variables=variables, base_url=base_url) as server:
         yield Lab(server, folder / "notebooks")
 
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import recorded
-from lab import ROOT, command, number, set_theme
+from lab import ROOT, command, jupyterlab, number, set_theme
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from lab import Lab
-    from playwright.sync_api import Locator, Page
+    from playwright.sync_api import Browser, Locator, Page
 
 PANEL = "#jupyter-ddl-panel"
 AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
@@ -91,7 +91,7 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
     ranks = panel.locator(".ddl-start input[type='text']").first
     start = panel.get_by_role("button", name="Start ranks")
     ranks.fill("two")
-    assert panel.locator(".ddl-field .ddl-fault").first.inner_text() == "Ranks must be a whole number of at least 1."
+    assert panel.locator(".ddl-field-fault").first.inner_text() == "Ranks must be a whole number of at least 1."
     assert start.is_disabled()
     ranks.fill("2")
     assert panel.locator(".ddl-start-line").inner_text() == "%ddl start -n 2"
@@ -114,6 +114,11 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page) -> None:
     mark = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
     page.wait_for_function(f"{mark} === '● 0-1'")
     page.wait_for_function(f"/^✓ 0-1 0:\\d\\d$/.test({mark})", timeout=60_000)
+    panel.locator(".ddl-run-row").first.get_by_text("finished").wait_for()
+    # The ranks end with their kernel, and what ran is still there.
+    lab.api("POST", f"kernels/{lab.api('GET', 'kernels')[0]['id']}/restart")
+    panel.locator(".ddl-start").wait_for(timeout=60_000)
+    assert panel.locator(".ddl-cluster").count() == 0
     panel.locator(".ddl-run-row").first.get_by_text("finished").wait_for()
 
 
@@ -259,6 +264,7 @@ def test_a_run_is_deleted_when_that_is_confirmed(lab: Lab, page: Page) -> None:
     lab.open(page, "delete.ipynb")
     panel = show_panel(page)
     panel.get_by_label("Search runs").fill("dead")
+    page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 1")
     panel.get_by_role("checkbox", name=folder.name).check()
     panel.get_by_role("button", name="Delete").click()
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
@@ -317,6 +323,20 @@ def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> N
     assert field.is_hidden()
 
 
+def test_below_another_base_url(tmp_path: Path, browser: Browser) -> None:
+    """As JupyterHub serves it."""
+    with jupyterlab(tmp_path, base_url="/user/ada/") as lab:
+        page = browser.new_page()
+        lab.write("base.ipynb", "1")
+        lab.open(page, "base.ipynb")
+        panel = show_panel(page)
+        panel.locator(".ddl-start-line").filter(has_text="%ddl start").wait_for()
+        with ToldKernel("other") as kernel:
+            kernel.tell([rank(0), rank(1)])
+            panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for()
+        page.close()
+
+
 def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> None:
     lab.write("many.ipynb", "1")
     lab.open(page, "many.ipynb")
@@ -331,7 +351,7 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
         assert panel.locator(".ddl-cluster-count").inner_text().strip() == "· 64 ranks"
         panel.locator(".ddl-rank-rate").filter(has_text="/s").first.wait_for()
         assert panel.locator(".ddl-rank-row").count() < 40
-        assert panel.get_by_text("⌀ lost").count() == 1
+        assert panel.locator(".ddl-rank-list").get_by_text("⌀ lost").count() == 1
         overflow = "panel => panel.scrollWidth > panel.clientWidth"
         assert not page.locator(".ddl-ranks-section").evaluate(overflow)
         assert serious(page, PANEL) == []

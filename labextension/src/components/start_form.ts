@@ -49,7 +49,7 @@ export class StartForm {
       threads: input(texts.threadsHint, 'numeric'),
       name: input(texts.nameHint, 'text'),
     };
-    const fault = (name: string): HTMLElement => h('p', { class: 'ddl-fault', id: `ddl-fault-${name}`, role: 'alert' });
+    const fault = (name: string): HTMLElement => h('p', { class: 'ddl-field-fault', id: `ddl-fault-${name}`, role: 'alert' });
     this.faults = { ranks: fault('ranks'), threads: fault('threads'), name: fault('name') };
     this.runs = h('p', { class: 'ddl-start-runs' });
     this.button = h('button', { type: 'submit', class: 'ddl-button ddl-primary' }, texts.start);
