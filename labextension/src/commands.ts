@@ -10,8 +10,7 @@ import { showTooltip } from './notebook/asking';
 import type { CurrentNotebook } from './notebook/current';
 import { activeCode, isDistributed, toggle } from './notebook/distributed';
 import { ComparePage } from './panels/compare_page';
-import type { Context } from './panels/context';
-import { sentence } from './panels/context';
+import { type Context, sentence } from './panels/context';
 import { LogPage } from './panels/log_page';
 import { RunPage } from './panels/run_page';
 import { StacksPage } from './panels/stacks_page';
@@ -135,7 +134,12 @@ async function isConfirmed(state: KernelState, what: 'interrupt' | 'stop' | 'res
 function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages: Pages): void {
   const { trans } = context;
   /** Bring a page to the front, made where it is not there yet. */
-  const show = <T extends Widget>(tracker: WidgetTracker<MainAreaWidget<T>>, isIt: (page: T) => boolean, make: () => T, label: string): MainAreaWidget<T> => {
+  const show = <T extends Widget>(
+    tracker: WidgetTracker<MainAreaWidget<T>>,
+    isIt: (page: T) => boolean,
+    make: () => T,
+    label: string,
+  ): MainAreaWidget<T> => {
     const found = tracker.find(({ content }) => isIt(content));
     if (found !== undefined) {
       shell.activateById(found.id);

@@ -103,7 +103,10 @@ export class RunsSection extends Widget {
       }
       this.runs = [...runs];
       this.before = next;
-      const nothing = this.search.value.trim() === '' ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : trans.__('No run has that in it.');
+      const nothing =
+        this.search.value.trim() === ''
+          ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed')
+          : trans.__('No run has that in it.');
       this.tell(runs.length === 0 ? nothing : '');
     } catch (error) {
       if (asked === this.asked) {
