@@ -10,9 +10,9 @@ import type { RunModel } from '../model/run';
 import type { RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
 import { type Context, sentence } from './context';
-import { Page } from './page';
+import { LivePage } from './page';
 
-export class ComparePage extends Page {
+export class ComparePage extends LivePage {
   private readonly charts = [new Chart(), new Chart()] as const;
   private readonly table = h('table', { class: 'ddl-compare' });
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
@@ -34,35 +34,16 @@ export class ComparePage extends Page {
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this.rest();
+      super.dispose();
       for (const chart of this.charts) {
         chart.destroy();
       }
-      super.dispose();
     }
   }
 
   protected override themed(): void {
     this.palette = null;
     this.update();
-  }
-
-  protected override onAfterAttach(): void {
-    if (this.isVisible) {
-      this.watch();
-    }
-  }
-
-  protected override onAfterShow(): void {
-    this.watch();
-  }
-
-  protected override onBeforeHide(): void {
-    this.rest();
-  }
-
-  protected override onBeforeDetach(): void {
-    this.rest();
   }
 
   protected override onResize(): void {
@@ -99,7 +80,7 @@ export class ComparePage extends Page {
     };
   }
 
-  private watch(): void {
+  protected override watch(): void {
     if (this.isWatching) {
       return;
     }
@@ -115,7 +96,7 @@ export class ComparePage extends Page {
     this.update();
   }
 
-  private rest(): void {
+  protected override rest(): void {
     if (!this.isWatching) {
       return;
     }

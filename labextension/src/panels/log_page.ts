@@ -4,7 +4,7 @@ import { number } from '../components/format';
 import { VirtualRows } from '../components/virtual';
 import { LogWindow } from '../model/log_window';
 import { type Context, sentence } from './context';
-import { Page } from './page';
+import { LivePage } from './page';
 
 const ROW_HEIGHT = 18;
 // So near to an end of what is held, more is fetched.
@@ -12,7 +12,7 @@ const NEAR_ROWS = 60;
 const FOLLOW_MS = 1000;
 const STEPS = 1000;
 
-export class LogPage extends Page {
+export class LogPage extends LivePage {
   private readonly ranks: HTMLSelectElement;
   private readonly stderr = h('input', { type: 'checkbox' });
   private readonly follow = h('input', { type: 'checkbox' });
@@ -70,30 +70,18 @@ export class LogPage extends Page {
     void this.begin(rank);
   }
 
-  protected override onAfterShow(): void {
-    this.resume();
-  }
-
-  protected override onAfterAttach(): void {
-    this.resume();
-  }
-
-  protected override onBeforeHide(): void {
-    window.clearInterval(this.timer);
-  }
-
-  protected override onBeforeDetach(): void {
-    window.clearInterval(this.timer);
-  }
-
   protected override onResize(): void {
     this.rows.resize();
     this.draw();
   }
 
-  private resume(): void {
+  protected override watch(): void {
     window.clearInterval(this.timer);
     this.timer = window.setInterval(() => void (this.follow.checked && !document.hidden && this.readOn()), FOLLOW_MS);
+  }
+
+  protected override rest(): void {
+    window.clearInterval(this.timer);
   }
 
   private get rank(): number {

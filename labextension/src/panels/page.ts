@@ -1,4 +1,5 @@
 // What pages of the main area have in common: their looks, in the theme that is chosen.
+import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
 import { followTheme } from '../components/theme';
 
@@ -22,5 +23,39 @@ export class Page extends Widget {
   /** Another theme was chosen. */
   protected themed(): void {
     // What the style sheet does not do by itself, a page does here.
+  }
+}
+
+/** A page for which events come only while somebody sees it. */
+export abstract class LivePage extends Page {
+  /** Have events come, and draw them. */
+  protected abstract watch(): void;
+
+  /** Have none come any more. */
+  protected abstract rest(): void;
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.rest();
+      super.dispose();
+    }
+  }
+
+  protected override onAfterAttach(_: Message): void {
+    if (this.isVisible) {
+      this.watch();
+    }
+  }
+
+  protected override onAfterShow(): void {
+    this.watch();
+  }
+
+  protected override onBeforeHide(): void {
+    this.rest();
+  }
+
+  protected override onBeforeDetach(): void {
+    this.rest();
   }
 }

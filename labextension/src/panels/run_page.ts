@@ -1,12 +1,13 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
+import type { Message } from '@lumino/messaging';
 import { h, setText } from '../components/dom';
 import { Dashboard } from '../components/dashboard';
 import type { LiveRun } from '../model/live';
 import { CommandIDs } from '../tokens';
 import { type Context, sentence } from './context';
-import { Page } from './page';
+import { LivePage } from './page';
 
-export class RunPage extends Page {
+export class RunPage extends LivePage {
   private readonly dashboard = new Dashboard();
   private readonly code = h('pre', { class: 'ddl-code' });
   private readonly cell: HTMLElement;
@@ -28,34 +29,19 @@ export class RunPage extends Page {
     void this.tell();
   }
 
-  protected override onAfterAttach(): void {
+  protected override onAfterAttach(message: Message): void {
     this.dashboard.attach();
-    if (this.isVisible) {
-      this.watch();
-    }
-  }
-
-  protected override onAfterShow(): void {
-    this.watch();
-  }
-
-  protected override onBeforeHide(): void {
-    this.rest();
-  }
-
-  protected override onBeforeDetach(): void {
-    this.rest();
+    super.onAfterAttach(message);
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
-      this.rest();
-      this.dashboard.destroy();
       super.dispose();
+      this.dashboard.destroy();
     }
   }
 
-  private watch(): void {
+  protected override watch(): void {
     if (this.isWatching) {
       return;
     }
@@ -66,8 +52,7 @@ export class RunPage extends Page {
     this.draw();
   }
 
-  /** Nothing comes for a page that nobody sees. */
-  private rest(): void {
+  protected override rest(): void {
     if (this.live !== null && this.isWatching) {
       this.isWatching = false;
       this.live.changed.disconnect(this.draw, this);
