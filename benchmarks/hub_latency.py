@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "ranks"))
 
-from hub_server import Notebook, Server
+from hub_server import Server
+from servers import Notebook
 
 from benchmarks.harness import Row, report, rounds
 

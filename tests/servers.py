@@ -1,161 +1,224 @@
-"""A real Jupyter server, with folders of its own and a token, and what a browser's tab does with it."""
+"""A real Jupyter server, with folders and a port of its own, its kernels, and what a browser's tab does with them."""
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
-import uuid
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import websocket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
 TOKEN = "tests"
 UP_S = 60.0
 
 
-class Server:
-    """A running Jupyter server.
+@dataclass
+class Reply:
+    """What the server answered."""
 
-    Attributes:
-        url: with no slash at its end.
-        process: it.
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Server:
+    """A Jupyter server on a port of its own, which it has again when it is started again. A context manager.
+
+    Args:
+        folder: its configuration, data and sockets; folder/notebooks has its notebooks.
+        options: of its command line.
+        module: the server's program: jupyter_server, jupyterlab or notebook.
+        variables: of its environment, and so of its kernels'.
+        base_url: below which it serves, with slashes around it.
     """
 
-    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
-        self.url = url
-        self.process = process
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        module: str = "jupyter_server",
+        variables: Mapping[str, str] | None = None,
+        base_url: str = "/",
+    ) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.base_url = base_url
+        self.url = f"http://127.0.0.1:{self.port}{base_url.rstrip('/')}"
+        self.notebooks = folder / "notebooks"
+        self.notebooks.mkdir(exist_ok=True)
+        self._argv = [
+            *(sys.executable, "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={self.port}"),
+            *("--port-retries=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.base_url={base_url}"),
+            *(f"--ServerApp.root_dir={self.notebooks}", *options),
+        ]
+        own = {
+            "JUPYTER_CONFIG_DIR": str(folder / "config"),
+            "JUPYTER_DATA_DIR": str(folder / "data"),
+            "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+            "IPYTHONDIR": str(folder / "ipython"),
+        }
+        self._environment = os.environ | own | dict(variables or {})
+        self._log = folder / "server.log"
+        self.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.end_kernels()
+        self.stop()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with self._log.open("a") as log:
+            self.process = subprocess.Popen(
+                self._argv, env=self._environment, cwd=self.notebooks, stdout=log, stderr=subprocess.STDOUT
+            )
+        until_s = time.monotonic() + UP_S
+        while not self._is_up():
+            assert self.process.poll() is None, self._log.read_text()
+            assert time.monotonic() < until_s, self._log.read_text()
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it as SIGKILL does."""
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> None:
+        """End it as a user does."""
+        self.process.terminate()
+        self.process.wait(30)
+
+    def request(
+        self, method: str, path: str, *, token: str | None = TOKEN, body: str | None = None, **headers: str
+    ) -> Reply:
+        """Send a request with a path exactly as it is written here."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        if token is not None:
+            given["Authorization"] = f"token {token}"
+        try:
+            connection.request(method, path, body=body, headers=given)
+            answer = connection.getresponse()
+            return Reply(answer.status, answer.getheaders(), answer.read())
+        finally:
+            connection.close()
 
     def api(self, method: str, path: str, content: Any = None) -> Any:
-        """Call Jupyter's own REST interface."""
-        data = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(f"{self.url}/api/{path}", data, method=method)
-        request.add_header("Authorization", f"token {TOKEN}")
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            text = answer.read()
-        return json.loads(text) if text else None
-
-    def start_kernel(self) -> str:
-        """Start a kernel; return its id."""
-        return str(self.api("POST", "kernels", {"name": "python3"})["id"])
+        """Call Jupyter's own REST interface; return what it answers."""
+        body = None if content is None else json.dumps(content)
+        reply = self.request(method, f"{self.base_url}api/{path}", body=body)
+        assert reply.status < 400, (method, path, reply)
+        return reply.json if reply.body else None
 
     def end_kernels(self) -> None:
         """End every kernel, and wait until they have."""
         for kernel in self.api("GET", "kernels"):
             self.api("DELETE", f"kernels/{kernel['id']}")
 
+    def _is_up(self) -> bool:
+        try:
+            return self.request("GET", f"{self.base_url}api/status").status == 200
+        except OSError:
+            return False
 
-class Tab:
-    """A browser's connection to a kernel's channels; a context manager, left as a closed tab leaves it."""
 
-    def __init__(self, server: Server, kernel: str) -> None:
-        url = server.url.replace("http", "ws", 1)
-        headers = {"Authorization": f"token {TOKEN}"}
-        self._socket = websocket.create_connection(f"{url}/api/kernels/{kernel}/channels", header=headers, timeout=UP_S)
+class Notebook:
+    """A kernel of the server's, and its channels as a browser uses them; a context manager, left as a closed tab.
 
-    def __enter__(self) -> Tab:
+    Args:
+        server: whose kernel.
+        name: the kernelspec of a new one.
+        kernel: the id of one that runs already.
+    """
+
+    def __init__(self, server: Server, name: str = "python3", kernel: str | None = None) -> None:
+        self._server = server
+        self.id: str = kernel or server.api("POST", "kernels", {"name": name})["id"]
+        address = f"ws://127.0.0.1:{server.port}{server.base_url}api/kernels/{self.id}/channels"
+        self._socket = websocket.create_connection(f"{address}?token={TOKEN}", timeout=UP_S)
+
+    def __enter__(self) -> Notebook:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.close()
+        self.close()
 
-    def send(self, code: str) -> str:
-        """Have the kernel execute code; return the message's id."""
-        header = {
-            "msg_id": uuid.uuid4().hex,
-            "msg_type": "execute_request",
-            "username": "",
-            "session": uuid.uuid4().hex,
-            "version": "5.3",
-        }
-        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False, "stop_on_error": True}
-        message = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": "shell"}
-        self._socket.send(json.dumps(message))
-        return header["msg_id"]
+    def send(self, code: str, cell_id: str | None = None) -> str:
+        """Execute code without waiting; return the message's id."""
+        number = secrets.token_hex(8)
+        header = {"msg_id": number, "msg_type": "execute_request", "session": "s", "username": "u", "version": "5.3"}
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": False, "stop_on_error": False}
+        metadata = {} if cell_id is None else {"cellId": cell_id}
+        message = {"header": header, "parent_header": {}, "metadata": metadata, "content": content, "buffers": []}
+        self._socket.send(json.dumps(message | {"channel": "shell"}))
+        return number
 
-    def wait(self, until: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Return the first message for which something holds. Its socket's timeout is the deadline of each."""
+    def wait_for_text(self, number: str, text: str, timeout_s: float = 60) -> None:
+        """Wait until code that goes on has printed or shown a text."""
+        while text not in _shown(self._next(number, timeout_s)):
+            pass
+
+    def wait(self, number: str, timeout_s: float = 60) -> tuple[str, str]:
+        """Wait until code has ended; return what it printed from here on, and its error."""
+        printed = error = ""
+        deadline_s = time.monotonic() + timeout_s
         while True:
+            message = self._next(number, deadline_s - time.monotonic())
+            kind, content = message["msg_type"], message["content"]
+            printed += _shown(message)
+            if kind == "error":
+                error = "\n".join(content["traceback"])
+            elif kind == "status" and content["execution_state"] == "idle":
+                return printed, error
+
+    def _next(self, number: str, timeout_s: float) -> dict[str, Any]:
+        """Return the next message that code caused."""
+        deadline_s = time.monotonic() + timeout_s
+        while True:
+            self._socket.settimeout(max(0.1, deadline_s - time.monotonic()))
             message: dict[str, Any] = json.loads(self._socket.recv())
-            if until(message):
+            if message["parent_header"].get("msg_id") == number:
                 return message
 
-    def execute(self, code: str) -> dict[str, Any]:
-        """Have code executed; return the reply's content."""
-        sent = self.send(code)
-        reply = self.wait(
-            lambda message: message["msg_type"] == "execute_reply" and message["parent_header"]["msg_id"] == sent
-        )
-        content: dict[str, Any] = reply["content"]
-        return content
+    def do(self, code: str, timeout_s: float = 60, cell_id: str | None = None) -> str:
+        """Execute code to its end; return what it printed."""
+        printed, error = self.wait(self.send(code, cell_id), timeout_s)
+        assert not error, error
+        return printed
+
+    def close(self) -> None:
+        self._socket.close()
+        self._socket.shutdown()
+
+    def delete(self) -> None:
+        self.close()
+        self._server.api("DELETE", f"kernels/{self.id}")
 
 
-@contextmanager
-def jupyter_server(
-    folder: Path,
-    module: str = "jupyter_server",
-    *options: str,
-    variables: Mapping[str, str] | None = None,
-    base_url: str = "/",
-) -> Iterator[Server]:
-    """Run a server whose notebooks are in folder/notebooks.
-
-    Args:
-        folder: also of its configuration, data and sockets.
-        module: the server's program: jupyter_server, jupyterlab or notebook.
-        options: of its command line.
-        variables: of its environment, and so of its kernels'.
-        base_url: below which it serves.
-    """
-    notebooks = folder / "notebooks"
-    notebooks.mkdir(exist_ok=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    environment = os.environ | {
-        "JUPYTER_CONFIG_DIR": str(folder / "config"),
-        "JUPYTER_DATA_DIR": str(folder / "data"),
-        "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
-        "IPYTHONDIR": str(folder / "ipython"),
-    }
-    log = folder / "server.log"
-    argv = [
-        *(sys.executable, "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}"),
-        f"--ServerApp.base_url={base_url}",
-        *("--port-retries=0", f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={notebooks}", *options),
-    ]
-    with log.open("w") as output:
-        process = subprocess.Popen(
-            argv, env=environment | dict(variables or {}), cwd=notebooks, stdout=output, stderr=subprocess.STDOUT
-        )
-    server = Server(f"http://127.0.0.1:{port}{base_url.rstrip('/')}", process)
-    try:
-        _wait_until_up(server, log)
-        yield server
-        if process.poll() is None:
-            server.end_kernels()
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def _wait_until_up(server: Server, log: Path) -> None:
-    until_s = time.monotonic() + UP_S
-    while True:
-        try:
-            server.api("GET", "status")
-        except OSError:
-            if server.process.poll() is not None or time.monotonic() > until_s:
-                raise AssertionError(f"The Jupyter server must come up.\n{log.read_text()}") from None
-            time.sleep(0.2)
-        else:
-            return
+def _shown(message: dict[str, Any]) -> str:
+    """Return the text that a message puts under a cell."""
+    kind, content = message["msg_type"], message["content"]
+    if kind == "stream":
+        return str(content["text"])
+    if kind in ("display_data", "execute_result", "update_display_data"):
+        return str(content["data"].get("text/plain", ""))
+    return ""

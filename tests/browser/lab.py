@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import nbformat
 from playwright.sync_api import sync_playwright
-from servers import TOKEN, jupyter_server
+from servers import TOKEN, Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser, Page
-    from servers import Server
 
 CHROMIUM = "/usr/bin/chromium"
 HERE = Path(__file__).parent
@@ -90,9 +89,9 @@ def jupyterlab(folder: Path, base_url: str = "/") -> Iterator[Lab]:
     extensions = folder / "data" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "jupyter-ddl").symlink_to(PANEL)
-    options = "jupyterlab", "--expose-app-in-browser"
-    with jupyter_server(folder, *options, variables=variables, base_url=base_url) as server:
-        yield Lab(server, folder / "notebooks")
+    options = {"module": "jupyterlab", "variables": variables, "base_url": base_url}
+    with Server(folder, "--expose-app-in-browser", **options) as server:
+        yield Lab(server, server.notebooks)
 
 
 @contextmanager

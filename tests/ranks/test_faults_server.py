@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kernels import eventually, without
 from processes import MARK, marked_processes
-from servers import Tab, jupyter_server
+from servers import Notebook, Server
 
 import jupyter_ddl
 from jupyter_ddl.runs.logs import log_files
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import psutil
-    from servers import Server
 
 pytestmark = pytest.mark.mpi
 
@@ -41,7 +40,7 @@ def serving(variables: dict[str, str]) -> Iterator[Server]:
     """Run a server; leave none of its processes behind."""
     with tempfile.TemporaryDirectory(prefix="ddl-server-") as folder:
         try:
-            with jupyter_server(Path(folder), variables=variables) as server:
+            with Server(Path(folder), variables=variables) as server:
                 yield server
         finally:
             for process in marked_processes(variables[MARK]):
@@ -50,25 +49,24 @@ def serving(variables: dict[str, str]) -> Iterator[Server]:
 
 def started(server: Server, options: str = "") -> str:
     """Return a kernel of the server's that has started ranks."""
-    kernel = server.start_kernel()
-    with Tab(server, kernel) as tab:
-        assert tab.execute(f"{START} {options}")["status"] == "ok"
-    return kernel
+    with Notebook(server) as tab:
+        tab.do(f"{START} {options}")
+        return tab.id
 
 
 def test_a_tab_closed_while_a_cell_runs(marked: dict[str, str]) -> None:
     with serving(marked) as server:
         kernel = started(server)
-        with Tab(server, kernel) as tab:
-            tab.send(
+        with Notebook(server, kernel=kernel) as tab:
+            cell = tab.send(
                 "%%distributed\nimport time\nmine = rank\nfor step in range(40):\n"
                 "    print('step', step, flush=True)\n    time.sleep(0.05)"
             )
-            tab.wait(lambda message: "step 1" in str(message["content"].get("data", "")))
+            tab.wait_for_text(cell, "step 1")
         # Nobody listens. The cell goes on to its end, and a tab opened later finds the kernel and its ranks.
-        with Tab(server, kernel) as tab:
-            assert tab.execute("%ddl pull mine")["status"] == "ok"
-            assert tab.execute("assert mine == {0: 0, 1: 1}, mine")["status"] == "ok"
+        with Notebook(server, kernel=kernel) as tab:
+            tab.do("%ddl pull mine")
+            assert tab.do("print(mine)") == "{0: 0, 1: 1}\n"
         record = next(record for record in newest_first() if "step" in (record.path / "cell.py").read_text())
         assert record.state == "finished"
         logs = log_files(record.path)
@@ -78,11 +76,10 @@ def test_a_tab_closed_while_a_cell_runs(marked: dict[str, str]) -> None:
 def test_a_killed_server_leaves_no_rank(marked: dict[str, str]) -> None:
     with serving(marked) as server:
         kernel = started(server)
-        with Tab(server, kernel) as tab:
-            tab.send("%%distributed\nimport time\nprint('begun', flush=True)\ntime.sleep(600)")
-            tab.wait(lambda message: "begun" in str(message["content"].get("data", "")))
-            server.process.kill()
-            server.process.wait()
+        with Notebook(server, kernel=kernel) as tab:
+            cell = tab.send("%%distributed\nimport time\nprint('begun', flush=True)\ntime.sleep(600)")
+            tab.wait_for_text(cell, "begun")
+            server.kill()
         # The kernel looks once a second whether its server lives.
         assert eventually(lambda: not marked_processes(marked[MARK]), WITHIN_S), marked_processes(marked[MARK])
 
@@ -90,10 +87,9 @@ def test_a_killed_server_leaves_no_rank(marked: dict[str, str]) -> None:
 def test_kept_ranks_outlive_the_server_and_serve_the_next(marked: dict[str, str]) -> None:
     with serving(marked) as server:
         kernel = started(server, "--keep")
-        with Tab(server, kernel) as tab:
-            assert tab.execute("%%distributed\nkept = rank + 5")["status"] == "ok"
-        server.process.terminate()
-        server.process.wait(30)
+        with Notebook(server, kernel=kernel) as tab:
+            tab.do("%%distributed\nkept = rank + 5")
+        server.stop()
         assert eventually(lambda: not any(_is_kernel(process) for process in marked_processes(marked[MARK])), WITHIN_S)
         session = jupyter_ddl.attach("served")
         try:

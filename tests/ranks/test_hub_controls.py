@@ -11,8 +11,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hub_server import Browser, Notebook, Server
+from hub_server import Browser, Server
 from kernels import eventually
+from servers import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

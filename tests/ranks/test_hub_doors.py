@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import websocket
-from hub_server import TOKEN, Server
+from hub_server import Server
 from kernels import eventually
 from nvml import GPU_IS_LOST, H200_BYTES, FakeGpu, build_nvml
+from servers import TOKEN
 
 from jupyter_ddl import paths
 
@@ -191,7 +192,7 @@ def test_who_may_only_read_neither_deletes_nor_controls_and_the_devices_are_told
     (tmp_path / "read_only.py").write_text(AUTHORIZER)
     gpus = [FakeGpu("GPU-1", memory_used_bytes=2**30), FakeGpu("GPU-2"), FakeGpu("GPU-3", memory_total_bytes=None)]
     environment = {**build_nvml(tmp_path, gpus), "CUDA_VISIBLE_DEVICES": "2,0", "PYTHONPATH": with_path(tmp_path)}
-    server = Server(tmp_path, "--ServerApp.authorizer_class=read_only.ReadOnly", environment=environment)
+    server = Server(tmp_path, "--ServerApp.authorizer_class=read_only.ReadOnly", variables=environment)
     try:
         assert server.ask("GET", f"runs/{RUN}").status == 200
         assert server.ask("DELETE", f"runs/{RUN}").status == 403
@@ -220,7 +221,7 @@ def with_path(folder: Path) -> str:
 
 def test_a_server_leaves_no_socket_and_tells_of_devices_that_it_cannot_see(tmp_path: Path, server: Server) -> None:
     before = set(paths.hub_dir().iterdir())
-    other = Server(tmp_path, environment=build_nvml(tmp_path, [], init_result=GPU_IS_LOST))
+    other = Server(tmp_path, variables=build_nvml(tmp_path, [], init_result=GPU_IS_LOST))
     assert eventually(lambda: len(set(paths.hub_dir().iterdir()) - before) == 1)
     reply = other.ask("GET", "devices")
     assert reply.status == 503
