@@ -54,6 +54,7 @@ KERNEL_FILES = (
     "active_runs.py",
     "magics.py",
     "changes.py",
+    "completion.py",
     "cluster_state.py",
     "follow.py",
     "life.py",

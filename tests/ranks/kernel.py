@@ -94,6 +94,11 @@ class Kernel:
         """Execute on the ranks."""
         return self.execute(f"%%distributed {options}\n{code}", timeout_s)
 
+    def complete(self, code: str) -> list[str]:
+        """What Tab offers at the end of some code."""
+        reply = self._client.complete(code, len(code), reply=True, timeout=60)
+        return reply["content"]["matches"]
+
     def pump(self, until: Any, timeout_s: float) -> None:
         """Take messages until something holds."""
         deadline_s = time.monotonic() + timeout_s

@@ -1,0 +1,46 @@
+"""Tab in a cell that runs on ranks offers rank 0's names, in any front end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from ranks.kernel import Kernel
+
+pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture
+def named(notebook: Kernel) -> Kernel:
+    """A notebook with a name here, and other ones on the ranks."""
+    assert notebook.execute("zebra_here = 1").error is None
+    assert notebook.run("zebra_there = {'stripes': 5}\nif rank == 1: zebra_of_rank_1 = 2").error is None
+    return notebook
+
+
+@pytest.mark.parametrize(
+    ("code", "matches"),
+    [
+        ("%%distributed\nzeb", ["zebra_there"]),
+        ("\n%%distributed -r 0\nx = 1\n\nprint(zeb", ["zebra_there"]),
+        ("%%distributed\nzebra_there.setd", [".setdefault"]),
+        ("%%distributed\nzebra_there['st", ["stripes"]),
+        ("zeb", ["zebra_here"]),
+        ("%%timeit\nzeb", ["zebra_here"]),
+    ],
+)
+def test_names_are_those_of_where_the_cell_runs(named: Kernel, code: str, matches: list[str]) -> None:
+    assert named.complete(code) == matches
+
+
+def test_also_while_rank_0_is_busy(named: Kernel) -> None:
+    cell = named.run("zebra_busy = 1\nprint('at it', flush=True)\nwhile True: pass", "--async")
+    cell.wait_for("at it")
+    assert named.complete("%%distributed\nzeb") == ["zebra_busy", "zebra_there"]
+    assert named.execute("%ddl interrupt").error is None
+
+
+def test_the_magics_own_line_is_the_kernels(named: Kernel) -> None:
+    assert "%%distributed" in named.complete("%%distr")
