@@ -103,9 +103,12 @@ class Server:
         self.process.wait(30)
 
     def stop(self) -> None:
-        """End it as a user does."""
+        """End it as a user does; by force where Jupyter's own shutdown hangs, as it does while a kernel starts."""
         self.process.terminate()
-        self.process.wait(30)
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def request(
         self, method: str, path: str, *, token: str | None = TOKEN, body: str | None = None, **headers: str

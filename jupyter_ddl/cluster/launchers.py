@@ -47,6 +47,8 @@ class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
             "--TaskScheduler.scheme_name=pure",
             # A rank that was stopped for a while is still there; mpiexec tells which are not.
             "--HeartMonitor.max_heartmonitor_misses=1000000000",
+            # Nor is one gone that did not beat within 30 s of its first message: it would never be registered.
+            "--IPController.registration_timeout=10000000",
             "--log-level=WARN",
         ]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+REGISTERED_S = 120.0
 _POLL_S = 0.05
 
 
@@ -94,8 +95,15 @@ class Transfer:
                 # The file is gone, or nobody answers.
                 raise self._gone(str(error)) from error
             # ipyparallel's hub counts an engine from its second heartbeat on, seconds after it can run cells.
+            deadline_s = time.monotonic() + REGISTERED_S
             while len(client.ids) < self._world_size:
                 self._check_alive()
+                if time.monotonic() > deadline_s:
+                    missing = sorted(set(range(self._world_size)) - set(client.ids))
+                    raise TransferFailed(
+                        f"Every rank must be known to ipyparallel's hub. Received: nothing from ranks {missing} within "
+                        f"{REGISTERED_S:g} s. %ddl restart starts new ones."
+                    )
                 time.sleep(_POLL_S)
         self._check_alive()
         # The engines ask for their rank as their id and end if they get another.

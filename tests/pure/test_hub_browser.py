@@ -7,6 +7,8 @@ import json
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import loops
+
 from jupyter_ddl.hub_messages import Control, KernelGone, KernelState, RunNotice
 from jupyter_ddl.server.browser import MAX_CONTROLS, MAX_NOTICES, Browser
 from jupyter_ddl.wire import encode
@@ -45,7 +47,7 @@ def with_browser(check: Callable[[Browser, Slow], Awaitable[None]]) -> None:
         browser.close()
         await asyncio.sleep(0)
 
-    asyncio.run(run())
+    loops.run(run())
 
 
 async def settled() -> None:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import loops
 import pytest
 
 from jupyter_ddl import paths
@@ -77,7 +78,7 @@ def with_kernels(path: Path, check: Callable[[Kernels, list[Any]], Awaitable[Non
         finally:
             await hub.close()
 
-    asyncio.run(run())
+    loops.run(run())
 
 
 @asynccontextmanager

@@ -7,6 +7,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import loops
 import pytest
 from run_folders import make_run, own_session, write_events
 
@@ -63,7 +64,7 @@ def test_one_reader_serves_all_and_ends_with_the_last() -> None:
             tails.unwatch(folder.name, listeners[1])
             await eventually(lambda: len(asyncio.all_tasks()) == 1)
 
-    asyncio.run(watch())
+    loops.run(watch())
 
 
 def read(tail: Tail) -> int:

@@ -1,0 +1,16 @@
+"""Runs coroutines where a loop may run already: Playwright keeps one in the main thread for the whole session."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+
+def run(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine to its end, in a thread of its own."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, coroutine).result()
