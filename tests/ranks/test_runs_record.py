@@ -183,7 +183,7 @@ def samples_of(result: object) -> dict[int, list[MetricsSample]]:
 
 
 def test_fit_tells_how_it_goes_and_what_it_waits_for(pair: Session) -> None:
-    result = pair.run(FIT.format(sleep="0.02"), sample_every_s=0.5)
+    result = pair.run(FIT.format(sleep="0.05"), sample_every_s=0.5)
     samples = samples_of(result)
     for rank in (0, 1):
         mine = samples[rank]
@@ -198,7 +198,7 @@ def test_fit_tells_how_it_goes_and_what_it_waits_for(pair: Session) -> None:
             assert sample.input_s is not None
             assert sample.exchange_s is not None
             assert 0 <= sample.exchange_s < sample.step_s
-        # A batch takes 20 ms to come, and the rest of such a step much less.
+        # A batch takes 50 ms to come, and the rest of such a step much less.
         waiting = sum(sample.input_s * sample.steps for sample in mine) / sum(s.step_s * s.steps for s in mine)
         assert waiting > 0.5
     record = json.loads((folder_of(result) / "run.json").read_text())
