@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 import types
@@ -9,10 +11,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from kernels import without
 
+import jupyter_ddl
+from jupyter_ddl.cluster import transfer
 from jupyter_ddl.errors import TransferFailed
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
@@ -96,3 +103,23 @@ def test_a_value_whose_class_the_ranks_cannot_import(pair: Session, monkeypatch:
     )
     assert "nowhere_on_the_ranks" in text
     assert text.endswith("Define its class on the ranks too, in a %%distributed cell or a module.")
+
+
+@pytest.mark.slow
+def test_ranks_that_were_frozen_while_they_registered(tmp_path: Path) -> None:
+    with jupyter_ddl.start(n=2, name="frozen", env=without(tmp_path, "tensorflow")) as session:
+        pids = [ready.pid for ready in session.ranks]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        # For longer than ipyparallel's hub would wait for their first heartbeat: 30 s.
+        threading.Timer(35.0, lambda: [os.kill(pid, signal.SIGCONT) for pid in pids]).start()
+        assert session.pull("rank") == {0: 0, 1: 1}
+
+
+def test_a_rank_that_never_registers_is_named(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.pull("rank")  # the two that there are, are known by now
+    monkeypatch.setattr(transfer, "REGISTERED_S", 5.0)
+    lonely = transfer.Transfer(pair._cluster.folder.connection_file, pair.world_size + 1, lambda: None)
+    with pytest.raises(TransferFailed, match=r"Received: nothing from ranks \[2\] within 5 s. %ddl restart starts"):
+        lonely.pull("rank", [0])
+    lonely.close()
