@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from typing_extensions import Self
+
 TOKEN = "tests"
 UP_S = 60.0
 
@@ -77,7 +79,7 @@ class Server:
         self._log = folder / "server.log"
         self.start()
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -29,11 +29,8 @@ RUN = "2026-11-20T18-03-07-default-3f9c"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("hub"))
-    try:
+    with Server(tmp_path_factory.mktemp("hub")) as server:
         yield server
-    finally:
-        server.stop()
 
 
 def hub_socket() -> Path:

@@ -27,11 +27,8 @@ HUNG = f"%%distributed\n{HVD}if rank == 0:\n    hvd.allreduce(tf.ones(2))\nelse:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("hub"))
-    try:
+    with Server(tmp_path_factory.mktemp("hub")) as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="module")

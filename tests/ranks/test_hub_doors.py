@@ -25,11 +25,8 @@ RUN = "2026-11-20T18-03-07-default-3f9c"
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("hub"), base_url="/user/ann/")
-    try:
+    with Server(tmp_path_factory.mktemp("hub"), base_url="/user/ann/") as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture
