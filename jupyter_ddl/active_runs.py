@@ -115,6 +115,10 @@ class ActiveRuns:
         """Return what is known of a rank's process, as the end of a sentence."""
         return self._cluster.supervisor.state_of(rank)
 
+    def starve(self, run: Run) -> bool:
+        """Return whether a rank that is still at a run is ready to run, and gets no core."""
+        return any(self._cluster.supervisor.starves(rank) for rank in sorted(run.pending))
+
     def give_up(self, cause: str) -> None:
         """Take the cluster for lost, which still has processes: they are ended, and replaced where that is wanted."""
         self._on_event(RankLost(None, cause, time.time()))

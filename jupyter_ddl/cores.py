@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 ROOT = Path("/")
+BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 
 
 def usable_cores(root: Path = ROOT) -> int:

@@ -20,6 +20,7 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrup
 from jupyter_ddl.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.loss import describe_loss
+from jupyter_ddl.patience import Patience
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.views.failure import render_failure
@@ -38,8 +39,7 @@ GRACE_S = 0.5
 # A rank that has not answered its release by then is stuck outside Python and Horovod, or does not let itself be
 # interrupted.
 ANSWER_S = 15.0
-# One that says that its Python code was interrupted has longer: TensorFlow destroying a tf.data iterator may wait for
-# its tuning thread, 10 to 17 s in 3 of a hundred interrupted loops over a Dataset (TensorFlow 2.21).
+# One that says that its Python code was interrupted has longer: it may have much to tidy up.
 UNWIND_S = 25.0
 # One that is still importing TensorFlow, which cannot be interrupted, has until then; the others' time begins after it.
 IMPORT_S = 120.0
@@ -81,7 +81,7 @@ class Follower:
         self._release_due_s: float | None = None
         self._released_s: float | None = None
         self._reasons: set[str] = set()
-        self._patient_since_s = 0.0
+        self._patience: Patience | None = None
         self._asked_s = 0.0
         self._is_stuck_told = False
         self._outcome: Outcome = "finished"
@@ -182,7 +182,8 @@ class Follower:
         run = self.run
         if run.is_over:
             return
-        if self._released_s is not None:
+        if self._released_s is not None and self._patience is not None:
+            self._patience.tick(now_s)
             self._check_release(now_s, now_s - self._released_s)
         elif self._timeout_s is not None and run.seconds > self._timeout_s:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
@@ -199,7 +200,8 @@ class Follower:
         self._outcome = outcome
         self._reasons.add(reason)
         if self._released_s is None:
-            self._released_s = self._patient_since_s = time.monotonic()
+            self._released_s = time.monotonic()
+            self._patience = Patience(lambda: self._runs.starve(self.run), self._released_s)
         self._runs.release(self.run, reason)
 
     def _check_release(self, now_s: float, since_s: float) -> None:
@@ -207,8 +209,8 @@ class Follower:
         if since_s > _ASK_S and now_s - self._asked_s > _ASK_S:
             self._asked_s = now_s
             self._runs.ask(self.run)
-        if since_s < IMPORT_S and self._runs.importing(self.run):
-            self._patient_since_s = now_s
+        if since_s < IMPORT_S and self._runs.importing(self.run) and self._patience is not None:
+            self._patience.renew()
         if since_s > _TOLD_S and not self._is_stuck_told:
             self._is_stuck_told = True
             for rank in sorted(self.run.pending):
@@ -233,10 +235,9 @@ class Follower:
         return f"rank{'s' if len(stuck) > 1 else ''} {compact(stuck)}"
 
     def _is_given_up(self) -> bool:
-        if self._released_s is None:
+        if self._patience is None:
             return False
-        patience_s = ANSWER_S if self.run.pending - self.run.unwinding else max(ANSWER_S, UNWIND_S)
-        return time.monotonic() - self._patient_since_s > patience_s
+        return self._patience.used_s > (ANSWER_S if self.run.pending - self.run.unwinding else UNWIND_S)
 
     def _finish(self) -> None:
         run = self.run

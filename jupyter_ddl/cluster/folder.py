@@ -10,8 +10,10 @@ log/                    what controller, mpiexec and ranks print outside cells
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ import psutil
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.deaths import Death
 from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +78,28 @@ class ClusterFolder:
     def log_dir(self) -> Path:
         """Where controller and mpiexec print."""
         return self.path / "log"
+
+    @contextmanager
+    def starting(self) -> Iterator[None]:
+        """Hold the name while a cluster of it starts, against every other process and thread of this host.
+
+        Raises:
+            InvalidInput: another one of that name starts at this moment.
+        """
+        locks = paths.private_folder(paths.clusters_dir().parent / "starting", variable=paths.RUNTIME_VARIABLE)
+        with (locks / self.name).open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise InvalidInput(
+                    "A cluster's name is its own.",
+                    f"name={self.name!r}, of which one starts at this moment",
+                    f"Wait until it runs and use it with %ddl attach {self.name}, or pass --name to start another.",
+                ) from error
+            except OSError:
+                # A file system without locks (some network file systems): two of one name are then not told apart.
+                pass
+            yield
 
     def create(self, spec: ClusterSpec, settings: dict[str, Any]) -> None:
         """Make the folder anew for a cluster that is about to start; what a dead one of the name left is removed."""

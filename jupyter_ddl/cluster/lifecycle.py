@@ -232,21 +232,27 @@ def start(
         ClusterStartFailed: a rank did not come up.
     """
     folder = ClusterFolder(spec.name)
-    if folder.lease() is not None:
-        raise InvalidInput(
-            "A cluster's name is its own.",
-            f"name={spec.name!r}, which runs already",
-            f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
-        )
-    occupancy.check_free(spec)
-    spec = occupancy.with_sharers_told(spec)
+    with folder.starting():
+        if folder.lease() is not None:
+            raise InvalidInput(
+                "A cluster's name is its own.",
+                f"name={spec.name!r}, which runs already",
+                f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
+            )
+        occupancy.check_free(spec)
+        return _start(folder, occupancy.with_sharers_told(spec), progress, given_up)
+
+
+def _start(
+    folder: ClusterFolder, spec: ClusterSpec, progress: Callable[[str], None], given_up: threading.Event | None
+) -> Cluster:
     check_surroundings()
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
     world_id = secrets.token_hex(4)
     # What a world of this name left behind whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
-    environment = mpi.launch_environment(found, n=spec.n) | spec.environment
+    environment = mpi.launch_environment(found, n=spec.n) | occupancy.on_shared_cores(spec) | spec.environment
     temporary = scratch.make(environment)
     folder.create(
         spec,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import describe
 from jupyter_ddl.cluster.folder import Ending
 from jupyter_ddl.events import RankLost, RankSilent
@@ -64,6 +65,7 @@ class Supervisor:
         self._ask = ask
         self._tell = tell
         self._warm = warm
+        self._core_time = CoreTime()
         self._lock = threading.Lock()
         self._heard_s: dict[int, float] = {}
         self._silent_since_s: dict[int, float] = {}
@@ -115,7 +117,14 @@ class Supervisor:
             status = psutil.Process(ready.pid).status()
         except psutil.NoSuchProcess:
             return "its process is gone"
+        if self.starves(rank):
+            return f"its process {ready.pid} is ready to run and gets no core: too much else runs on {ready.host}"
         return _STATES.get(status, "its process {pid} is {status}").format(pid=ready.pid, status=status)
+
+    def starves(self, rank: int) -> bool:
+        """Return whether a rank was ready for a core since it was last asked, and got none; False on another host."""
+        ready = self._ranks[rank]
+        return ready.host == socket.gethostname() and self._core_time.is_starved(ready.pid)
 
     def _attend(self, busy: Callable[[], set[int]]) -> None:
         watched: set[int] = set()

@@ -11,15 +11,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cores import cores_of, keep_to, share_of_cores
+from jupyter_ddl.cores import BIND_VARIABLE, cores_of, keep_to, share_of_cores
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["BIND_VARIABLE", "Pinned", "configure_tensorflow", "pin", "share_of_cores"]
-
-BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
+__all__ = ["Pinned", "configure_tensorflow", "pin", "share_of_cores"]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-PATCH_VERSION = 2
+PATCH_VERSION = 4
 
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 """The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
@@ -115,6 +115,21 @@ REGISTER_OP("HorovodJoin")
 """,
         why="With HOROVOD_CYCLE_TIME and HOROVOD_FUSION_THRESHOLD set, the second hvd.init() of a process writes past "
         "a vector's end, and with the first alone it sets the other to 1 MB; ranks initialise Horovod for each cell.",
+    ),
+    Edit(
+        path="horovod/common/operations.cc",
+        old="""\
+    horovod_global.shut_down = false;
+    horovod_global.initialization_done = false;
+  }
+""",
+        new="""\
+    horovod_global.initialization_done = false;
+    horovod_global.shut_down = false;
+  }
+""",
+        why="Between the two, a Horovod that had ended took a collective, which then waited for ever: TensorFlow folds "
+        "one of constants in a thread of its own, and once more after it has failed.",
     ),
 )
 

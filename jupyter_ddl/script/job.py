@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import mpi, paths
+from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.events import RankFailed, RankFinished
 from jupyter_ddl.fit_options import STOP
 from jupyter_ddl.interruption import interrupts_noted
@@ -145,7 +146,8 @@ class Job:
             "checkpoint": self._checkpoint,
             "on_drift": self._on_drift,
         }
-        environment = {**self._spec.environment, SETTINGS_VARIABLE: json.dumps(settings)}
+        shared = occupancy.on_shared_cores(self._spec)
+        environment = {**shared, **self._spec.environment, SETTINGS_VARIABLE: json.dumps(settings)}
         horovod_dir = paths.horovod_dir()
         if horovod_dir is not None:
             environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())

@@ -39,6 +39,7 @@ def install() -> None:
     """
     global _installed
     _prepare_cells()
+    _hook_iterators()
     if _installed or not uses_keras_3():
         return
     _installed = True
@@ -59,6 +60,18 @@ def _prepare_cells() -> None:
     cell.prepare_with(auto.prepare)
     # After it: a seed that it draws gives way to that of the training that goes on.
     cell.prepare_with(checkpoint.prepare)
+
+
+@cache
+def _hook_iterators() -> None:
+    """Have a rank not wait for the end of an iterator over a dataset, whatever trains there."""
+
+    def install_iterators(tensorflow: ModuleType) -> None:
+        from jupyter_ddl.training.data import iterators
+
+        iterators.install(tensorflow)
+
+    import_hooks.when_imported("tensorflow", install_iterators)
 
 
 def uses_keras_3() -> bool:

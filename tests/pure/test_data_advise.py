@@ -16,6 +16,7 @@ from jupyter_ddl.training.data.advise import Advice, Row, advise
 from jupyter_ddl.training.data.trials import Gain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 recipe.install()
@@ -94,7 +95,10 @@ def test_maps_take_batches_one_after_another() -> None:
     assert samples(both) == [i * 2 + 1 for i in [*range(9), *range(9)]]
 
 
-def test_a_cache_goes_above_what_is_the_same_in_each_epoch() -> None:
+@pytest.mark.parametrize("seed", [None, 11])
+def test_a_cache_goes_above_what_is_the_same_in_each_epoch(seed: int | None) -> None:
+    # With a seed, the random numbers of a map are the same in each pass: by place, and not by element.
+    tf.random.set_seed(seed)
     seen: list[int] = []
 
     def note(value: Any) -> Any:
@@ -110,6 +114,12 @@ def test_a_cache_goes_above_what_is_the_same_in_each_epoch() -> None:
     assert sorted(value // 1000 for value in first) == list(range(8))
     assert sorted(first) != sorted(second), "augmented anew in each epoch"
     assert [value // 1000 for value in first] != [value // 1000 for value in second], "and shuffled anew"
+
+
+@pytest.fixture(autouse=True)
+def unseeded() -> Iterator[None]:
+    yield
+    tf.random.set_seed(None)
 
 
 def test_where_a_cache_goes_is_said_by_the_function_s_name() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from nvml import build_nvml, h200s
 
+from jupyter_ddl.cores import BIND_VARIABLE
 from jupyter_ddl.engine import devices
 from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
 from jupyter_ddl.errors import InvalidInput
@@ -35,7 +36,7 @@ def kept_to(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
     kept: list[set[int]] = []
     monkeypatch.setattr(devices, "keep_to", kept.append)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(9)))
-    monkeypatch.setenv(devices.BIND_VARIABLE, "")
+    monkeypatch.setenv(BIND_VARIABLE, "")
     for name in VARIABLES:
         monkeypatch.setenv(name, "")  # so that it is put back also where pin sets it
         monkeypatch.delenv(name)
@@ -86,7 +87,7 @@ def test_ranks_without_a_gpu_keep_to_their_share(
     bind: str,
     kept: list[set[int]],
 ) -> None:
-    monkeypatch.setenv(devices.BIND_VARIABLE, bind)
+    monkeypatch.setenv(BIND_VARIABLE, bind)
     monkeypatch.setattr(devices, "share_of_cores", lambda local_rank, local_size: max(1, 9 // local_size))
     # No topology file is read for a core that this machine may not have.
     monkeypatch.setattr(devices, "cores_of", lambda rank, size: {rank % 9})

@@ -15,6 +15,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.cores import BIND_VARIABLE
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -40,6 +41,36 @@ def test_a_gpu_of_another_cluster_is_refused(a_runs: ClusterFolder) -> None:
         "Clusters must not share a GPU. Received: GPU 1 is used by the cluster 'a' of pid 4711. "
         "Choose others with --gpus, end that cluster, or pass --oversubscribe."
     )
+
+
+def test_ranks_that_share_the_cores_with_other_ranks_are_not_bound(
+    a_runs: ClusterFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(BIND_VARIABLE, raising=False)
+    on_cores = replace(SPEC, devices=())
+    assert occupancy.on_shared_cores(on_cores) == {BIND_VARIABLE: "0"}
+    assert occupancy.on_shared_cores(replace(on_cores, name="a")) == {}, "a restart: its own ranks end first"
+    assert occupancy.on_shared_cores(SPEC) == {}, "with a GPU nobody is bound"
+    monkeypatch.setenv(BIND_VARIABLE, "1")
+    assert occupancy.on_shared_cores(on_cores) == {}, "the user has said what is wanted"
+    monkeypatch.delenv(BIND_VARIABLE)
+    a_runs.remove()
+    assert occupancy.on_shared_cores(on_cores) == {}
+
+
+def test_a_name_is_held_while_its_cluster_starts(a_runs: ClusterFolder) -> None:
+    b = ClusterFolder("b")
+    with b.starting():
+        with pytest.raises(InvalidInput) as caught, ClusterFolder("b").starting():
+            pass
+        assert str(caught.value) == (
+            "A cluster's name is its own. Received: name='b', of which one starts at this moment. "
+            "Wait until it runs and use it with %ddl attach b, or pass --name to start another."
+        )
+        with ClusterFolder("c").starting():
+            pass
+    with ClusterFolder("b").starting():
+        pass
 
 
 def test_what_is_free_or_shared_on_purpose_is_not(a_runs: ClusterFolder) -> None:

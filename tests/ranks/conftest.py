@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from ranks.kernel import Kernel
 
 import jupyter_ddl
+from jupyter_ddl.errors import ClusterLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +25,10 @@ def ranks() -> Iterator[Callable[[int], Session]]:
 
         def of(n: int) -> Session:
             session = sessions.get(n)
+            if session is not None and session.state is not None:
+                # Ranks that a test before this one lost are replaced: its failure is told there, and not here.
+                with suppress(ClusterLost):
+                    session.wait_rebuilt()
             if session is None or session.state is not None:
                 session = sessions[n] = jupyter_ddl.start(n=n, name=f"tests-{n}")
                 stack.callback(session.stop)

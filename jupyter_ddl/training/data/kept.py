@@ -103,8 +103,12 @@ def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
         passes = each.name == "map" and all(higher.name in ("shuffle", "repeat") for higher in above)
         (below if passes or (not above and each.name not in ends) else above).append(each)
     # Random augmentation is not the same twice.
-    while below and not _is_same_twice(_made(start, below)):
-        above.insert(0, below.pop())
+    while below and not (
+        _is_same_twice(_made(start, below)) and ("shuffle" not in names or _is_same_in_any_order(start, below))
+    ):
+        below.pop()
+    # As they stood: what is random by place must stay above `shuffle`.
+    above = [each for each in operations if not any(each is other for other in below)]
     source = recipe_of(start)
     costs = {source.name if source is not None else "load", *(each.name for each in below)} & _COSTS
     return (_made(start, below), above) if costs else (None, operations)
@@ -126,6 +130,22 @@ def _made(start: Any, operations: list[Recipe]) -> Any:
 def _is_same_twice(dataset: Any) -> bool:
     some = dataset.take(_COMPARED)
     return are_same(list(some), list(some))
+
+
+def _is_same_in_any_order(start: Any, operations: list[Recipe]) -> bool:
+    """Return whether maps give for an element what they do wherever it stands.
+
+    With a seed, random augmentation is the same in each pass: by place, and not by element, which `shuffle` brings to
+    another place in each epoch.
+    """
+    for number, each in enumerate(operations):
+        if each.name == "map":
+            dataset = _made(start, operations[:number])
+            in_place = list(each.made_of([dataset]).take(_COMPARED))
+            one_earlier = list(each.made_of([dataset.skip(1)]).take(_COMPARED - 1))
+            if not are_same(in_place[1:], one_earlier):
+                return False
+    return True
 
 
 def _draws_an_order(dataset: Any, *, may_list_files: bool) -> bool:
