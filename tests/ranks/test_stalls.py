@@ -77,8 +77,19 @@ def test_a_rank_that_does_not_enter_is_named_with_its_line(ranks: Callable[[int]
             "first: rank 1 waits in it for rank 0\n  second: rank 0 waits in it for rank 1",
             "cell line 6: for name in names: step(name, tf.ones(2))",
         ),
+        (
+            (
+                "names = ['first', 'second'][:: 1 if rank else -1]\n"
+                # Of constants: TensorFlow's optimizer runs it while it folds them, and once more after its error, when
+                # this rank's Horovod may just have ended.
+                "@tf.function\ndef step(name): return hvd.allreduce(tf.ones(2), name=name)\n"
+                "for name in names: step(name)"
+            ),
+            "first: rank 1 waits in it for rank 0\n  second: rank 0 waits in it for rank 1",
+            "cell line 6: for name in names: step(name)",
+        ),
     ],
-    ids=["a rank loops", "different collectives", "different order"],
+    ids=["a rank loops", "different collectives", "different order", "different order of constants"],
 )
 def test_what_stalls_is_told(pair: Session, code: str, waiting: str, where: str) -> None:
     told = stalled(pair, code)

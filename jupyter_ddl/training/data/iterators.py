@@ -52,7 +52,7 @@ def install(tensorflow: ModuleType) -> None:
     if hasattr(OwnedIterator, "__del__"):
         return
     _iterator_class = OwnedIterator
-    ends: SimpleQueue[int] = SimpleQueue()
+    ends: SimpleQueue[tuple[int, Any]] = SimpleQueue()
     OwnedIterator.__del__ = _taking_over(handles.keep, ends, eager_tensor)
     threading.Thread(target=_end_each, args=(handles.drop, ends), name="jupyter_ddl iterators", daemon=True).start()
 
@@ -97,7 +97,9 @@ def _first_with(symbol: str, files: list[Path]) -> Any:
     raise AttributeError(f"None of {[file.name for file in files]} has {symbol}.")
 
 
-def _taking_over(keep: Callable[[Any], int], ends: SimpleQueue[int], eager_tensor: type) -> Callable[[Any], None]:
+def _taking_over(
+    keep: Callable[[Any], int], ends: SimpleQueue[tuple[int, Any]], eager_tensor: type
+) -> Callable[[Any], None]:
     """Return what Python calls when it drops an iterator."""
 
     def take_over(iterator: Any) -> None:
@@ -111,11 +113,15 @@ def _taking_over(keep: Callable[[Any], int], ends: SimpleQueue[int], eager_tenso
             # Python's own reference first: whoever drops the last one waits.
             del resource, attributes["_iterator_resource"]
         finally:
-            ends.put(kept)
+            # The dataset has the Python functions that the iterator's threads may still call.
+            ends.put((kept, attributes.get("_dataset")))
 
     return take_over
 
 
-def _end_each(drop: Callable[[int], None], ends: SimpleQueue[int]) -> None:
+def _end_each(drop: Callable[[int], None], ends: SimpleQueue[tuple[int, Any]]) -> None:
     while True:
-        drop(ends.get())
+        handle, dataset = ends.get()
+        drop(handle)
+        # Now, and not when the next one comes.
+        del dataset
