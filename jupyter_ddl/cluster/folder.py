@@ -86,7 +86,8 @@ class ClusterFolder:
         Raises:
             InvalidInput: another one of that name starts at this moment.
         """
-        locks = paths.private_folder(paths.clusters_dir().parent / "starting", variable=paths.RUNTIME_VARIABLE)
+        clusters = paths.private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
+        locks = paths.private_folder(clusters.parent / "starting", variable=paths.RUNTIME_VARIABLE)
         with (locks / self.name).open("wb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,8 +57,13 @@ def check_gpus(gpus: Sequence[Gpu] | ClusterError, visible: Sequence[str]) -> Ch
     return Check("GPUs", "ok", text, facts=facts)
 
 
-def check_cores() -> Check:
-    """Check how many cores this process may use."""
+def check_cores(root: Path = Path("/"), release: str | None = None) -> Check:
+    """Check how many cores this process may use, and how they are given out.
+
+    Args:
+        root: stands for / in tests.
+        release: of the Linux kernel; by default this one's.
+    """
     facts = {
         "machine": os.cpu_count() or 0,
         "affinity": len(os.sched_getaffinity(0)),
@@ -67,7 +73,20 @@ def check_cores() -> Check:
     text = "{usable} usable ({usable_physical} physical) of {machine}; affinity allows {affinity}".format(**facts)
     if facts["usable"] < 2:
         return Check("Cores", "note", text, "Two ranks share one core: ask the scheduler for more cores.", facts)
+    if _starves_sessions(root, release or os.uname().release):
+        remedy = (
+            "Clusters that share cores may leave other processes without one for seconds: "
+            "sysctl kernel.sched_autogroup_enabled=0 (docs/performance.md)"
+        )
+        return Check("Cores", "note", f"{text}; given out by session (Linux autogroups)", remedy, facts)
     return Check("Cores", "ok", text, facts=facts)
+
+
+def _starves_sessions(root: Path, release: str) -> bool:
+    """Return whether Linux shares the cores among sessions, in a version in which that starves some (seen in 6.18)."""
+    version = tuple(int(number) for number in re.findall(r"\d+", release)[:2])
+    setting = root / "proc/sys/kernel/sched_autogroup_enabled"
+    return version >= (6, 18) and setting.exists() and setting.read_text().strip() == "1"
 
 
 def check_memory() -> Check:

@@ -120,6 +120,21 @@ def test_cores_and_memory_are_what_this_process_may_use() -> None:
     assert machine.check_memory().text.endswith("GiB usable")
 
 
+def test_cores_that_linux_gives_out_by_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.cores, "usable_cores", lambda: 4)
+    assert machine.check_cores(tmp_path, "6.18.44-custom").status == "ok", "a Linux without the setting"
+    setting = tmp_path / "proc/sys/kernel/sched_autogroup_enabled"
+    setting.parent.mkdir(parents=True)
+    setting.write_text("1\n")
+    told = machine.check_cores(tmp_path, "6.18.44-custom")
+    assert told.status == "note"
+    assert told.text.endswith("; given out by session (Linux autogroups)")
+    assert "sysctl kernel.sched_autogroup_enabled=0" in told.remedy
+    assert machine.check_cores(tmp_path, "5.14.0-427.el9").status == "ok"
+    setting.write_text("0\n")
+    assert machine.check_cores(tmp_path, "6.18.44-custom").status == "ok"
+
+
 @pytest.mark.parametrize(
     ("environment", "file", "text"),
     [

@@ -62,7 +62,16 @@ def test_it_can_be_interrupted(notebook):
 
 def test_the_stop_button_while_waiting_for_it(notebook):
     notebook.execute("run = get_ipython().run_cell_magic('distributed', '--async', 'while True: pass')")
-    waiting = notebook.send("print('waits', flush=True)\nrun.wait()")
+    waiting = notebook.send(
+        "import signal, threading, time\n"
+        "def tell():\n"
+        # Between this cell's two last lines the button is Python's own.
+        "    while 'interrupts_noted' not in getattr(signal.getsignal(signal.SIGINT), '__qualname__', ''):\n"
+        "        time.sleep(0.01)\n"
+        "    print('waits', flush=True)\n"
+        "threading.Thread(target=tell).start()\n"
+        "run.wait()"
+    )
     waiting.wait_for("waits")
     notebook.interrupt()
     waiting.wait(20)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import time
 from dataclasses import asdict
+from statistics import median
 from typing import TYPE_CHECKING
 
 import pytest
@@ -264,9 +265,9 @@ def test_the_rank_that_the_others_wait_for_is_marked_with_what_it_does(pair: Ses
     marks = [event for event in run_events(folder_of(result)) if event.type == "straggler"]
     assert [(mark.rank, mark.is_straggler, mark.spends_on) for mark in marks[:1]] == [(1, True, "input")]
     assert all(mark.rank == 1 for mark in marks)
-    samples = samples_of(result)
-    # The fast rank waits in the exchange for the slow one.
-    assert samples[0][-1].exchange_s > 5 * samples[1][-1].exchange_s
+    waited_s = {rank: median(sample.exchange_s for sample in mine) for rank, mine in samples_of(result).items()}
+    # The fast rank waits in the exchange for the slow one. (The median: functions are traced in the first steps.)
+    assert waited_s[0] > 5 * waited_s[1]
 
 
 def test_a_loop_of_ones_own_reports(pair: Session) -> None:
