@@ -7,6 +7,7 @@
 | `shard`, `sharding` | one rank's part of a pipeline |
 | `cache`, `places`, `folders` | a rank's elements kept in memory or on this node; where is room; who clears it away |
 | `once` | arrays that one rank of a host loads and all share |
+| `iterators` | iterators that end where nobody waits for it |
 | `prefetch` | the next batches made while the model trains |
 | `advise`, `trials`, `changes`, `kept` | what would make a pipeline faster, found by making it so |
 | `stopwatch`, `looks` | how fast pipelines and models run; what can be told of a dataset without running it |
