@@ -7,11 +7,10 @@ import sys
 import time
 
 import pytest
+from ranks.kernels import eventually
 
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.patience import Patience
-
-WAIT_S = 60
 
 
 def ticked(patience: Patience, first_s: float, last_s: float, every_s: float = 0.1) -> None:
@@ -64,15 +63,6 @@ def crowded():
 
 LOOP = "print('at it', flush=True)\nwhile True: pass"
 IDLE = "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
-
-
-def eventually(holds) -> bool:
-    deadline_s = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline_s:
-        if holds():
-            return True
-        time.sleep(0.1)
-    return False
 
 
 def test_a_process_that_gets_no_core_is_told_from_one_that_computes(crowded) -> None:
