@@ -45,6 +45,19 @@ def test_dropping_an_iterator_does_not_wait_for_an_element() -> None:
     assert ended.wait(WAIT_S), "it ends all the same"
 
 
+def test_one_that_cannot_end_holds_up_no_other() -> None:
+    stuck, stuck_goes_on, stuck_ended = held_up()
+    other, other_goes_on, other_ended = held_up()
+    next(stuck), next(other)
+    other_goes_on.set()
+    del stuck
+    del other
+    assert other_ended.wait(WAIT_S / 2)
+    assert not stuck_ended.is_set()
+    stuck_goes_on.set()
+    assert stuck_ended.wait(WAIT_S)
+
+
 def test_iterators_work_as_before() -> None:
     dataset = tf.data.Dataset.range(5).map(lambda i: i * 2).batch(2)
     first, second = iter(dataset), iter(dataset)

@@ -1,4 +1,4 @@
-"""Iterators over a tf.data.Dataset that end in a thread of their own.
+"""Iterators over a tf.data.Dataset that end in threads of their own.
 
 TensorFlow ends an iterator where Python drops its last reference, in the thread that does so, and waits there for the
 iterator's own threads. That takes long in two cases. One is an element that is still being made. The other is a race
@@ -120,8 +120,10 @@ def _taking_over(
 
 
 def _end_each(drop: Callable[[int], None], ends: SimpleQueue[tuple[int, Any]]) -> None:
-    while True:
-        handle, dataset = ends.get()
+    def end(handle: int, _dataset: Any) -> None:
         drop(handle)
-        # Now, and not when the next one comes.
-        del dataset
+
+    while True:
+        # In a thread each: one that waits for an element that never comes must not keep the next one's memory. Started
+        # here, since Python may drop an iterator anywhere, also where no thread can be started.
+        threading.Thread(target=end, args=ends.get(), name="jupyter_ddl iterator", daemon=True).start()
