@@ -65,7 +65,7 @@ class RestHorovod(Wire):
 
 @dataclass(frozen=True)
 class Describe(Wire):
-    """Send RankReady (again), and RankWarm when that has happened."""
+    """Send RankReady (again), and RankWarm when that has happened, once this has come both in turn and at once."""
 
     type: ClassVar[str] = "describe"
 

@@ -40,7 +40,8 @@ class CoreTime:
             with process.oneshot():
                 times = process.cpu_times()
                 look = _Look(now_s, times.user + times.system, process.status() == psutil.STATUS_RUNNING)
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, OSError):
+            # It is gone, or the kernel can open no more files, /proc's among them: nothing is known.
             self._looks.pop(pid, None)
             return False
         if before is not None and before.is_ready and look.is_ready:

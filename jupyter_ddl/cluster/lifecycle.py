@@ -109,7 +109,9 @@ class Cluster:
         self.channel = Channel(self.folder.connection_file, self.world_id, self._on_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
-            # Asked again and again: a rank that has not registered yet cannot be reached, and ZeroMQ does not say so.
+            # Asked again and again, both ways: a rank that has not registered yet cannot be reached; ZeroMQ does not
+            # say so.
+            self.channel.queue(Describe(), missing)
             self.channel.interject(Describe(), missing)
             with self._changed:
                 self._changed.wait(_POLL_S)

@@ -117,6 +117,8 @@ class Supervisor:
             status = psutil.Process(ready.pid).status()
         except psutil.NoSuchProcess:
             return "its process is gone"
+        except OSError as error:
+            return f"its process, {ready.pid}, cannot be looked at: {error.strerror}"
         if self.starves(rank):
             return f"its process {ready.pid} is ready to run and gets no core: too much else runs on {ready.host}"
         return _STATES.get(status, "its process {pid} is {status}").format(pid=ready.pid, status=status)

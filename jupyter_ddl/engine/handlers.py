@@ -35,6 +35,8 @@ class Handlers:
         self._guard = guard
         self._emit = emit
         self._stacks = Stacks(world, guard.task)
+        # Each way has a queue of its own in the controller, which drops what comes for a rank before it has connected.
+        self._ways_open = {"shell": False, "control": False}
 
     def install(self, kernel: Any) -> None:
         """Add the handlers to ipykernel's."""
@@ -49,6 +51,8 @@ class Handlers:
         request = decode(message["content"])
         if isinstance(request, RunCell):
             await self._guard.run(request)
+        elif isinstance(request, Describe):
+            self._describe("shell")
         elif isinstance(request, PrepareHorovod):
             self._guard.prepare(on_subset=True)
         elif isinstance(request, RestHorovod):
@@ -58,7 +62,7 @@ class Handlers:
         """Handle what must not wait."""
         request = decode(message["content"])
         if isinstance(request, Describe):
-            self._describe()
+            self._describe("control")
         elif isinstance(request, Release):
             self._guard.release(request)
         elif isinstance(request, Ping):
@@ -68,7 +72,11 @@ class Handlers:
         elif isinstance(request, LookUp):
             self._lookups.ask(request)
 
-    def _describe(self) -> None:
+    def _describe(self, way: str) -> None:
+        """Say what this rank is, once requests have come by both ways: from then on none is lost."""
+        self._ways_open[way] = True
+        if not all(self._ways_open.values()):
+            return
         world = self._world
         self._emit(
             RankReady(

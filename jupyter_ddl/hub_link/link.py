@@ -67,16 +67,15 @@ class Link:
 
     def _listen(self) -> None:
         while True:
-            with socket.socket(socket.AF_UNIX) as channel:
+            # There is no hub, it was ended, it speaks another language, or this process can open no more files.
+            with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as channel:
                 try:
                     channel.connect(str(self._path))
                     channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_S, 0))
                     self._take_controls(channel)
-                except (OSError, ValueError):
-                    # There is no hub, it was ended, or it speaks another language.
-                    pass
-                with self._lock:
-                    self._socket = None
+                finally:
+                    with self._lock:
+                        self._socket = None
             time.sleep(RETRY_S)
 
     def _take_controls(self, channel: socket.socket) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
+from kernels import kernel, without
 
 import jupyter_ddl
 from jupyter_ddl import paths
@@ -14,6 +14,7 @@ from jupyter_ddl.errors import RankError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from jupyter_ddl.session import Session
 
@@ -63,3 +64,33 @@ def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None
     assert (paths.runs_dir() / told.run / "rank-1.log").read_text() == "told\nby a child\n"
     cpu_s = "import time\nbefore = time.process_time()\ntime.sleep(1)\ntime.process_time() - before"
     assert float(session.run(cpu_s, timeout_s=TIMEOUT_S).ranks[0].value) < 0.3
+
+
+# The notebook's own kernel has used up its files: its cells go on, only the record of them cannot be written.
+KERNEL_WITHOUT_FILES = """
+import resource, time, jupyter_ddl
+from jupyter_ddl.errors import DdlError
+session = jupyter_ddl.start(n=2, name="files")
+limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+answer = []
+for code in ("rank + 1", "1 / rank", "import time; time.sleep(60)", "rank + 1"):
+    try:
+        answer.append(session.run(code, timeout_s=3.0).ranks[1].value)
+    except DdlError as error:
+        answer.append(type(error).__name__)
+supervisor = session._cluster.supervisor
+supervisor._heard_s.clear()
+answer.append(supervisor.state_of(1))
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+answer.append(session.run("rank + 1").ranks[1].value)
+session.stop()
+"""
+
+
+def test_cells_of_a_kernel_that_can_open_no_more_files(tmp_path: Path) -> None:
+    with kernel(without(tmp_path, "tensorflow")) as other:
+        *cells, state, last = other.do(KERNEL_WITHOUT_FILES)
+    assert cells == ["2", "RankError", "RunTimedOut", "2"]
+    assert state.endswith("cannot be looked at: Too many open files")
+    assert last == "2"

@@ -1,4 +1,4 @@
-"""Ranks that do not come up: the cause in the error's text, and nothing left."""
+"""Ranks that come up late, or do not: then the cause is in the error's text. Nothing is left of any."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from processes import MARK, marked_processes
 
 import jupyter_ddl
 from jupyter_ddl.cluster import lifecycle
-from jupyter_ddl.errors import ClusterStartFailed
+from jupyter_ddl.errors import ClusterStartFailed, RunTimedOut
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +60,31 @@ def test_imports_that_do_not_end_in_time(tmp_path: Path) -> None:
             session._cluster.wait_warm(timeout_s=0.1)
         text = str(error.value)
         assert text.startswith("Every rank must import TensorFlow within 0.1 s. Received: nothing from ranks [0].")
+
+
+# Read by every Python at its start. ZeroMQ drops what comes for a rank that has not connected to that queue yet.
+SLOW_QUEUE = """
+import sys
+if "jupyter_ddl.cluster.controller" in " ".join(sys.orig_argv):
+    import time
+    from zmq.devices.monitoredqueuedevice import MonitoredQueueBase as Queue
+    run = Queue.run_device
+    def run_late(queue):
+        if any(value == {name!r} for _, value in queue._in_sockopts):
+            time.sleep(4)
+        run(queue)
+    Queue.run_device = run_late
+"""
+
+
+@pytest.mark.parametrize("name", [b"mux_in", b"control_in"])
+def test_a_queue_of_the_controller_that_is_late_loses_no_cell_and_no_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: bytes
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_QUEUE.format(name=name))
+    for variable, value in without(tmp_path, "tensorflow").items():
+        monkeypatch.setenv(variable, value)
+    with jupyter_ddl.start(n=2, name="late") as session:
+        assert session.run("rank + 1", timeout_s=10).ranks[1].value == "2"
+        with pytest.raises(RunTimedOut):
+            session.run("import time; time.sleep(60)", timeout_s=0.5)
