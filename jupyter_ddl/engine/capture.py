@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024
 _READ_BYTES = 1 << 16
+# A flood of 10 MB/s fills a pipe's 64 KiB in 6 ms, where no more are to be had.
+_NAP_S = 0.005
 _PIPE_BYTES = 1 << 20  # what Linux lets everybody have
 
 # What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
@@ -181,18 +183,24 @@ class Capture:
             timeout_ms = max(0.0, next_s - time.monotonic()) * 1000 if waiting else None
             poller.poll(timeout_ms)
             with self._lock:
+                is_more = False
                 for pipe in self._pipes:
-                    if self._take_in(pipe):
-                        waiting = True
+                    size = self._take_in(pipe)
+                    waiting = waiting or size > 0
+                    is_more = is_more or size == _READ_BYTES
                 if waiting and time.monotonic() >= next_s:
                     self._send()
                     waiting = False
                     next_s = time.monotonic() + CHUNK_INTERVAL_S
+            if not is_more:
+                # Whoever prints line after line would wake this thread for each, and wait for Python's lock each time.
+                time.sleep(_NAP_S)
 
-    def _take_in(self, pipe: _Pipe) -> bool:
+    def _take_in(self, pipe: _Pipe) -> int:
+        """Take in what stands in a pipe, up to _READ_BYTES; return how much it was."""
         data = pipe.read()
         if not data:
-            return False
+            return 0
         if self._is_starting:
             data = _STARTUP_LOG.sub(self._divert, data)
         pipe.keep(self._stalls.feed(data) if pipe.stream == "stderr" else data)
@@ -200,7 +208,7 @@ class Capture:
             self._files.write_output(pipe.stream, data)
         else:
             os.write(self._original_stderr, data)
-        return True
+        return len(data)
 
     def _divert(self, match: re.Match[bytes]) -> bytes:
         os.write(self._original_stderr, match[0])

@@ -8,10 +8,11 @@ Runs on: every rank.
 from __future__ import annotations
 
 import builtins
+import gc
 import importlib
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from jupyter_ddl.engine import devices, horovod_runtime
 from jupyter_ddl.events import RankWarm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from jupyter_ddl.engine.world import World
@@ -39,7 +40,7 @@ class Warmup:
         self._world = world
         self._threads = threads
         self._began_s = began_s
-        self._thread = threading.Thread(target=self._run, name="jupyter_ddl warm-up", daemon=True)
+        self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
         self._listeners: list[Callable[[RankWarm], None]] = []
         self._lock = threading.Lock()
         self._keras_ended = threading.Event()
@@ -78,7 +79,15 @@ class Warmup:
         builtins.__import__ = held
         self._stock_import = stock
 
-    def _run(self) -> None:
+    def _warm_up(self) -> None:
+        with _without_collections():
+            self._prepare()
+            # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
+            _import_keras()
+        builtins.__import__ = self._stock_import
+        self._keras_ended.set()
+
+    def _prepare(self) -> None:
         versions: dict[str, str] = {}
         problem = None
         try:
@@ -100,10 +109,6 @@ class Warmup:
         self.done.set()
         for listener in listeners:
             listener(report)
-        # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
-        _import_keras()
-        builtins.__import__ = self._stock_import
-        self._keras_ended.set()
 
     def _agree(self, ready: bool) -> bool:
         """Return whether every rank is ready: initialising Horovod is collective, and one absent rank would hang it.
@@ -119,6 +124,26 @@ class Warmup:
         while not request.Test():
             time.sleep(0.005)
         return bool(everyone[0])
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Let Python's garbage collector rest, and pass over all that is there in the end for good.
+
+    TensorFlow, Keras and Horovod make 400,000 objects that live as long as the process. To go through them takes 0.2 s,
+    again and again: while they are imported, after each cell that fails, in `keras.utils.clear_session()`, and now and
+    then between two steps of a training, on each rank at another time, when all others wait for it.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        # What a cell has left meanwhile would stay for good, too.
+        gc.collect()
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
 
 
 def _import_all(versions: dict[str, str], threads: int) -> None:

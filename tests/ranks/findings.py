@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import io
 import json
 import sys
@@ -33,6 +34,8 @@ def finding(function: Any) -> Any:
 def take_all(**init: Any) -> None:
     """Initialise Horovod and take every finding; the last thing that a program does."""
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
+    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    gc.freeze()
     hvd.init(**init)
     answers = {}
     for name, function in FINDINGS.items():

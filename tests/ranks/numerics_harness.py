@@ -7,6 +7,7 @@ One that raises, on any rank, leaves its traceback there instead, and the next b
 from __future__ import annotations
 
 import faulthandler
+import gc
 import json
 import os
 import sys
@@ -37,6 +38,8 @@ def take_all() -> None:
     """Take every finding; the last thing that a numerics program does."""
     # A rank that hangs says where.
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
+    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    gc.freeze()
     hvd.init()
     answers: dict[str, Any] = {}
     for name, function in FINDINGS.items():

@@ -7,6 +7,7 @@ and its answer (JSON) goes to FOLDER/rank-K.json under its name.
 from __future__ import annotations
 
 import faulthandler
+import gc
 import io
 import json
 import os
@@ -517,6 +518,8 @@ def saved() -> dict[str, Any]:
 def main() -> None:
     # A rank that hangs says where.
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
+    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    gc.freeze()
     answers: dict[str, Any] = {}
     rank = MPI.COMM_WORLD.rank
     for name, function in FINDINGS.items():

@@ -17,7 +17,13 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 
 /** Set text, leaving the page alone when it is the same. */
 export function setText(element: HTMLElement, text: string): void {
-  if (element.textContent !== text) {
+  const only = element.firstChild;
+  if (only instanceof Text && only === element.lastChild) {
+    // A new node would have the page look anew for which rules hold around it.
+    if (only.data !== text) {
+      only.data = text;
+    }
+  } else if (element.textContent !== text) {
     element.textContent = text;
   }
 }
