@@ -135,7 +135,7 @@ def alone(make_model: Callable[[], Any], optimizer: Any, batches: Batches | None
 
 
 def some_of(cases: dict[str, Any]) -> dict[str, Any]:
-    """Return each third case, others on one, two and four ranks: tracing takes most of the time. Or all, if asked to."""
+    """Return each third case, others on one, two and four ranks: tracing takes the time. Or all, if asked to."""
     if os.environ.get("NUMERICS_CASES") == "all":
         return cases
     return dict(list(cases.items())[{1: 0, 4: 1, 2: 2}[hvd.size()] :: 3])
