@@ -45,13 +45,12 @@ def browser(needed: None) -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """A page that must not raise, and kernels that end with the test."""
+    """A page that must not raise, nor others of its browser, and kernels that end with the test."""
     context = browser.new_context(viewport={"width": 1400, "height": 1200})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page = context.new_page()
     raised: list[str] = []
-    page.on("pageerror", lambda error: raised.append(str(error)))
-    yield page
+    context.on("weberror", lambda error: raised.append(str(error.error)))
+    yield context.new_page()
     context.close()
     lab.end_kernels()
     assert not raised

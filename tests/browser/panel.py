@@ -1,0 +1,59 @@
+"""What users do with the panel, which several tests do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from lab import ROOT, command
+
+if TYPE_CHECKING:
+    from lab import Lab
+    from playwright.sync_api import Locator, Page
+
+PANEL = "#jupyter-ddl-panel"
+AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
+# Ranks come up in some seconds on a free machine.
+START_MS = 120_000
+TRAINING = """%%distributed
+import time
+import jupyter_ddl
+for step in range({steps}):
+    time.sleep(0.05)
+    jupyter_ddl.report(samples=64 + step % 32, loss=1 / (1 + step))
+    if step % 10 == 0:
+        print("step", step, "of rank", rank)
+"""
+
+
+def show_panel(page: Page) -> Locator:
+    command(page, "jupyter-ddl:show-panel")
+    panel = page.locator(PANEL)
+    panel.wait_for()
+    return panel
+
+
+def start_ranks(lab: Lab, page: Page, name: str, *cells: str) -> Locator:
+    """Open a notebook, and start 2 ranks in its kernel from the form."""
+    lab.write(name, *cells)
+    lab.open(page, name)
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("2")
+    panel.get_by_role("button", name="Start ranks").click()
+    panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for(timeout=START_MS)
+    panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
+    return panel
+
+
+def run_cell(page: Page) -> None:
+    """Run the cell, and do not wait for its end."""
+    page.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")
+
+
+def serious(page: Page, within: str) -> list[str]:
+    """Return what axe-core finds that keeps people out."""
+    if not page.evaluate("typeof window.axe === 'object'"):
+        page.add_script_tag(path=str(AXE))
+    found: list[dict[str, Any]] = page.evaluate("within => axe.run(within).then(found => found.violations)", within)
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in grave]
