@@ -139,6 +139,14 @@ class ClusterFolder:
         except psutil.NoSuchProcess:
             return None
 
+    def is_orphan(self) -> bool:
+        """Return whether it runs though the kernel that started it is gone: its lease then has another parent."""
+        lease = self.lease()
+        try:
+            return lease is not None and lease.ppid() != self.settings().get("kernel_pid")
+        except psutil.NoSuchProcess:
+            return False
+
     def write_ending(self, ending: Ending) -> None:
         """Record how the cluster ended."""
         self._write("ended.json", asdict(ending))
@@ -172,4 +180,12 @@ def running() -> Iterator[ClusterFolder]:
     for entry in entries:
         folder = ClusterFolder(entry.name)
         if folder.lease() is not None:
+            yield folder
+
+
+def kept() -> Iterator[ClusterFolder]:
+    """Yield the folder of each cluster that runs with `--keep` though the kernel that started it is gone, by name."""
+    for folder in running():
+        # Its lease may have ended meanwhile, and the folder with it.
+        if folder.is_orphan() and folder.settings() and folder.spec().keep:
             yield folder

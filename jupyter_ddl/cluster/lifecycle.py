@@ -12,8 +12,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process as leases
@@ -74,7 +72,7 @@ class Cluster:
     @property
     def is_orphan(self) -> bool:
         """Whether the kernel that started it is gone."""
-        return not psutil.pid_exists(self.folder.settings()["kernel_pid"])
+        return self.folder.is_orphan()
 
     @property
     def world_size(self) -> int:

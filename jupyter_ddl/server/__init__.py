@@ -1,8 +1,8 @@
 """The hub: what a browser sees of the kernels and the runs of this Jupyter server, and its controls' way to them.
 
 `extension` begins it; `kernels` has the kernels' side, `live` and `browser` the browsers'; `tails` reads on the runs
-that somebody watches; `runs` and `devices` answer requests. It keeps no truth of its own: what it tells is in the runs'
-folders and in the kernels, which connect again after it was restarted.
+that somebody watches; `runs`, `clusters` and `devices` answer requests. It keeps no truth of its own: what it tells is
+in the folders of runs and clusters, and in the kernels, which connect again after it was restarted.
 
 Runs on: Jupyter server, in its event loop; what reads files runs in threads.
 """

@@ -10,6 +10,7 @@ from jupyter_server.extension.application import ExtensionApp
 
 from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.hub_messages import SOCKET_VARIABLE
+from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.live import LiveHandler
@@ -36,6 +37,8 @@ class HubExtension(ExtensionApp):
             [
                 (r"/jupyter-ddl/live", LiveHandler, own),
                 (r"/jupyter-ddl/devices", DevicesHandler, own),
+                (r"/jupyter-ddl/clusters", ClustersHandler, own),
+                (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),
                 (_RUN, RunHandler, own),
                 (_RUN + r"/logs", LogsHandler, own),

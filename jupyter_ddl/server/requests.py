@@ -63,7 +63,7 @@ class HubHandler(APIHandler):
         text = self.get_query_argument(name, str(default))
         digits = text.isascii() and text.isdecimal() and len(text) <= _DIGITS
         if not digits or not least <= int(text) <= most:
-            raise HTTPError(400, f"{name} must be a number from {least} to {most}. Received: {_quoted(text)}.")
+            raise HTTPError(400, f"{name} must be a number from {least} to {most}. Received: {quoted(text)}.")
         return int(text)
 
     def text(self, name: str, default: str = "") -> str:
@@ -94,9 +94,10 @@ class HubHandler(APIHandler):
         """
         record = await self.in_thread(find, name)
         if record is None:
-            raise HTTPError(404, f"A run must be named by its id. Received: {_quoted(name)}, which is no run.")
+            raise HTTPError(404, f"A run must be named by its id. Received: {quoted(name)}, which is no run.")
         return record
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return what somebody sent, as a sentence can hold it."""
     return repr(text[:80])

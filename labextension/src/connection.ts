@@ -4,6 +4,7 @@ import { ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { type ISignal, Signal } from '@lumino/signaling';
 import { type HubMessage, parseHubMessage } from './model/hub_messages';
+import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
@@ -153,6 +154,15 @@ export class Connection implements RunWire {
   async devices(): Promise<Device[]> {
     const fields = ['index', 'name', 'uuid', 'total_bytes', 'free_bytes'];
     return listOf<Device>(await this.request('GET', ['devices']), fields);
+  }
+
+  /** The clusters that run though the kernel that started them is gone. */
+  async keptClusters(): Promise<KeptCluster[]> {
+    return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
+  }
+
+  async stopCluster(name: string): Promise<void> {
+    await this.request('DELETE', ['clusters', name]);
   }
 
   private receive(data: unknown): void {

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
 import { change, onOneAxis } from '../src/model/compare';
-import type { ClusterState } from '../src/model/hub_messages';
+import type { ClusterState, KernelState } from '../src/model/hub_messages';
+import { attachLine, withoutKernel } from '../src/model/kept';
 import { LogWindow } from '../src/model/log_window';
 import { belowMagic, readMagic, toggleMagic, withRanks } from '../src/model/magic';
 import { parseEvent } from '../src/model/parse';
@@ -12,7 +13,7 @@ import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { planStart, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
-const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false };
+const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false, keep: false };
 
 describe('the start form', () => {
   it.each([
@@ -22,6 +23,7 @@ describe('the start form', () => {
     [{ ...EMPTY, gpus: [] }, '%ddl start --gpus none'],
     [{ ...EMPTY, ranks: '4', oversubscribe: true }, '%ddl start -n 4 --oversubscribe'],
     [{ ...EMPTY, ranks: '9', gpus: [] }, '%ddl start -n 9 --gpus none'],
+    [{ ...EMPTY, keep: true }, '%ddl start --keep'],
   ])('comes to a line: %j', (fields, line) => {
     expect(planStart(fields, GPUS)).toEqual({ errors: {}, line });
   });
@@ -213,5 +215,16 @@ describe('runs on disk', () => {
     expect(recordOf(record)).toMatchObject({ run: 'r', loss: NaN, seconds: null, samples_per_s: null });
     expect(runPageOf({ runs: [record, {}], more: true })).toEqual({ runs: [recordOf(record)], more: true, next: null });
     expect(() => runPageOf([])).toThrow('A list of runs must have runs.');
+  });
+});
+
+describe('clusters with no kernel', () => {
+  const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
+  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [] } as const;
+  const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null };
+
+  it('are those that no kernel has attached to', () => {
+    expect(withoutKernel(kept, []).map(({ name }) => name)).toEqual(['a', 'b']);
+    expect(withoutKernel(kept, [kernel, { ...kernel, cluster: null }]).map(attachLine)).toEqual(['%ddl attach a']);
   });
 });

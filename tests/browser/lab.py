@@ -38,6 +38,7 @@ class Lab:
     """A running JupyterLab."""
 
     def __init__(self, server: Server, folder: Path) -> None:
+        self.server = server
         self.url = server.url
         self.api = server.api
         self.end_kernels = server.end_kernels

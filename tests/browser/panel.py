@@ -32,13 +32,14 @@ def show_panel(page: Page) -> Locator:
     return panel
 
 
-def start_ranks(lab: Lab, page: Page, name: str, *cells: str) -> Locator:
+def start_ranks(lab: Lab, page: Page, name: str, *cells: str, keep: bool = False) -> Locator:
     """Open a notebook, and start 2 ranks in its kernel from the form."""
     lab.write(name, *cells)
     lab.open(page, name)
     lab.wait_until_idle(page)
     panel = show_panel(page)
     panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("2")
+    panel.get_by_label("keep the ranks when the kernel ends").set_checked(keep)
     panel.get_by_role("button", name="Start ranks").click()
     panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for(timeout=START_MS)
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)

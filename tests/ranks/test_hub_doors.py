@@ -50,6 +50,7 @@ ADDRESSES = [
     f"runs/{RUN}/logs/0",
     f"runs/{RUN}/logs/0/search?pattern=a",
     "devices",
+    "clusters",
 ]
 
 
@@ -58,7 +59,8 @@ def test_who_has_no_token_is_refused(server: Server, run: Path, address: str) ->
     assert server.ask("GET", address).status == 200
     for token in (None, "", "wrong", TOKEN + "x"):
         assert server.ask("GET", address, token=token).status == 403
-    assert server.ask("DELETE", f"runs/{RUN}", token="wrong").status == 403
+    for named in (f"runs/{RUN}", "clusters/default"):
+        assert server.ask("DELETE", named, token="wrong").status == 403
     assert run.is_dir()
 
 
@@ -85,6 +87,7 @@ def test_a_deletion_needs_the_xsrf_token(server: Server, run: Path) -> None:
     cookie, xsrf = logged_in(server)
     assert server.ask("DELETE", f"runs/{RUN}", token=None, Cookie=cookie).status == 403
     assert server.ask("DELETE", f"runs/{RUN}", token=None, Cookie=cookie, X_XSRFToken="2|wrong").status == 403
+    assert server.ask("DELETE", "clusters/default", token=None, Cookie=cookie).status == 403
     assert run.is_dir()
     assert server.ask("DELETE", f"runs/{RUN}", token=None, Cookie=cookie, X_XSRFToken=xsrf).status == 204
     assert not run.exists()

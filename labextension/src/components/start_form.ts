@@ -14,6 +14,7 @@ export interface StartTexts {
   readonly devices: string;
   readonly noDevices: string;
   readonly share: string;
+  readonly keep: string;
   readonly runs: string;
   readonly start: string;
   readonly free: (free: string, total: string) => string;
@@ -25,6 +26,7 @@ export class StartForm {
   private readonly faults: Readonly<Record<StartField, HTMLElement>>;
   private readonly devices = h('div', { class: 'ddl-devices' });
   private readonly share = h('input', { type: 'checkbox' });
+  private readonly keep = h('input', { type: 'checkbox' });
   private readonly shareLabel: HTMLElement;
   private readonly line = h('code', { class: 'ddl-start-line' });
   private readonly runs: HTMLElement;
@@ -63,6 +65,7 @@ export class StartForm {
       h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel),
       row('threads', texts.threads),
       row('name', texts.name),
+      h('div', { class: 'ddl-field' }, h('label', { class: 'ddl-check' }, this.keep, texts.keep)),
       this.runs,
       this.line,
       this.button,
@@ -89,6 +92,7 @@ export class StartForm {
       threads: this.inputs.threads.value,
       name: this.inputs.name.value,
       oversubscribe: this.share.checked,
+      keep: this.keep.checked,
     };
   }
 

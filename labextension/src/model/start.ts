@@ -16,6 +16,8 @@ export interface StartFields {
   readonly threads: string;
   readonly name: string;
   readonly oversubscribe: boolean;
+  /** The ranks outlive the notebook's kernel. */
+  readonly keep: boolean;
 }
 
 export type StartField = 'ranks' | 'threads' | 'name';
@@ -56,6 +58,7 @@ export function planStart(fields: StartFields, devices: readonly Device[]): Star
     threads === '' ? '' : `--threads ${threads}`,
     name === '' ? '' : `--name ${name}`,
     fields.oversubscribe ? '--oversubscribe' : '',
+    fields.keep ? '--keep' : '',
   ];
   return { errors, line: ['%ddl start', ...options.filter((option) => option !== '')].join(' ') };
 }

@@ -9,10 +9,11 @@ import type { StartFields } from '../model/start';
 import type { CurrentNotebook } from '../notebook/current';
 import { ClusterCard } from './cluster_card';
 import { type Context, sentence } from './context';
+import { KeptClusters } from './kept_clusters';
 import { startTexts } from './texts';
 
-/** Free memory of devices is asked for while one looks at the form. */
-const DEVICES_EVERY_MS = 5000;
+/** The devices' free memory, and the clusters with no kernel, are asked for while one looks. */
+const ASK_EVERY_MS = 5000;
 
 interface Shown {
   readonly card: ClusterCard;
@@ -24,6 +25,7 @@ export class RanksSection extends Widget {
   private readonly cards = h('div', { class: 'ddl-clusters' });
   private readonly empty = h('p', { class: 'ddl-hint' });
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private readonly kept: KeptClusters;
   private readonly form: StartForm;
   private timer = 0;
   private starting = false;
@@ -44,8 +46,10 @@ export class RanksSection extends Widget {
     this.addClass('ddl-ranks-section');
     this.title.label = trans.__('Ranks');
     this.form = new StartForm(startTexts(trans), (line) => void this.submit(line), remember);
-    this.node.append(this.empty, this.problem, this.cards, this.form.element);
+    this.kept = new KeptClusters(context, notebook, (line) => void this.submit(line));
+    this.node.append(this.empty, this.problem, this.cards, this.kept.element, this.form.element);
     context.hub.changed.connect(() => this.update());
+    context.connection.opened.connect(() => void (this.isVisible && this.kept.ask()));
     notebook.changed.connect(() => this.update());
     followTheme(this.node, () => undefined);
   }
@@ -67,8 +71,8 @@ export class RanksSection extends Widget {
 
   protected override onAfterShow(): void {
     this.update();
-    void this.askDevices();
-    this.timer = window.setInterval(() => void this.askDevices(), DEVICES_EVERY_MS);
+    this.ask();
+    this.timer = window.setInterval(() => this.ask(), ASK_EVERY_MS);
   }
 
   protected override onAfterAttach(): void {
@@ -112,6 +116,7 @@ export class RanksSection extends Widget {
     }
     const kernel = this.notebook.kernel;
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
+    this.kept.draw(this.starting);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     this.allow();
     const isWaiting = this.starting && cluster === null;
@@ -161,17 +166,26 @@ export class RanksSection extends Widget {
   private allow(): void {
     const { trans } = this.context;
     const { panel, kernel } = this.notebook;
-    if (panel === null || kernel === null) {
+    if (panel === null) {
       this.form.allow(trans.__('Open a notebook: the ranks are its kernel’s.'), false);
+    } else if (kernel === null) {
+      this.form.allow(trans.__('Choose a kernel for %1: the ranks are its.', panel.context.path), false);
     } else {
       this.form.allow(trans.__('Runs in %1:', panel.context.path), true);
     }
   }
 
-  private async askDevices(): Promise<void> {
-    if (this.form.element.hidden || document.hidden) {
+  private ask(): void {
+    if (document.hidden) {
       return;
     }
+    void this.kept.ask();
+    if (!this.form.element.hidden) {
+      void this.askDevices();
+    }
+  }
+
+  private async askDevices(): Promise<void> {
     try {
       this.form.showDevices(await this.context.connection.devices());
     } catch {

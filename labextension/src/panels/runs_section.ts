@@ -65,7 +65,7 @@ export class RunsSection extends Widget {
         window.setTimeout(() => this.later(0), DESCRIBED_MS);
       }
     });
-    hub.changed.connect(() => void (hub.isConnected && this.runs.length === 0 && this.later(0)));
+    context.connection.opened.connect((_, isOpen) => this.onConnection(isOpen));
     followTheme(this.node, () => undefined);
     this.enable();
   }
@@ -85,9 +85,19 @@ export class RunsSection extends Widget {
     }
   }
 
+  private onConnection(isOpen: boolean): void {
+    if (isOpen) {
+      this.later(0);
+    } else {
+      window.clearTimeout(this.timer);
+      this.asked++;
+      this.tell(this.runs.length === 0 ? '' : this.context.trans.__('As they were when the Jupyter server answered last.'));
+    }
+  }
+
   private later(ms: number): void {
     window.clearTimeout(this.timer);
-    if (this.isVisible) {
+    if (this.isVisible && this.context.hub.isConnected) {
       this.timer = window.setTimeout(() => void this.read(), ms);
     }
   }
@@ -117,7 +127,7 @@ export class RunsSection extends Widget {
   }
 
   private async readMore(): Promise<void> {
-    if (this.isReading || this.before === null) {
+    if (this.isReading || this.before === null || !this.context.hub.isConnected) {
       return;
     }
     this.isReading = true;

@@ -14,6 +14,7 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     devices: trans.__('Devices'),
     noDevices: trans.__('No GPU here: the ranks compute on the cores.'),
     share: trans.__('let ranks share a GPU'),
+    keep: trans.__('keep the ranks when the kernel ends'),
     runs: trans.__('Runs in %1:'),
     start: trans.__('Start ranks'),
     free: (free, total) => trans.__('%1 of %2 free', free, total),
