@@ -3,7 +3,7 @@ import { Dialog, MainAreaWidget, showDialog, type WidgetTracker } from '@jupyter
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ITooltipManager } from '@jupyterlab/tooltip';
 import { UUID } from '@lumino/coreutils';
-import type { Widget } from '@lumino/widgets';
+import { TabPanel, type Widget } from '@lumino/widgets';
 import { ranksIcon } from './icons';
 import type { KernelState } from './model/hub_messages';
 import { showTooltip } from './notebook/asking';
@@ -16,13 +16,16 @@ import { RunPage } from './panels/run_page';
 import { StacksPage } from './panels/stacks_page';
 import { CommandIDs, PANEL } from './tokens';
 
-/** The widgets of the main area, which come back when the page is loaded again. */
+/** The pages, which come back when the page is loaded again. */
 export interface Pages {
   readonly stacks: WidgetTracker<MainAreaWidget<StacksPage>>;
   readonly runs: WidgetTracker<MainAreaWidget<RunPage>>;
   readonly logs: WidgetTracker<MainAreaWidget<LogPage>>;
   readonly compared: WidgetTracker<MainAreaWidget<ComparePage>>;
 }
+
+/** Where pages go: JupyterLab has them beside the notebooks; Notebook 7, which shows one notebook only, below it. */
+export type PageArea = 'main' | 'down';
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -35,6 +38,7 @@ export function addCommands(
   pages: Pages,
   tooltips: ITooltipManager | null,
   focusForm: () => void,
+  area: PageArea,
 ): void {
   const { commands, shell } = app;
   const { trans } = context;
@@ -48,7 +52,7 @@ export function addCommands(
     focusForm();
   });
   addControls(app, context, notebook);
-  addPages(app, context, pages);
+  addPages(app, context, pages, area);
 
   add(
     CommandIDs.toggleDistributed,
@@ -131,8 +135,16 @@ async function isConfirmed(state: KernelState, what: 'interrupt' | 'stop' | 'res
   return button.accept;
 }
 
-function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages: Pages): void {
+function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages: Pages, area: PageArea): void {
   const { trans } = context;
+  const bringForward = (page: Widget): void => {
+    shell.activateById(page.id);
+    // Notebook 7 shows its lower panel, whose tab in front stays another one.
+    const tabs = page.parent?.parent;
+    if (tabs instanceof TabPanel) {
+      tabs.currentWidget = page;
+    }
+  };
   /** Bring a page to the front, made where it is not there yet. */
   const show = <T extends Widget>(
     tracker: WidgetTracker<MainAreaWidget<T>>,
@@ -142,7 +154,7 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
   ): MainAreaWidget<T> => {
     const found = tracker.find(({ content }) => isIt(content));
     if (found !== undefined) {
-      shell.activateById(found.id);
+      bringForward(found);
       return found;
     }
     const page = new MainAreaWidget({ content: make() });
@@ -151,9 +163,10 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
     page.title.icon = ranksIcon;
     page.title.closable = true;
     page.toolbar.hide();
-    shell.add(page, 'main');
+    page.toggleClass('ddl-below', area === 'down');
+    shell.add(page, area);
     void tracker.add(page);
-    shell.activateById(page.id);
+    bringForward(page);
     return page;
   };
   commands.addCommand(CommandIDs.openRun, {

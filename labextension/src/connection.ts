@@ -152,7 +152,7 @@ export class Connection implements RunWire {
   }
 
   async devices(): Promise<Device[]> {
-    const fields = ['index', 'name', 'uuid', 'total_bytes', 'free_bytes'];
+    const fields = ['index', 'name', 'uuid', 'device', 'total_bytes', 'free_bytes'];
     return listOf<Device>(await this.request('GET', ['devices']), fields);
   }
 

@@ -1,5 +1,5 @@
 // Wires the extension: which of JupyterLab's services go to which part.
-import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry, type MainAreaWidget, Notification, WidgetTracker } from '@jupyterlab/apputils';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ILauncher } from '@jupyterlab/launcher';
@@ -51,6 +51,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
     IToolbarWidgetRegistry,
     ICompletionProviderManager,
     ITooltipManager,
+    ILabShell,
   ],
   activate,
 };
@@ -67,6 +68,7 @@ function activate(
   toolbars: IToolbarWidgetRegistry | null,
   completions: ICompletionProviderManager | null,
   tooltips: ITooltipManager | null,
+  lab: ILabShell | null,
 ): void {
   const trans = (translator ?? nullTranslator).load('jupyter_ddl');
   const { serviceManager, shell, commands } = app;
@@ -121,7 +123,7 @@ function activate(
     logs: new WidgetTracker<MainAreaWidget<LogPage>>({ namespace: `${NAMESPACE}-logs` }),
     compared: new WidgetTracker<MainAreaWidget<ComparePage>>({ namespace: `${NAMESPACE}-compared` }),
   };
-  addCommands(app, context, notebook, pages, tooltips, () => ranks.focusForm());
+  addCommands(app, context, notebook, pages, tooltips, () => ranks.focusForm(), lab === null ? 'down' : 'main');
   if (restorer !== null) {
     const ofRun = ({ content }: { readonly content: { readonly run: string } }): { run: string } => ({ run: content.run });
     void restorer.restore(pages.runs, { command: CommandIDs.openRun, args: ofRun, name: ({ content }) => content.run });

@@ -12,14 +12,15 @@ import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { planStart, type StartFields } from '../src/model/start';
 
-const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
+const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false, keep: false };
 
 describe('the start form', () => {
   it.each([
     [EMPTY, '%ddl start'],
     [{ ...EMPTY, ranks: ' 2 ', threads: '4', name: 'a.b-c' }, '%ddl start -n 2 --threads 4 --name a.b-c'],
-    [{ ...EMPTY, gpus: [1] }, '%ddl start --gpus 1'],
+    [{ ...EMPTY, gpus: ['1'] }, '%ddl start --gpus 1'],
+    [{ ...EMPTY, gpus: ['0', 'MIG-7b'] }, '%ddl start --gpus 0,MIG-7b'],
     [{ ...EMPTY, gpus: [] }, '%ddl start --gpus none'],
     [{ ...EMPTY, ranks: '4', oversubscribe: true }, '%ddl start -n 4 --oversubscribe'],
     [{ ...EMPTY, ranks: '9', gpus: [] }, '%ddl start -n 9 --gpus none'],

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from servers import TOKEN, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from playwright.sync_api import Browser, Page
 
@@ -73,8 +73,17 @@ class Lab:
 
 
 @contextmanager
-def jupyterlab(folder: Path, base_url: str = "/") -> Iterator[Lab]:
-    """Run a JupyterLab whose notebooks are in folder/notebooks."""
+def jupyterlab(
+    folder: Path, base_url: str = "/", module: str = "jupyterlab", more: Mapping[str, str] | None = None
+) -> Iterator[Lab]:
+    """Run a JupyterLab whose notebooks are in folder/notebooks.
+
+    Args:
+        folder: for all its files.
+        base_url: below which it serves.
+        module: the program: jupyterlab, or notebook for Notebook 7.
+        more: variables of its environment; folders in its PYTHONPATH come after those of this checkout.
+    """
     labconfig = folder / "config" / "labconfig"
     labconfig.mkdir(parents=True)
     disabled = {"@jupyterlab/apputils-extension:announcements": True}
@@ -83,15 +92,15 @@ def jupyterlab(folder: Path, base_url: str = "/") -> Iterator[Lab]:
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         # The notebooks' kernels import recorded.py.
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE)]),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE), *filter(None, [(more or {}).get("PYTHONPATH")])]),
         # The hub and the panel of this checkout, whatever is installed.
         "JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config"),
     }
     extensions = folder / "data" / "labextensions"
     extensions.mkdir(parents=True)
     (extensions / "jupyter-ddl").symlink_to(PANEL)
-    options = {"module": "jupyterlab", "variables": variables, "base_url": base_url}
-    with Server(folder, "--expose-app-in-browser", **options) as server:
+    given = {**(more or {}), **variables}
+    with Server(folder, "--expose-app-in-browser", module=module, variables=given, base_url=base_url) as server:
         yield Lab(server, server.notebooks)
 
 

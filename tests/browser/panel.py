@@ -36,6 +36,11 @@ def start_ranks(lab: Lab, page: Page, name: str, *cells: str, keep: bool = False
     """Open a notebook, and start 2 ranks in its kernel from the form."""
     lab.write(name, *cells)
     lab.open(page, name)
+    return start_here(lab, page, keep=keep)
+
+
+def start_here(lab: Lab, page: Page, *, keep: bool = False) -> Locator:
+    """Start 2 ranks in the notebook that is open."""
     lab.wait_until_idle(page)
     panel = show_panel(page)
     panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("2")

@@ -1,7 +1,7 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
 import { type Device, planStart, type StartField, type StartFields } from '../model/start';
 import { h, setAttribute, setText } from './dom';
-import { gibibytes } from './format';
+import { number } from './format';
 
 export interface StartTexts {
   readonly title: string;
@@ -85,7 +85,7 @@ export class StartForm {
   }
 
   fields(): StartFields {
-    const chosen = this.known.filter((_, at) => this.boxes[at]?.checked === true).map(({ index }) => index);
+    const chosen = this.known.filter((_, at) => this.boxes[at]?.checked === true).map(({ device }) => device);
     return {
       ranks: this.inputs.ranks.value,
       gpus: chosen.length === this.known.length ? null : chosen,
@@ -114,15 +114,16 @@ export class StartForm {
     if (!isSame || this.devices.childElementCount === 0) {
       this.boxes = devices.map(() => h('input', { type: 'checkbox', checked: '' }));
       const rows = devices.map((device, at) => {
-        const told = h('span', { class: 'ddl-device-name' }, `${device.index} ${device.name}`);
-        return h('label', { class: 'ddl-check', title: device.uuid }, this.boxes[at]!, told, h('span', { class: 'ddl-device-memory' }));
+        // There is little room, and all of them are NVIDIA's.
+        const told = h('span', { class: 'ddl-device-name' }, `${device.index} ${device.name.replace(/^NVIDIA /, '')}`);
+        const title = `${device.name}, ${device.uuid}`;
+        return h('label', { class: 'ddl-check', title }, this.boxes[at]!, told, h('span', { class: 'ddl-device-memory' }));
       });
       this.devices.replaceChildren(...(rows.length > 0 ? rows : [h('p', { class: 'ddl-note' }, this.texts.noDevices)]));
       this.shareLabel.hidden = devices.length === 0;
     }
     for (const [at, device] of devices.entries()) {
-      const memory = this.texts.free(gibibytes(device.free_bytes), gibibytes(device.total_bytes));
-      setText(this.devices.children[at]!.lastElementChild as HTMLElement, memory);
+      setText(this.devices.children[at]!.lastElementChild as HTMLElement, this.memory(device));
     }
     this.check(false);
   }
@@ -132,6 +133,12 @@ export class StartForm {
     this.isAble = isAble;
     setText(this.runs, where);
     this.check(false);
+  }
+
+  private memory({ free_bytes: free, total_bytes: total }: Device): string {
+    const gib = (bytes: number | null): string => number(bytes === null ? null : bytes / 2 ** 30);
+    // Some devices do not tell.
+    return total === 0 ? '' : this.texts.free(gib(free), gib(total));
   }
 
   private check(isTyped: boolean): void {

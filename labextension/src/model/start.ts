@@ -4,6 +4,8 @@ export interface Device {
   readonly index: number;
   readonly name: string;
   readonly uuid: string;
+  /** As `--gpus` takes it: the index, or the UUID of a part of a GPU (MIG), which shares its index with the other parts. */
+  readonly device: string;
   readonly total_bytes: number;
   /** Null where the driver does not say. */
   readonly free_bytes: number | null;
@@ -11,8 +13,8 @@ export interface Device {
 
 export interface StartFields {
   readonly ranks: string;
-  /** The devices to use, by index; null for all of them, empty for the cores. */
-  readonly gpus: readonly number[] | null;
+  /** The devices to use; null for all of them, empty for the cores. */
+  readonly gpus: readonly string[] | null;
   readonly threads: string;
   readonly name: string;
   readonly oversubscribe: boolean;

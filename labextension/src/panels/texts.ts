@@ -17,6 +17,6 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     keep: trans.__('keep the ranks when the kernel ends'),
     runs: trans.__('Runs in %1:'),
     start: trans.__('Start ranks'),
-    free: (free, total) => trans.__('%1 of %2 free', free, total),
+    free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
 }

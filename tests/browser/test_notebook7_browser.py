@@ -1,0 +1,45 @@
+"""What of the panel fits Notebook 7, which shows one notebook and no status bar."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import pytest
+from lab import jupyterlab
+from panel import TRAINING, run_cell, start_here
+from servers import TOKEN
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+MARK = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
+
+
+@pytest.mark.skipif(find_spec("notebook") is None, reason="Notebook 7 is not installed: pip install notebook")
+def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
+    with jupyterlab(tmp_path, module="notebook") as lab:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        lab.write("one.ipynb", TRAINING.format(steps=4000), "widely_known = 1\nwidely_kn")
+        page.goto(f"{lab.url}/notebooks/one.ipynb?token={TOKEN}")
+        page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
+        panel = start_here(lab, page)
+        run_cell(page)
+        panel.locator(".ddl-rank-rate").filter(has_text="/s").nth(1).wait_for(timeout=60_000)
+        page.wait_for_function(f"{MARK} === '● 0-1'")
+        # Its pages come up below the notebook, one in front of the other.
+        panel.locator(".ddl-run-link").click()
+        page.locator("#jp-down-stack .ddl-value").first.wait_for()
+        panel.get_by_role("button", name="Stacks").click()
+        page.locator("#jp-down-stack .ddl-place").first.wait_for(timeout=30_000)
+        assert page.locator("#jp-down-stack .ddl-page:visible").count() == 1
+        panel.get_by_role("button", name="Interrupt", exact=True).click()
+        panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
+        page.wait_for_function(f"{MARK}.startsWith('◇ 0-1')")
+        editor = page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content")
+        editor.click()
+        page.locator(".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']").click()
+        page.wait_for_selector(".jp-Cell.ddl-distributed-cell:nth-child(2)")
+        page.close()
