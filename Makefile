@@ -19,7 +19,7 @@ test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
-test-slow: $(VENV)/.test $(VENV)/.horovod
+test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "testing what takes minutes"
 	$(BIN)/python -m pytest -m slow --timeout 3000
 
