@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
+KNOWN = "def widely_known(rank_of_it):\n    'Known on the ranks.'\nimport time"
 MARK = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
+SOURCE = "window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.getSource()"
 
 
 @pytest.mark.skipif(find_spec("notebook") is None, reason="Notebook 7 is not installed: pip install notebook")
 def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
     with jupyterlab(tmp_path, module="notebook") as lab:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        lab.write("one.ipynb", TRAINING.format(steps=4000), "widely_known = 1\nwidely_kn")
+        lab.write("one.ipynb", TRAINING.format(steps=4000).replace("import time", KNOWN), "widely_kn")
         page.goto(f"{lab.url}/notebooks/one.ipynb?token={TOKEN}")
         page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
         panel = start_here(lab, page)
@@ -38,8 +40,15 @@ def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
         panel.get_by_role("button", name="Interrupt", exact=True).click()
         panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
         page.wait_for_function(f"{MARK}.startsWith('◇ 0-1')")
-        editor = page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content")
-        editor.click()
+        page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
         page.locator(".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']").click()
         page.wait_for_selector(".jp-Cell.ddl-distributed-cell:nth-child(2)")
+        page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
+        page.keyboard.press("Control+End")
+        page.keyboard.press("Tab")
+        page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for(timeout=10_000)
+        page.keyboard.press("Enter")
+        page.wait_for_function(f"{SOURCE} === '%%distributed\\nwidely_known'", timeout=10_000)
+        page.keyboard.press("Shift+Tab")
+        page.locator(".jp-Tooltip").filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
         page.close()
