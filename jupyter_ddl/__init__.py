@@ -44,9 +44,10 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
-    from jupyter_ddl import completion, hub_link
+    from jupyter_ddl import completion, hub_link, inspection
     from jupyter_ddl.magics import DdlMagics
 
     shell.register_magics(DdlMagics(shell))
     completion.install(shell)
+    inspection.install(shell)
     hub_link.begin(shell)

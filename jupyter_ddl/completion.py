@@ -37,13 +37,11 @@ def names_of_rank_0(context: CompletionContext) -> Any:
     Source: IPython 8.6's second API of matchers (IPython.core.completer, "Matchers"). A result with `suppress` keeps
     the other matchers from adding theirs, if it has any completion.
     """
-    lines = context.full_text.split("\n")
-    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
-    if lines[first].split(maxsplit=1)[:1] != [_MAGIC] or context.cursor_line <= first:
+    above = context.full_text.split("\n")[: context.cursor_line]
+    below = below_magic(context.full_text, sum(len(line) + 1 for line in above) + context.cursor_position)
+    if below is None:
         return {"completions": []}
-    code = "\n".join(lines[first + 1 :])
-    before = lines[first + 1 : context.cursor_line]
-    cursor = sum(len(line) + 1 for line in before) + context.cursor_position
+    code, cursor = below
     try:
         found = sessions.current().look_up("complete", code, cursor)
     except DdlError:
@@ -51,6 +49,16 @@ def names_of_rank_0(context: CompletionContext) -> Any:
         return {"completions": []}
     completions = [SimpleCompletion(text=match, type="rank") for match in found["matches"]]
     return {"completions": completions, "matched_fragment": code[found["start"] : found["end"]], "suppress": True}
+
+
+def below_magic(text: str, cursor: int) -> tuple[str, int] | None:
+    """Return the code of a cell that runs on ranks, and where in it the cursor is; None in other cells and lines."""
+    lines = text.split("\n")
+    first = next((number for number, line in enumerate(lines) if line.strip()), 0)
+    start = sum(len(line) + 1 for line in lines[: first + 1])
+    if lines[first].split(maxsplit=1)[:1] != [_MAGIC] or cursor < start:
+        return None
+    return text[start:], cursor - start
 
 
 def _identifier(matcher: Any) -> str | None:

@@ -93,6 +93,12 @@ def test_names_of_rank_0_are_completed_and_told_of(lab: Lab, page: Page) -> None
     tooltip = page.locator(".jp-Tooltip")
     tooltip.filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
     assert "rank_of_it" in tooltip.inner_text()
+    # The inspector asks the kernel, which asks rank 0.
+    page.keyboard.press("Escape")
+    page.evaluate("void window.jupyterapp.commands.execute('inspector:open')")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.locator(".jp-Inspector-content").filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
     names = "import json; print(json.dumps('widely_known' in globals()))"
     assert page.evaluate(ASK_KERNEL, names) == "false\n"
 

@@ -55,6 +55,7 @@ KERNEL_FILES = (
     "magics.py",
     "changes.py",
     "completion.py",
+    "inspection.py",
     "cluster_state.py",
     "follow.py",
     "life.py",

@@ -99,6 +99,11 @@ class Kernel:
         reply = self._client.complete(code, len(code), reply=True, timeout=60)
         return reply["content"]["matches"]
 
+    def inspect(self, code: str) -> str:
+        """What a tooltip at the end of some code says; empty where nothing is known."""
+        reply = self._client.inspect(code, len(code), reply=True, timeout=60)
+        return reply["content"]["data"].get("text/plain", "")
+
     def pump(self, until: Any, timeout_s: float) -> None:
         """Take messages until something holds."""
         deadline_s = time.monotonic() + timeout_s

@@ -1,4 +1,4 @@
-"""Tab in a cell that runs on ranks offers rank 0's names, in any front end."""
+"""Tab in a cell that runs on ranks offers rank 0's names, and an inspection tells of them, in any front end."""
 
 from __future__ import annotations
 
@@ -44,3 +44,13 @@ def test_also_while_rank_0_is_busy(named: Kernel) -> None:
 
 def test_the_magics_own_line_is_the_kernels(named: Kernel) -> None:
     assert "%%distributed" in named.complete("%%distr")
+
+
+def test_an_inspection_tells_of_the_name_where_the_cell_runs(named: Kernel) -> None:
+    assert named.execute("def known_of():\n    'Known here.'").error is None
+    assert named.run("def known_of(rank_of_it):\n    'Known on the ranks.'").error is None
+    told = named.inspect("%%distributed\nknown_of")
+    assert "Known on the ranks." in told
+    assert "rank_of_it" in told
+    assert "Known here." in named.inspect("known_of")
+    assert named.inspect("%%distributed\nknown_nowhere") == ""
