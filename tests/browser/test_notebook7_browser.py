@@ -20,6 +20,7 @@ MARK = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
 SOURCE = "window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.getSource()"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("notebook") is None, reason="Notebook 7 is not installed: pip install notebook")
 def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
     with jupyterlab(tmp_path, module="notebook") as lab:
