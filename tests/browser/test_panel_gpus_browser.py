@@ -33,6 +33,7 @@ SHOWN = [
 TAKEN = "InvalidInput: Clusters must not share a GPU. Received: GPU 1 is used by the cluster 'default' of pid "
 
 
+@pytest.mark.slow
 def test_devices_are_chosen_in_the_form(tmp_path: Path, browser: Browser, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     # TensorFlow would look for the GPUs with CUDA, and the ranks need none to be started.
