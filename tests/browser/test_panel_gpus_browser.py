@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from lab import jupyterlab
 from nvml import H200_BYTES, FakeGpu, build_nvml
 from panel import PANEL, START_MS, serious, show_panel
@@ -11,7 +12,6 @@ from panel import PANEL, START_MS, serious, show_panel
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
     from playwright.sync_api import Browser
 
 PARTS = [f"MIG-7b6c11aa-0000-0000-0000-{part:012d}" for part in (1, 2)]
