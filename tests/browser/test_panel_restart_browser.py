@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 KEPT = ".ddl-kept"
+NO_KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session === null"
 NEW_KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.changeKernel({ name: 'python3' })"
 
 
@@ -35,6 +36,7 @@ SHOWN = "%%distributed\nprint(mine)"
 SET = "code => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.setSource(code)"
 
 
+@pytest.mark.slow
 def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_lab: Lab, browser: Browser) -> None:
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     # JupyterLab's own word on a server that is gone.
@@ -56,7 +58,8 @@ def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_
     assert serious(page, KEPT) == []
     first.get_by_text("finished").wait_for()
     panel.get_by_text("As they were when").wait_for(state="detached")
-    # Their kernel is gone; another one of the same notebook gets them.
+    # Their kernel is gone, which JupyterLab finds when it asks next; another one of the same notebook gets them.
+    page.wait_for_function(NO_KERNEL, timeout=60_000)
     page.evaluate(NEW_KERNEL)
     own_lab.wait_until_idle(page)
     card.get_by_role("button", name="Attach").click()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import without
+from kernels import eventually, without
 from ranks.kernel import Kernel
 from ranks.sizes import TWO_AND_FOUR
 
@@ -176,8 +176,7 @@ def test_ranks_lost_while_idle_and_lost_once_more(sessions: dict[int, Session]) 
     assert session.wait_rebuilt() is None
     # Nobody has run a cell on the new ones: what ends them now may be what ended the old ones.
     os.kill(session.ranks[0].pid, signal.SIGKILL)
-    while session.state is None and time.monotonic() < deadline_s:
-        time.sleep(0.02)
+    assert eventually(lambda: session.state is not None, DEADLINE_S)
     with pytest.raises(ClusterLost, match="are not replaced once more"):
         session.run("1")
     session.restart()
