@@ -86,7 +86,7 @@ def test_a_page_that_opens_late_has_the_whole_run(lab: Lab, page: Page) -> None:
     lab.save(page)
     other = page.context.new_page()
     lab.open(other, "late.ipynb", workspace="other")
-    other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=60_000)
+    other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=120_000)
     assert other.locator(TILE.format("steps")).inner_text() == page.locator(TILE.format("steps")).inner_text() == "200"
     wait_for_text(other, ".ddl-count", "101 lines")
     assert number(other.locator(".ddl-chart .ddl-legend-value").first.inner_text()) > 0
