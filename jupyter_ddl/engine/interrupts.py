@@ -8,6 +8,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections import deque
 from functools import partial
 from queue import SimpleQueue
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
     from types import FrameType, TracebackType
+
+
+# How long the main thread has to handle a signal. C++ code handles none and need not be woken often; the next run's
+# interrupt waits no longer than this for the last one's.
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 0.5
 
 
 class Interrupt(KeyboardInterrupt):
@@ -68,8 +75,10 @@ class Interrupts:
         self._ended: deque[str] = deque(maxlen=64)
         # The cell's task while it awaits: an exception raised in the event loop itself would end the engine.
         self.task: asyncio.Task[Any] | None = None
-        # Safe to put into from code that interrupts any other, unlike all else with a lock.
-        self._dropped: SimpleQueue[str] = SimpleQueue()
+        # Runs to interrupt. Safe to put into from code that interrupts any other, unlike all else with a lock.
+        self._due: SimpleQueue[str] = SimpleQueue()
+        # How often the main thread has handled a signal.
+        self._handled = 0
         threading.Thread(target=self._insist, name="jupyter_ddl interrupts", daemon=True).start()
         self._stock_unraisable = sys.unraisablehook
         sys.unraisablehook = self._on_unraisable
@@ -109,18 +118,19 @@ class Interrupts:
                 return False
             self._reasons.setdefault(run, reason)
             if self._armed == run:
-                _signal_main_thread()
+                self._due.put(run)
         return True
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
+        self._handled += 1
         if self._armed is None:
             return
         self.raised = self._armed
         if self.task is not None and not self._in_cell(frame):
             self.task.get_loop().call_soon_threadsafe(self.task.cancel)
             return
-        raise Interrupt(partial(self._dropped.put, self._armed))
+        raise Interrupt(partial(self._due.put, self._armed))
 
     def _on_unraisable(self, unraisable: Any) -> None:
         """Interrupt once more where Python dropped our KeyboardInterrupt: it came inside a `__del__` or a callback.
@@ -130,20 +140,33 @@ class Interrupts:
         """
         armed = self._armed
         if armed is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
-            self._dropped.put(armed)
+            self._due.put(armed)
         else:
             self._stock_unraisable(unraisable)
 
     def _insist(self) -> None:
-        """Interrupt the main thread again, each time that it has dropped one.
+        """Interrupt the main thread, and again each time that it has dropped one.
 
         Here and not where that is noticed: there the signal would be handled at once, and dropped again.
         """
         while True:
-            run = self._dropped.get()
+            self._interrupt(self._due.get())
+
+    def _interrupt(self, run: str) -> None:
+        """Signal the main thread until it has handled one, or the run is over.
+
+        A signal that comes between the last look for signals and the call that then waits ends no call: who asks for
+        the interrupt gets Python's lock just there, where the main thread gives it up in order to wait.
+        """
+        before = self._handled
+        pause_s = _FIRST_PAUSE_S
+        while True:
             with self._lock:
-                if self._armed == run:
-                    _signal_main_thread()
+                if self._armed != run or self._handled != before:
+                    return
+                _signal_main_thread()
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _in_cell(self, frame: FrameType | None) -> bool:
         while frame is not None:
