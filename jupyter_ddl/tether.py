@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import stat
 import sys
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ _PR_SET_CHILD_SUBREAPER = 36
 # How long a process may take over SIGTERM before it gets SIGKILL.
 _GRACE_S = 4.0
 
+# Source: linux/falloc.h
+_FALLOC_FL_KEEP_SIZE = 1
+_LAST_WORDS_BYTES = 64 * 1024
+
 
 def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel for `signum` when the parent dies. The request outlives an exec of an ordinary program."""
@@ -30,6 +35,18 @@ def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that none is lost from sight."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reserve_last_words(descriptor: int) -> None:
+    """Take room on its disk for what a process may print last to a file, which stays as long as it is.
+
+    mpiexec names the rank that died when it ends: on a disk that has become full it could not. A file system that
+    cannot reserve, or what is not a file, is left as it is.
+    """
+    if sys.platform.startswith("linux") and stat.S_ISREG(os.fstat(descriptor).st_mode):
+        allocate = ctypes.CDLL(None).fallocate
+        allocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+        allocate(descriptor, _FALLOC_FL_KEEP_SIZE, os.lseek(descriptor, 0, os.SEEK_END), _LAST_WORDS_BYTES)
 
 
 def end_descendants() -> None:
@@ -79,4 +96,5 @@ if __name__ == "__main__":
     # `python -m jupyter_ddl.tether PROGRAM ARGS...`: the program, ended with its parent. SIGTERM lets mpiexec end its
     # ranks before itself.
     end_with_parent(signal.SIGTERM)
+    reserve_last_words(sys.stdout.fileno())
     os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  our own mpiexec command, as a list
