@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-PATCH_VERSION = 4
+PATCH_VERSION = 6
 
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 """The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
@@ -40,6 +40,18 @@ class Edit:
     why: str
 
 
+_CLOSED_QUEUE = (
+    "A thread that found Horovod running just before it ended, and looked for its end just after all was over, queued "
+    "a collective that nobody took: one of about 1,000 shutdowns beside a thread that runs collectives hung it."
+)
+_HALF_ADDED = (
+    "A process set that only some ranks have added was negotiated about at the end of Horovod, with ranks that know "
+    "nothing of it: horovod_shutdown never came back where a cell had waited in add_process_set for the others."
+)
+_MISSED_END = (
+    "It looks every millisecond, and where the whole shutdown falls between two looks it waited for ever; the process "
+    "set it looked at is gone by then, too."
+)
 EDITS: tuple[Edit, ...] = (
     Edit(
         path="horovod/tensorflow/CMakeLists.txt",
@@ -130,6 +142,148 @@ REGISTER_OP("HorovodJoin")
 """,
         why="Between the two, a Horovod that had ended took a collective, which then waited for ever: TensorFlow folds "
         "one of constants in a thread of its own, and once more after it has failed.",
+    ),
+    Edit(
+        path="horovod/common/tensor_queue.h",
+        old="""\
+  TensorQueue() = default;
+""",
+        new="""\
+  TensorQueue() = default;
+  void Open() {
+    std::lock_guard<std::mutex> guard(mutex_);
+    is_closed_ = false;
+  }
+""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/tensor_queue.h",
+        old="""\
+  mutable std::mutex mutex_;
+""",
+        new="""\
+  mutable std::mutex mutex_;
+  bool is_closed_ = false;
+""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/tensor_queue.cc",
+        old="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (tensor_table_.find(e.tensor_name) != tensor_table_.end()) {
+""",
+        new="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (is_closed_) {
+    return SHUT_DOWN_ERROR;
+  }
+  if (tensor_table_.find(e.tensor_name) != tensor_table_.end()) {
+""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/tensor_queue.cc",
+        old="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (tensor_table_""",
+        new="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+  if (is_closed_) {
+    return SHUT_DOWN_ERROR;
+  }
+
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (tensor_table_""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/tensor_queue.cc",
+        old="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+  for (auto& e : tensor_table_) {
+""",
+        new="""\
+  std::lock_guard<std::mutex> guard(mutex_);
+  is_closed_ = true;
+  for (auto& e : tensor_table_) {
+""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/process_set.cc",
+        old="""\
+  Get(0).Initialize(global_context);
+""",
+        new="""\
+  Get(0).tensor_queue.Open();
+  Get(0).Initialize(global_context);
+""",
+        why=_CLOSED_QUEUE,
+    ),
+    Edit(
+        path="horovod/common/process_set.cc",
+        old="""\
+    LOG(TRACE, Get(0).controller->GetRank())
+        << "Finalizing ProcessSetTable, process set id: " << id;
+""",
+        new="""\
+    if (!Get(id).initialization_done) {
+      DeregisterProcessSet(id);
+      continue;
+    }
+    LOG(TRACE, Get(0).controller->GetRank())
+        << "Finalizing ProcessSetTable, process set id: " << id;
+""",
+        why=_HALF_ADDED,
+    ),
+    Edit(
+        path="horovod/common/operations.cc",
+        old="""\
+    if (process_set->initialization_done) {
+      return id;
+    }
+    if (horovod_global.shut_down) {
+      return HOROVOD_PROCESS_SET_ERROR_SHUTDOWN;
+    }
+""",
+        new="""\
+    if (horovod_global.shut_down || !horovod_global.initialization_done) {
+      return HOROVOD_PROCESS_SET_ERROR_SHUTDOWN;
+    }
+    {
+      std::lock_guard<std::recursive_mutex> table_lock(
+          horovod_global.process_set_table.mutex);
+      if (!horovod_global.process_set_table.Contains(id)) {
+        return HOROVOD_PROCESS_SET_ERROR_SHUTDOWN;
+      }
+      if (horovod_global.process_set_table.Get(id).initialization_done) {
+        return id;
+      }
+    }
+""",
+        why=_MISSED_END,
+    ),
+    Edit(
+        path="horovod/common/operations.cc",
+        old="""\
+      return process_set_id;
+    }
+    if (horovod_global.shut_down) {
+      return HOROVOD_PROCESS_SET_ERROR_SHUTDOWN;
+    }
+""",
+        new="""\
+      return process_set_id;
+    }
+    if (horovod_global.shut_down || !horovod_global.initialization_done) {
+      return HOROVOD_PROCESS_SET_ERROR_SHUTDOWN;
+    }
+""",
+        why=_MISSED_END,
     ),
 )
 

@@ -88,6 +88,25 @@ def test_process_sets_that_are_added_and_removed(pair: Session) -> None:
     pair.run("hvd.shutdown()\ndel os.environ['HOROVOD_DYNAMIC_PROCESS_SETS']")
 
 
+@pytest.mark.parametrize(
+    ("others", "change"),
+    # Two that are there: the last is removed while the first is what the end of Horovod begins with.
+    [((), "hvd.add_process_set([0])"), ((1, 0), "hvd.remove_process_set(sets[-1])")],
+    ids=["add", "remove"],
+)
+def test_a_process_set_that_one_rank_alone_changes_hangs_no_later_cell(
+    pair: Session, others: tuple[int, ...], change: str
+) -> None:
+    pids = [rank.pid for rank in pair.ranks]
+    pair.run(f"{IMPORTS}import time\nhvd.init(process_sets='dynamic')")
+    pair.run(f"sets = [hvd.add_process_set([one]) for one in {others}]")
+    with pytest.raises(RankError, match="ValueError: on purpose"):
+        pair.run(f"if rank == 0: {change}\nelse:\n    time.sleep(1)\n    raise ValueError('on purpose')")
+    assert values(pair, "hvd.init()\n" + SUM) == ["2.0"] * 2
+    assert [rank.pid for rank in pair.ranks] == pids
+    pair.run("hvd.shutdown()\nos.environ.pop('HOROVOD_DYNAMIC_PROCESS_SETS', None)")
+
+
 def test_a_communicator_of_the_users(ranks: Callable[[int], Session]) -> None:
     session = ranks(4)
     session.run(IMPORTS + "half = MPI.COMM_WORLD.Split(rank // 2)\nhvd.init(comm=half)")
