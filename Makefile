@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # A venv's bin is not on PATH when only its python is run, and mpiexec is found there.
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# IPython warns of another venv that somebody has activated, and a warning fails a test.
+unexport VIRTUAL_ENV
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
