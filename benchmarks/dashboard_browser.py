@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 RANKS = (8, 64, 1024)
-UPDATES = 60
-# The first updates compile code and make charts.
-WARM = 6
+UPDATES = 240
+# The first updates compile code and make charts; and V8 collects twice in the half minute after a page was loaded.
+WARM = 60
 INTERVAL_S = 0.5
 AIM_MS = 16.0
 LOG_LINES = 50_000
@@ -123,7 +123,7 @@ def traced(browser: Browser, page: Page, folder: Path, seconds: float) -> Trace:
             tasks.setdefault(thread, []).append((event["ts"] / 1000, event.get("tdur", 0) / 1000))
     # Chromium keeps a renderer in reserve, which does next to nothing.
     page_tasks = max(tasks.values(), key=lambda own: sum(ms for _, ms in own))
-    batches = [event["ts"] / 1000 for event in events if event["name"] == "ddl-batch" and event["ph"] == "b"]
+    batches = [event["ts"] / 1000 for event in events if event["name"] == "ddl-batch"]
     return Trace(sorted(page_tasks), sorted(batches))
 
 

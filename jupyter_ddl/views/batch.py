@@ -1,7 +1,9 @@
 """Events as the browser takes them: numbered, many in one message, and few bytes of each.
 
-Of a thousand ranks come a thousand samples a second. Each would be half a kilobyte as an object, and receiving and
-parsing them most of what an update costs the page: so a sample is a row of figures, whose names the message tells once.
+Of a thousand ranks come a thousand samples and as many lines a second. Each would be half a kilobyte as an object, and
+receiving and parsing them most of what an update costs the page: so these are rows, whose columns the message tells
+once, in `tables`. A row begins with the number of its table. Where it has a list of ranks it stands for an event of
+each: ranks that do the same print the same.
 """
 
 from __future__ import annotations
@@ -9,24 +11,28 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, fields
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import MetricsSample
+from jupyter_ddl.events import MetricsSample, OutputChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jupyter_ddl.events import Event
 
-# The same for all samples of a model: told once. A sample that has others goes out as an object.
+# The same for all samples of a model: told once.
 _COMMON = ("run", "model")
-# What is not measured everywhere stands last, and is then left out. The number of a sample is of no use to a view.
-_MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes", "gpu_watts", "gpu_celsius")
+# What the browser shows nowhere; it is in the run's files.
+_UNSEEN = ("n", "step_p50_s", "step_p95_s", "gpu_watts", "gpu_celsius")
+# What is not measured everywhere stands last, and is then left out.
+_MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes")
 _ALWAYS = tuple(
-    field.name for field in fields(MetricsSample) if field.name not in {*_COMMON, *_MAYBE, "at_s", "metrics", "n"}
+    field.name for field in fields(MetricsSample) if field.name not in {*_COMMON, *_UNSEEN, *_MAYBE, "at_s", "metrics"}
 )
-COLUMNS = ("at_s", "metrics", *_ALWAYS, *_MAYBE)
+_SAMPLE_COLUMNS = ("at_s", "metrics", *_ALWAYS, *_MAYBE)
+_OUTPUT_COLUMNS = ("rank", "stream", "text", "skipped_bytes")
 _figures = attrgetter(*_ALWAYS, *_MAYBE)
 
 
@@ -48,10 +54,10 @@ class Entry:
             self._json = to_json(self.event)
         return self._json
 
-    def row(self, sample: MetricsSample) -> str:
-        """Return the figures of a sample, which is this event, as a JSON array in the order of COLUMNS."""
+    def row(self, event: MetricsSample | OutputChunk) -> str:
+        """Return this entry's event, which is `event`, as a row of its table."""
         if self._row is None:
-            self._row = to_row(sample)
+            self._row = _sample_row(event) if isinstance(event, MetricsSample) else _output_row(event)
         return self._row
 
 
@@ -66,21 +72,49 @@ def batch(first: int, following: int, single_rank_samples_per_s: float | None, e
     """
     # The newest sample: the first ones of a run know no model yet.
     newest = next((entry.event for entry in reversed(entries) if isinstance(entry.event, MetricsSample)), None)
-    run, model = (newest.run, newest.model) if newest is not None else (None, None)
-    events = [
-        entry.row(entry.event)
-        if isinstance(entry.event, MetricsSample) and entry.event.run == run and entry.event.model == model
-        else entry.json
-        for entry in entries
-    ]
+    output = next((entry.event for entry in entries if isinstance(entry.event, OutputChunk)), None)
+    samples_have = {"run": newest.run, "model": newest.model} if newest is not None else {}
+    output_has = {"run": output.run} if output is not None else {}
     head = {
         "first": first,
         "next": following,
         "single": finite(single_rank_samples_per_s),
-        "columns": COLUMNS,
-        "common": {"run": run, "model": model},
+        "tables": [
+            {"type": MetricsSample.type, "columns": _SAMPLE_COLUMNS, "common": samples_have},
+            {"type": OutputChunk.type, "columns": _OUTPUT_COLUMNS, "common": output_has},
+        ],
     }
-    return f'{json.dumps(head)[:-1]},"events":[{",".join(events)}]}}'.encode(errors="replace")
+    events = ",".join(_told(entries, samples_have, output_has))
+    return f'{json.dumps(head)[:-1]},"events":[{events}]}}'.encode(errors="replace")
+
+
+def _told(entries: Iterable[Entry], samples_have: dict[str, Any], output_has: dict[str, Any]) -> Iterator[str]:
+    """Yield events as JSON; those that follow each other and differ in the rank alone as one."""
+    for line, group in groupby(entries, _line):
+        alike = list(group)
+        if line is None or len(alike) == 1 or line[0] != output_has["run"]:
+            yield from (_as_told(entry, samples_have, output_has) for entry in alike)
+        else:
+            yield _as_json((1, [entry.event.rank for entry in alike], *line[1:]))  # type: ignore[union-attr]
+
+
+def _line(entry: Entry) -> tuple[str, str, str] | None:
+    """Return what output consists of besides its rank; None for all else."""
+    chunk = entry.event
+    if not isinstance(chunk, OutputChunk) or chunk.skipped_bytes:
+        return None
+    return chunk.run, chunk.stream, chunk.text
+
+
+def _as_told(entry: Entry, samples_have: dict[str, Any], output_has: dict[str, Any]) -> str:
+    """Return an event as a row where it has what all rows of its table have; as an object otherwise."""
+    event = entry.event
+    if isinstance(event, MetricsSample):
+        is_row = event.run == samples_have["run"] and event.model == samples_have["model"]
+        return entry.row(event) if is_row else entry.json
+    if isinstance(event, OutputChunk):
+        return entry.row(event) if event.run == output_has["run"] else entry.json
+    return entry.json
 
 
 def to_json(event: Event) -> str:
@@ -93,12 +127,18 @@ def to_json(event: Event) -> str:
     return _as_json(content)
 
 
-def to_row(sample: MetricsSample) -> str:
-    """Return a sample's figures as a JSON array in the order of COLUMNS, to five digits: it is for eyes."""
+def _sample_row(sample: MetricsSample) -> str:
+    """Return a sample's figures to five digits: they are for eyes."""
     figures = [_figure(value) for value in _figures(sample)]
     while figures[-1] == "null":
         figures.pop()
-    return f"[{sample.at_s:.3f},{_as_json(sample.metrics)},{','.join(figures)}]"
+    metrics = ",".join(f"{json.dumps(name)}:{_figure(value)}" for name, value in sample.metrics.items())
+    return f"[0,{sample.at_s:.3f},{{{metrics}}},{','.join(figures)}]"
+
+
+def _output_row(chunk: OutputChunk) -> str:
+    skipped = (chunk.skipped_bytes,) if chunk.skipped_bytes else ()
+    return _as_json((1, chunk.rank, chunk.stream, chunk.text, *skipped))
 
 
 def _figure(value: float | None) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import uuid
+import zlib
 from collections import deque
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # Characters of output in one batch. What is over it is in the log files, and counted.
 BATCH_TEXT = 256_000
+# From so many ranks on, a sixth of them tells of itself in each batch: of each rank comes a sample every three seconds,
+# and the browser takes one to hold for five. All samples of a thousand ranks would be most of what an update costs.
+SPREAD_FROM = 257
+SPREAD_OVER = 6
 # All events are sent again each time the run has gone on for twice as long: a page that missed some, while the kernel
 # is busy and answers nobody, waits no longer than that. Most pages need none of it, so it has little of the output.
 _HISTORY_GROWTH = 2.0
@@ -108,7 +113,7 @@ class Dashboard:
     def flush(self) -> None:
         """Send the rest, and put the final state under the cell for when nothing is left to draw the dashboard."""
         if self._widget is not None:
-            self._send(max(self._history_due_s, self._sent_s or 0.0))
+            self._send(max(self._history_due_s, self._sent_s or 0.0), whole=True)
         elif self._is_due:
             self._show(0.0)
         else:
@@ -119,7 +124,9 @@ class Dashboard:
         self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
 
     def history(self, max_text: int = MAX_TEXT) -> bytes:
-        """Return all events so far, thinned, as the widget takes them. Safe from any thread.
+        """Return all events so far, thinned, as the widget takes them: compressed by zlib. Safe from any thread.
+
+        Most pages need none of it, and what a message weighs makes the browser collect its garbage.
 
         Args:
             max_text: characters of output; of more, the newest.
@@ -127,7 +134,8 @@ class Dashboard:
         with self._lock:
             entries = self._history.entries(max_text)
             following = self._history.next
-        return batch(0, following, self._figures.single_rank_samples_per_s, entries)
+        events = batch(0, following, self._figures.single_rank_samples_per_s, entries)
+        return zlib.compress(events, level=1)
 
     def _keep(self, events: Sequence[Event]) -> list[Any]:
         with self._lock:
@@ -143,8 +151,8 @@ class Dashboard:
         data, metadata = self._widget.mimebundle()
         self._publisher.publish(data, metadata, f"ddl-dashboard-{uuid.uuid4().hex}")
 
-    def _send(self, now_s: float) -> None:
-        entries = self._keep(self._pending.take())
+    def _send(self, now_s: float, *, whole: bool = False) -> None:
+        entries = self._keep(self._pending.take(whole=whole))
         if entries:
             following = entries[-1].number + 1
             self._widget.batch = batch(self._sent, following, self._figures.single_rank_samples_per_s, entries)
@@ -155,7 +163,7 @@ class Dashboard:
 
 
 class Pending:
-    """Events until they are sent; of output, as much as a batch may hold."""
+    """Events until they are sent; of output, as much as a batch may hold, and of many ranks' samples the newest."""
 
     def __init__(self, max_text: int = BATCH_TEXT) -> None:
         self._max_text = max_text
@@ -163,9 +171,17 @@ class Pending:
         self._output: deque[tuple[int, OutputChunk]] = deque()
         self._text = 0
         self._left_out: dict[tuple[int, str], int] = {}
+        self._sampled: set[int] = set()
+        self._newest: dict[int, MetricsSample] = {}
+        self._turn = 0
 
     def add(self, event: Event) -> None:
         """Take an event."""
+        if isinstance(event, MetricsSample):
+            self._sampled.add(event.rank)
+            if len(self._sampled) >= SPREAD_FROM:
+                self._newest[event.rank] = event
+                return
         self._events.append(event)
         if not isinstance(event, OutputChunk):
             return
@@ -180,9 +196,16 @@ class Pending:
             # Its place stays until the batch is taken, without its text.
             self._events[index] = replace(chunk, text="", skipped_bytes=0)
 
-    def take(self) -> list[Event]:
-        """Return what has come since the last call; what was left out is counted in the rank's next chunk."""
-        events: list[Event] = []
+    def take(self, *, whole: bool = False) -> list[Event]:
+        """Return what has come since the last call; what was left out is counted in the rank's next chunk.
+
+        Args:
+            whole: all ranks' newest samples are wanted, also those that have no turn.
+        """
+        self._turn = (self._turn + 1) % SPREAD_OVER
+        due = [rank for rank in self._newest if whole or rank % SPREAD_OVER == self._turn]
+        # Before the others: among these may be a rank's end.
+        events: list[Event] = [self._newest.pop(rank) for rank in due]
         for event in self._events:
             if isinstance(event, OutputChunk):
                 if not event.text and not event.skipped_bytes:

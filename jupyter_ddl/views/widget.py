@@ -17,8 +17,8 @@ class DashboardWidget(anywidget.AnyWidget):
     """Carries a run's events to the browser; labextension/src/widget.ts reads them.
 
     Attributes:
-        batch: the newest events, numbered (see `history.batch`).
-        history: all events so far, thinned.
+        batch: the newest events, numbered (see `views.batch`).
+        history: all events so far, thinned, as a batch that zlib has compressed.
     """
 
     batch = traitlets.Bytes().tag(sync=True)

@@ -2,7 +2,7 @@
 import type { AnyModel } from './anywidget';
 import { Dashboard } from './components/dashboard';
 import './dashboard.css';
-import { Feed } from './model/feed';
+import { Feed, unpacked } from './model/feed';
 
 interface Traits {
   readonly batch: DataView | null;
@@ -32,17 +32,28 @@ export default function widget(): {
           model.send({ want: 'history' });
         }
       };
-      const take = (trait: keyof Traits): void => {
-        const began = performance.now();
-        const bytes = model.get(trait);
-        const isNew = trait === 'batch' ? feed.takeBatch(bytes) : feed.takeHistory(bytes);
-        performance.measure(`ddl-${trait}`, { start: began });
-        if (isNew) {
-          changed();
-        }
+      // One after the other: what comes while a history is being unpacked belongs after it.
+      let taken = Promise.resolve();
+      const inTurn = (take: () => boolean | Promise<boolean>): void => {
+        taken = taken
+          .then(async () => {
+            if (await take()) {
+              changed();
+            }
+          })
+          .catch((error: unknown) => console.error('jupyter_ddl:', error));
       };
-      const onBatch = (): void => take('batch');
-      const onHistory = (): void => take('history');
+      const onBatch = (): void => {
+        // For whoever traces the page; it would be kept for good otherwise.
+        performance.mark('ddl-batch');
+        performance.clearMarks('ddl-batch');
+        const bytes = model.get('batch');
+        inTurn(() => feed.takeBatch(bytes));
+      };
+      const onHistory = (): void => {
+        const bytes = model.get('history');
+        inTurn(async () => feed.needsHistory && feed.takeHistory(await unpacked(bytes)));
+      };
       model.on('change:batch', onBatch);
       model.on('change:history', onHistory);
       onHistory();

@@ -9,7 +9,7 @@ class Wire implements RunWire {
 }
 
 function batch(first: number, next: number, events: readonly object[]): DataView {
-  const content = { first, next, single: null, columns: [], common: {}, events };
+  const content = { first, next, single: null, tables: [], events };
   return new DataView(new TextEncoder().encode(JSON.stringify(content)).buffer);
 }
 

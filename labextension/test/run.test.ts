@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
 import type { MetricsSample, RankFailed, RankLost } from '../src/model/events';
-import { Feed } from '../src/model/feed';
+import { Feed, unpacked } from '../src/model/feed';
 import { parseEvent } from '../src/model/parse';
 import { RunModel } from '../src/model/run';
 import { MAX_BINS } from '../src/model/series';
@@ -150,10 +150,17 @@ describe('series', () => {
 });
 
 describe('Feed', () => {
-  const bytes = (first: number, next: number, events: unknown[]): DataView =>
-    new DataView(new TextEncoder().encode(JSON.stringify({ first, next, single: 5, columns, common, events })).buffer);
-  const columns = ['at_s', 'rank', 'cpu_pct', 'rss_bytes', 'step', 'samples_per_s', 'loss'];
-  const common = { run: 'r', model: 'm' };
+  const bytes = (first: number, next: number, events: unknown[]): DataView<ArrayBuffer> =>
+    new DataView(new TextEncoder().encode(JSON.stringify({ first, next, single: 5, tables, events })).buffer);
+  const tables = [
+    {
+      type: 'metrics',
+      columns: ['at_s', 'rank', 'cpu_pct', 'rss_bytes', 'step', 'samples_per_s', 'loss', 'of_a_newer_kernel'],
+      common: { run: 'r', model: 'm' },
+    },
+    { type: 'output', columns: ['rank', 'stream', 'text', 'skipped_bytes'], common: { run: 'r' } },
+    { type: 'gossip', columns: ['text'], common: {} },
+  ];
   const line = (text: string): unknown => ({ type: 'output', run: 'r', rank: 0, stream: 'stdout', text: `${text}\n` });
   const shown = (feed: Feed): (string | undefined)[] =>
     Array.from({ length: feed.model.logs.end }, (_, at) => feed.model.logs.line(at)?.text);
@@ -181,18 +188,47 @@ describe('Feed', () => {
     expect(shown(feed)).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('reads samples that are rows, however much of them there is', () => {
+  it('unpacks what zlib has compressed', async () => {
+    const stream = new Blob([bytes(0, 1, [line('a')])]).stream().pipeThrough(new CompressionStream('deflate'));
+    const packed = new DataView(await new Response(stream).arrayBuffer());
     const feed = new Feed();
-    feed.takeHistory(bytes(0, 3, [[10.5, 3, 50, 2 ** 30, 7, 100, 'NaN'], [10.5, 4, 60, 2 ** 30], line('a')]));
+    expect(feed.takeHistory(await unpacked(packed))).toBe(true);
+    expect(shown(feed)).toEqual(['a']);
+    expect(feed.needsHistory).toBe(false);
+    expect(await unpacked(new DataView(new ArrayBuffer(0)))).toBeNull();
+    await expect(unpacked(bytes(0, 1, []))).rejects.toThrow();
+  });
+
+  it('reads a row of many ranks as an event of each, and counts them', () => {
+    const feed = new Feed();
+    feed.takeHistory(bytes(0, 3, [[1, [0, 1, 2], 'stdout', 'a\n']]));
+    expect(feed.takeBatch(bytes(1, 5, [[1, [1, 2, 3], 'stdout', 'a\n'], line('b')]))).toBe(true);
+    const lines = Array.from({ length: feed.model.logs.end }, (_, at) => feed.model.logs.line(at));
+    expect(lines.map((one) => `${one?.rank} ${one?.text}`)).toEqual(['0 a', '1 a', '2 a', '3 a', '0 b']);
+    feed.takeBatch(bytes(5, 7, [[1, [0, 'one'], 'stdout', 'c\n']]));
+    expect(feed.model.malformed).toBe(1);
+    expect(feed.next).toBe(7);
+  });
+
+  it('reads events that are rows, however much of them there is', () => {
+    const feed = new Feed();
+    const output = [
+      [1, 0, 'stdout', 'a\n'],
+      [1, 0, 'stdout', 'b\n', 7],
+      [2, 'unknown'],
+    ];
+    feed.takeHistory(bytes(0, 5, [[0, 10.5, 3, 50, 2 ** 30, 7, 100, 'NaN', 'new'], [0, 10.5, 4, 60, 2 ** 30], ...output]));
+    expect(feed.model.malformed).toBe(0);
     expect(feed.model.rankOrUndefined(3)?.trained).toMatchObject({ model: 'm', samples_per_s: 100, loss: NaN, steps: 0 });
     expect(feed.model.rankOrUndefined(4)?.latest).toMatchObject({ cpu_pct: 60, step: null, gpu_pct: null });
-    expect(shown(feed)).toEqual(['a']);
+    expect(shown(feed)).toEqual(['a', '… 7 bytes are only in the log file', 'b']);
   });
 
   it('passes over what is no event', () => {
     const feed = new Feed();
-    feed.takeHistory(bytes(0, 3, [{ type: 'output' }, { type: 'gossip' }, line('a')]));
-    expect(feed.model.malformed).toBe(1);
+    const rows = [[], [9], [1, 0, 'stdout'], [1, 0, 'stdout', null], [0, 10.5, 'three', 50, 2 ** 30]];
+    feed.takeHistory(bytes(0, 8, [{ type: 'output' }, { type: 'gossip' }, ...rows, line('a')]));
+    expect(feed.model.malformed).toBe(6);
     expect(shown(feed)).toEqual(['a']);
   });
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -40,6 +41,12 @@ CONTRAST = """() => {
     found[element.className] = (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
   }
   return found;
+}"""
+# How many lines of the log are seen.
+IN_SIGHT = """body => {
+  const { top, bottom } = body.getBoundingClientRect();
+  const places = [...body.querySelectorAll('.ddl-line:not([hidden])')].map((line) => line.getBoundingClientRect());
+  return places.filter((place) => place.bottom > top && place.top < bottom).length;
 }"""
 TILE = ".ddl-tile:has(dt:text-is('{}')) .ddl-value"
 
@@ -86,7 +93,7 @@ def test_a_page_that_opens_late_has_the_whole_run(lab: Lab, page: Page) -> None:
     lab.save(page)
     other = page.context.new_page()
     lab.open(other, "late.ipynb", workspace="other")
-    other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=120_000)
+    other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=60_000)
     assert other.locator(TILE.format("steps")).inner_text() == page.locator(TILE.format("steps")).inner_text() == "200"
     wait_for_text(other, ".ddl-count", "101 lines")
     assert number(other.locator(".ddl-chart .ddl-legend-value").first.inner_text()) > 0
@@ -138,6 +145,25 @@ def test_the_log_is_filtered_followed_and_copied(lab: Lab, page: Page) -> None:
     assert count.inner_text() == "5 of 325 lines"
 
 
+def test_a_part_that_is_out_of_sight_is_not_drawn_until_it_is_seen(lab: Lab, page: Page) -> None:
+    page.set_viewport_size({"width": 1200, "height": 500})
+    show(lab, page, "sight.ipynb", LIVE.format(ranks=8, seconds=600, past=20))
+    changes = """selector => {
+      const count = { of: 0 };
+      window.counts = { ...window.counts, [selector]: count };
+      const options = { subtree: true, childList: true, characterData: true, attributes: true };
+      new MutationObserver((found) => { count.of += found.length; }).observe(document.querySelector(selector), options);
+    }"""
+    page.locator(".ddl-log").scroll_into_view_if_needed()
+    page.wait_for_timeout(1000)
+    for selector in (".ddl-header", ".ddl-log"):
+        page.evaluate(changes, selector)
+    page.wait_for_function("window.counts['.ddl-log'].of > 100")
+    assert page.evaluate("window.counts['.ddl-header'].of") == 0
+    page.locator(".ddl-header").scroll_into_view_if_needed()
+    page.wait_for_function("window.counts['.ddl-header'].of > 0")
+
+
 def test_scrolling_up_stops_following(lab: Lab, page: Page) -> None:
     show(lab, page, "follow.ipynb", FINISHED.format(ranks=8, seconds=40, fails=False))
     follow = page.get_by_role("checkbox", name="follow")
@@ -147,6 +173,31 @@ def test_scrolling_up_stops_following(lab: Lab, page: Page) -> None:
     page.wait_for_function("document.querySelector('.ddl-lines').scrollTop === 0")
     assert not follow.is_checked()
     assert lines(page)[1].startswith("step 8 ")
+
+
+@pytest.mark.parametrize("key", ["ArrowUp", "Home"])
+def test_lines_that_came_while_they_were_followed_have_their_place(lab: Lab, page: Page, key: str) -> None:
+    show(lab, page, f"passed{key}.ipynb", LIVE.format(ranks=8, seconds=600, past=20))
+    body = page.locator(".ddl-lines")
+    body.scroll_into_view_if_needed()
+    top = body.evaluate("body => body.scrollTop")
+    newest = int(lines(page)[-1].split()[1])
+    # Each goes where the one before it stood.
+    wait_for_text(page, ".ddl-line-text", f"step {newest + 24} ")
+    assert body.evaluate("body => body.scrollTop") == top
+    body.focus()
+    page.keyboard.press("Shift")
+    assert body.evaluate(IN_SIGHT) >= 10
+    page.keyboard.press(key)
+    page.wait_for_selector(".ddl-log label:has-text('follow') :not(:checked)")
+    if key == "Home":
+        page.wait_for_function("document.querySelector('.ddl-lines').scrollTop === 0")
+    steps = [int(line.split()[1]) for line in lines(page) if line.startswith("step ")]
+    # The eight of a step stand together, and steps in their order.
+    assert all(later - step in (0, 8) for step, later in pairwise(steps))
+    assert steps[0] == 8 if key == "Home" else steps[-1] >= newest + 16
+    count = number(page.locator(".ddl-count").inner_text().split()[0])
+    assert body.evaluate("body => body.scrollHeight") >= count * 18
 
 
 def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
@@ -165,7 +216,10 @@ def test_the_table_sorts_by_keyboard(lab: Lab, page: Page) -> None:
     header = page.locator(".ddl-head .ddl-column-2")
     assert header.get_attribute("aria-sort") == "descending"
     rows = [page.locator(f".ddl-rows [aria-rowindex='{at}'] .ddl-column-2") for at in range(2, 18)]
-    rates = [number(row.inner_text()) for row in rows]
+    # Half of them are in sight at a time, and in the page.
+    rates = [number(row.inner_text()) for row in rows[:8]]
+    page.locator(".ddl-rows").evaluate("rows => { rows.scrollTop = rows.scrollHeight; }")
+    rates += [number(row.inner_text()) for row in rows[8:]]
     assert rates == sorted(rates, reverse=True)
     page.keyboard.press("Enter")
     assert header.get_attribute("aria-sort") == "ascending"

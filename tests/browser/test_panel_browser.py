@@ -142,7 +142,7 @@ def test_a_hung_collective_is_seen_and_interrupted_while_its_cell_runs(lab: Lab,
         page.wait_for_timeout(500)
     assert [text.split()[:2] for text in places.all_inner_texts()] == [["Rank", "0"], ["Rank", "1"]]
     assert lab.api("GET", "kernels")[0]["execution_state"] == "busy"
-    panel.get_by_role("button", name="Interrupt").click()
+    panel.get_by_role("button", name="Interrupt", exact=True).click()
     panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
     page.wait_for_function("document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark?.startsWith('◇')")
 
@@ -184,7 +184,7 @@ def test_a_page_that_is_loaded_again_has_the_run_and_its_lines(lab: Lab, page: P
 
 @pytest.fixture
 def two_runs() -> list[str]:
-    names = [f"2026-11-2{day}T02-00-00-default-{day}f9c" for day in (0, 1)]
+    names = [f"2026-11-2{day}T02-00-00-compared-{day}f9c" for day in (0, 1)]
     for name, slower in zip(names, (1.0, 1.5), strict=True):
         if not (recorded.paths.runs_dir() / name).exists():
             recorded.record(name, 8, 120, slower=slower)
@@ -197,7 +197,7 @@ def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: 
     lab.open(page, "compare.ipynb")
     set_theme(page, dark=dark)
     panel = show_panel(page)
-    panel.get_by_label("Search runs").fill("f9c")
+    panel.get_by_label("Search runs").fill("compared")
     page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 2")
     assert panel.get_by_role("button", name="Compare").is_disabled()
     for name in two_runs:

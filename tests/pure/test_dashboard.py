@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
+import zlib
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
+from batches import read, read_history
 
 from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.events import (
@@ -23,7 +26,15 @@ from jupyter_ddl.events import (
 )
 from jupyter_ddl.views import dashboard as module
 from jupyter_ddl.views.batch import batch, to_json
-from jupyter_ddl.views.dashboard import BATCH_TEXT, RESENT_TEXT, Dashboard, Pending, show_finished
+from jupyter_ddl.views.dashboard import (
+    BATCH_TEXT,
+    RESENT_TEXT,
+    SPREAD_FROM,
+    SPREAD_OVER,
+    Dashboard,
+    Pending,
+    show_finished,
+)
 from jupyter_ddl.views.history import MAX_TRACEBACKS, History
 from jupyter_ddl.wire import decode, encode
 
@@ -61,20 +72,12 @@ def out(rank: int, text: str, stream: str = "stdout", skipped: int = 0) -> Outpu
     return OutputChunk("r", rank, stream, text, skipped)
 
 
-def read(data: bytes) -> dict[str, Any]:
-    """Return a message as the browser reads it: a sample is a row, or an object."""
-    content = json.loads(data)
-    common = {"type": "metrics"} | content.pop("common")
-    columns = content.pop("columns")
-    content["events"] = [
-        common | dict(zip(columns, event, strict=False)) if isinstance(event, list) else event
-        for event in content["events"]
-    ]
-    return content
-
-
 def events_of(data: bytes) -> list[Any]:
     return [decode(event) for event in read(data)["events"]]
+
+
+def history_of(data: bytes) -> list[Any]:
+    return [decode(event) for event in read_history(data)["events"]]
 
 
 def shown(*events: Any) -> tuple[Dashboard, Published, Any, list[bytes]]:
@@ -103,7 +106,7 @@ def test_it_appears_with_the_first_training_step() -> None:
     assert view.is_shown
     assert list(published.outputs[0]) == [WIDGET, "text/plain"]
     # What went before is in the state that the page gets.
-    kinds = [type(event).__name__ for event in events_of(view._widget.history)]
+    kinds = [type(event).__name__ for event in history_of(view._widget.history)]
     assert kinds == ["RankReady", "RunStarted", "OutputChunk", "MetricsSample", "MetricsSample"]
 
 
@@ -123,7 +126,7 @@ def test_batches_go_out_twice_a_second_and_join_without_a_gap() -> None:
         view.handle(out(0, f"{tick}\n"))
         view.tick(tick / 10)
     assert 19 <= len(batches) <= 20
-    first = read(widget.history)["next"]
+    first = read_history(widget.history)["next"]
     assert first > 0
     numbers = [(read(data)["first"], read(data)["next"]) for data in batches]
     assert numbers[0][0] == 2
@@ -192,8 +195,8 @@ def test_a_page_that_opens_late_gets_what_there_is_by_then() -> None:
         view.handle(sample(0, float(at), step=at + 1))
         view.tick(float(at))
     state = widget.get_state()
-    assert read(state["history"])["next"] == 51
-    assert events_of(state["history"])[-1].step == 50
+    assert read_history(state["history"])["next"] == 51
+    assert history_of(state["history"])[-1].step == 50
     assert "history" not in widget.get_state("batch")
 
 
@@ -201,9 +204,9 @@ def test_a_page_that_missed_something_is_answered() -> None:
     view, _, widget, _ = shown()
     view.handle(out(0, "new\n"))
     view.tick(0.6)
-    before = read(widget.history)["next"]
+    before = read_history(widget.history)["next"]
     widget._handle_custom_msg({"want": "history"}, [])
-    assert read(widget.history)["next"] == 3 > before
+    assert read_history(widget.history)["next"] == 3 > before
     widget._handle_custom_msg({"want": "the moon"}, [])
     widget._handle_custom_msg(["no"], [])
 
@@ -217,7 +220,7 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
     view.handle(RunFinished("r", "finished", 20.0))
     view.flush()
     assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
-    assert events_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
+    assert history_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
     assert list(published.outputs[1]) == ["image/svg+xml", "text/plain"]
     assert "finished after 20.0 s" in published.outputs[1]["text/plain"]
 
@@ -246,7 +249,7 @@ def test_one_ranks_figure_is_asked_for_once_the_model_is_known() -> None:
         view.handle(sample(0, at, model="Sequential, batch 128"))
     view.tick(3.0)
     assert asked == ["Sequential, batch 128"]
-    assert read(view.history())["single"] == 120.0
+    assert read_history(view.history())["single"] == 120.0
 
 
 def test_no_events_are_no_run() -> None:
@@ -290,12 +293,12 @@ def test_a_history_that_nobody_asked_for_has_less_of_the_log() -> None:
     widget.observe(lambda change: sent.append(change["new"]), "history")
     view.handle(sample(0, 5.0))
     view.tick(5.0)
-    assert len(sent[0]) < 2 * RESENT_TEXT
-    output = [event for event in events_of(sent[0]) if isinstance(event, OutputChunk)]
+    assert len(zlib.decompress(sent[0])) < 2 * RESENT_TEXT
+    output = [event for event in history_of(sent[0]) if isinstance(event, OutputChunk)]
     assert int(output[-1].text) == 9_999
     # What is left out is told of.
     assert output[0].skipped_bytes == int(output[0].text) * 100
-    assert len(widget.get_state()["history"]) > 1_000_000
+    assert len(zlib.decompress(widget.get_state()["history"])) > 1_000_000
 
 
 def test_history_from_a_number_on_is_what_came_since() -> None:
@@ -340,6 +343,31 @@ def test_json_leaves_out_defaults_and_says_nan_in_words() -> None:
     assert len(to_json(plain)) < len(json.dumps(encode(plain))) / 2
 
 
+def test_each_of_many_ranks_tells_of_itself_in_one_batch_of_several() -> None:
+    pending = Pending()
+    ranks = range(math.ceil(SPREAD_FROM / SPREAD_OVER) * SPREAD_OVER)
+    for rank in ranks:
+        pending.add(sample(rank, 0.0))
+    pending.take(whole=True)
+    told: list[tuple[int, float]] = []
+    times = [float(at) for at in range(1, 2 * SPREAD_OVER + 1)]
+    for at_s in times:
+        for rank in ranks:
+            pending.add(sample(rank, at_s))
+        pending.add(out(0, "a line\n"))
+        taken = pending.take()
+        assert [event for event in taken if not isinstance(event, MetricsSample)] == [out(0, "a line\n")]
+        told += [(event.rank, event.at_s) for event in taken if isinstance(event, MetricsSample)]
+        assert len(taken) < len(ranks) / (SPREAD_OVER - 1)
+    # The newest by then, and none twice.
+    assert sorted(rank for rank, _ in told) == sorted([*ranks, *ranks])
+    assert [at_s for _, at_s in told] == [at_s for at_s in times for _ in range(len(ranks) // SPREAD_OVER)]
+    pending.add(RankFinished("r", 0, times[-1]))
+    *samples, end = pending.take(whole=True)
+    assert {(event.rank, event.at_s) for event in samples} == {(rank, times[-1]) for rank in ranks} - set(told)
+    assert end == RankFinished("r", 0, times[-1])
+
+
 def test_a_batch_is_one_json_object() -> None:
     history = History()
     entries = [history.add(replace(sample(0, 1.0), model='"</script>'))]
@@ -355,15 +383,34 @@ def test_samples_are_rows_of_few_bytes() -> None:
     samples = [
         sample(0, 1_700_000_000.25, model="before", loss=0.123456789),
         sample(1, 1_700_000_000.5, model="m", loss=float("nan"), metrics={"auc": float("inf")}),
-        sample(2, 1_700_000_000.75, model="m", loss=0.123456789, **gpu),
+        sample(2, 1_700_000_000.75, model="m", loss=0.123456789, metrics={"auc": 0.987654321}, **gpu),
     ]
     events = read(batch(0, 3, None, [history.add(event) for event in samples]))["events"]
     assert decode(events[0]) == samples[0]
     assert (events[1]["loss"], events[1]["metrics"], events[1]["model"]) == ("NaN", {"auc": "Infinity"}, "m")
-    assert decode(events[2]) == replace(samples[2], loss=0.12346)
-    assert events[2]["gpu_watts"] is None
+    # Temperatures are in the run's files.
+    assert decode(events[2]) == replace(samples[2], loss=0.12346, metrics={"auc": 0.98765}, gpu_celsius=None)
     many = [history.add(replace(samples[2], rank=rank)) for rank in range(1000)]
-    assert len(batch(3, 1003, None, many)) < 150 * 1000
+    assert len(batch(3, 1003, None, many)) < 120 * 1000
+
+
+def test_lines_of_ranks_are_rows_of_few_bytes() -> None:
+    history = History()
+    chunks = [out(0, "one\n"), out(1, "two\n", "stderr", skipped=7), replace(out(2, "three\n"), run="another")]
+    events = events_of(batch(0, 3, None, [history.add(chunk) for chunk in chunks]))
+    assert events == chunks
+    many = [history.add(replace(out(rank, "x" * 30 + "\n"), at_s=1e9, end_bytes=10**6, n=9)) for rank in range(1000)]
+    assert len(batch(3, 1003, None, many)) < 60 * 1000
+
+
+def test_one_line_of_many_ranks_is_one_row() -> None:
+    history = History()
+    same = [out(rank, "epoch 1\n") for rank in range(1000)]
+    chunks = [*same, out(0, "epoch 1\n", "stderr"), out(1, "epoch 1\n", skipped=7), out(0, "2\n"), out(0, "2\n")]
+    chunks += [replace(out(rank, "2\n"), run="another") for rank in range(2)]
+    data = batch(0, len(chunks), None, [history.add(chunk) for chunk in chunks])
+    assert events_of(data) == chunks
+    assert len(data) < 6000
 
 
 def test_text_that_is_no_utf8_still_goes_out() -> None:

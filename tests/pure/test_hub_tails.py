@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import loops
 import pytest
+from batches import read as read_batch
 from run_folders import make_run, own_session, write_events
 
 from jupyter_ddl.events import OutputChunk, RunStarted
@@ -84,7 +85,7 @@ def test_a_long_file_is_read_in_steps_and_a_line_of_any_length_once() -> None:
     assert (tail.next, tail.is_ready, tail.is_over) == (9002, True, False)
     following, content = tail.batch(9001)
     assert following == 9002
-    assert [event["text"] for event in json.loads(content)["events"]] == ["x" * 5]
+    assert [event["text"] for event in read_batch(content)["events"]] == ["x" * 5]
 
 
 def test_half_a_line_and_no_event_have_no_number() -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import servers
 import websocket
+from batches import read
 from servers import TOKEN
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class Browser:
             raise ConnectionError(int.from_bytes(data[:2], "big"), data[2:].decode())
         if opcode == websocket.ABNF.OPCODE_BINARY:
             head, _, body = data.partition(b"\n")
-            self.batches.append((json.loads(head)["run"], json.loads(body)))
+            self.batches.append((json.loads(head)["run"], read(body)))
         else:
             self.messages.append(json.loads(data))
 

@@ -184,11 +184,11 @@ def test_a_finished_run_comes_whole_and_from_any_number_on(server: Server) -> No
         browser.send(type="watch", run=run)
         told = take_all(browser, run, 24)
         assert len(of(browser, run)) == 1
-        assert of(browser, run)[0]["common"] == {"run": run, "model": "m"}
-        assert [event["type"] for event in told if isinstance(event, dict)] == [
+        samples = [event for event in told if event["type"] == "metrics"]
+        assert [event["type"] for event in told if event["type"] != "metrics"] == [
             *("run_started", "output", "rank_finished", "run_finished")
         ]
-        assert sum(isinstance(event, list) for event in told) == 20
+        assert [(event["run"], event["model"]) for event in samples] == [(run, "m")] * 20
         browser.batches.clear()
         browser.send(type="watch", run=run, next=21)
         browser.until(lambda: browser.batches)
@@ -238,13 +238,13 @@ def test_who_draws_slowly_is_skipped_forward(server: Server) -> None:
         assert len(of(browser, run.run)) == 1
         browser.send(type="taken", run=run.run, next=1)
         take_all(browser, run.run, 4001)
-    texts = [event for batch in of(browser, run.run) for event in batch["events"] if isinstance(event, dict)]
-    shown = sum(len(event["text"]) for event in texts if event["type"] == "output")
-    skipped = sum(event.get("skipped_bytes", 0) for event in texts if event["type"] == "output")
+    told = [event for batch in of(browser, run.run) for event in batch["events"]]
+    shown = sum(len(event["text"]) for event in told if event["type"] == "output")
+    skipped = sum(event.get("skipped_bytes", 0) for event in told if event["type"] == "output")
     assert shown + skipped == 2_000_000
     assert skipped > 1_000_000
     # A sample a slot of time stays.
-    assert sum(isinstance(event, list) for batch in of(browser, run.run) for event in batch["events"]) < 50
+    assert sum(event["type"] == "metrics" for event in told) < 50
 
 
 def test_many_marks_and_samples_stay_bounded(server: Server) -> None:
@@ -256,5 +256,5 @@ def test_many_marks_and_samples_stay_bounded(server: Server) -> None:
         browser.send(type="watch", run=run)
         told = take_all(browser, run, 46_001)
     assert len(of(browser, run)) == 1
-    assert 10_000 < sum(isinstance(event, list) for event in told) <= 24_000
+    assert 10_000 < sum(event["type"] == "metrics" for event in told) <= 24_000
     assert sum(isinstance(event, dict) and event["type"] == "straggler" for event in told) == 4_000

@@ -1,6 +1,6 @@
 // A titled uPlot chart with a legend of ours, which a screen reader can read.
 import uPlot from 'uplot';
-import { h, setText } from './dom';
+import { h, setHidden, setText } from './dom';
 import { compact } from './format';
 import type { Palette } from './theme';
 
@@ -49,6 +49,8 @@ export class Chart {
   private readonly empty = h('p', { class: 'ddl-empty' });
   private plot: uPlot | null = null;
   private shape = '';
+  /** Of each value in the legend, in characters. */
+  private readonly widths: number[] = [];
   private width = 0;
   private data: ChartData | null = null;
   private palette: Palette | null = null;
@@ -69,8 +71,8 @@ export class Chart {
     this.data = data;
     setText(this.title, data.title);
     const hasData = data.places.length > 1 && data.lines.some((line) => line.values.some((value) => value !== null));
-    this.canvas.hidden = !hasData;
-    this.empty.hidden = hasData;
+    setHidden(this.canvas, !hasData);
+    setHidden(this.empty, hasData);
     if (!hasData) {
       setText(this.empty, data.empty);
       return;
@@ -102,6 +104,7 @@ export class Chart {
   }
 
   private drawLegend(data: ChartData): void {
+    this.widths.length = 0;
     const named = data.lines.filter((line) => line.isQuiet !== true);
     this.legend.replaceChildren(
       ...named.map((line) => {
@@ -121,14 +124,24 @@ export class Chart {
       const value = index !== null ? (values[index] ?? null) : line.isBare === true ? null : lastOf(values);
       const form = (line.axis === 'right' ? data.rightValue : data.value) ?? compact;
       const text = value === null ? '' : form(value);
-      const item = this.legend.children[at]?.querySelector<HTMLElement>('.ddl-legend-value');
-      if (item != null) {
+      const item = this.legend.children[at]?.lastElementChild;
+      if (item instanceof HTMLElement) {
         setText(item, text);
+        setHidden(item, text === '');
+        this.widen(item, at, text.length);
       }
       return `${line.label} ${text}`;
     });
     if (index === null) {
       this.canvas.setAttribute('aria-label', `${data.title}: ${told.join(', ')}`);
+    }
+  }
+
+  /** Make room for so many characters. It stays: a width that changes has the whole page laid out. */
+  private widen(item: HTMLElement, at: number, characters: number): void {
+    if (characters > (this.widths[at] ?? 0)) {
+      this.widths[at] = characters;
+      item.style.width = `${characters}ch`;
     }
   }
 

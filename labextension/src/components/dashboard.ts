@@ -1,7 +1,7 @@
 // The parts of the dashboard, and when they are drawn.
 import type { RunModel } from '../model/run';
 import { Charts } from './charts';
-import { h } from './dom';
+import { h, setHidden } from './dom';
 import { Header } from './header';
 import { LogPane } from './logs';
 import { RankTable } from './ranks';
@@ -10,8 +10,10 @@ import { followTheme, type Palette, readPalette } from './theme';
 
 /** From so many ranks on a strip of cells stands above the table. */
 const STRIP_FROM = 17;
-/** Updates come twice a second and samples once: of four updates two draw the ranks, and two half of the charts each. */
-const TURNS = 4;
+/** Updates come twice a second and samples once, so each part is drawn in a few of eight turns: see drawParts. */
+const TURNS = 8;
+/** More lines than this from one turn to the next nobody reads as they pass. */
+const READABLE_LINES = 16;
 /** When no update follows for so long, what its turn left out is drawn. */
 const SETTLE_MS = 1500;
 
@@ -22,12 +24,17 @@ export class Dashboard {
   private readonly table = new RankTable();
   private readonly charts = new Charts();
   private readonly logs = new LogPane();
+  private readonly parts: readonly { readonly element: HTMLElement }[];
   private palette: Palette | null = null;
   private model: RunModel | null = null;
-  private isVisible = true;
+  /** The parts that are out of sight. */
+  private readonly unseen = new Set<Element>();
   private isStale = false;
   /** Whether the next drawing only goes on from the last one. */
   private isFollowing = false;
+  private states = '';
+  /** How many lines there were when the log was drawn last. */
+  private lines = 0;
   private turn = 0;
   private frame = 0;
   private settling = 0;
@@ -35,6 +42,7 @@ export class Dashboard {
 
   constructor() {
     this.strip = new Strip((rank) => this.logs.showRank(rank));
+    this.parts = [this.header, this.strip, this.table, this.charts, this.logs];
     const ranks = h('section', { class: 'ddl-ranks', 'aria-label': 'Ranks' }, this.strip.element, this.table.element);
     this.element = h(
       'div',
@@ -56,19 +64,17 @@ export class Dashboard {
       this.draw();
     });
     const resized = new ResizeObserver(() => {
+      this.strip.resize();
       this.charts.resize();
       this.table.resize();
       this.logs.resize();
       this.draw();
     });
     resized.observe(this.element);
-    const seen = new IntersectionObserver((entries) => {
-      this.isVisible = entries.at(-1)?.isIntersecting ?? true;
-      if (this.isVisible && this.isStale) {
-        this.draw();
-      }
-    });
-    seen.observe(this.element);
+    const seen = new IntersectionObserver((entries) => this.look(entries));
+    for (const { element } of this.parts) {
+      seen.observe(element);
+    }
     const shown = (): void => this.draw();
     document.addEventListener('visibilitychange', shown);
     this.ends.push(
@@ -95,10 +101,25 @@ export class Dashboard {
     this.logs.destroy();
   }
 
+  /** Note which parts came into sight or went out of it; what comes has missed its turns. */
+  private look(entries: readonly IntersectionObserverEntry[]): void {
+    let isMissed = this.isStale;
+    for (const { target, isIntersecting } of entries) {
+      if (!isIntersecting) {
+        this.unseen.add(target);
+      } else if (this.unseen.delete(target)) {
+        isMissed = true;
+      }
+    }
+    if (isMissed) {
+      this.draw();
+    }
+  }
+
   /** Draw in the next frame; what nobody sees waits until it is seen. */
   private draw(): void {
     this.isStale = true;
-    if (!this.isVisible || this.frame !== 0) {
+    if (this.unseen.size === this.parts.length || this.frame !== 0) {
       return;
     }
     this.frame = requestAnimationFrame(() => {
@@ -117,33 +138,44 @@ export class Dashboard {
       this.draw();
       return;
     }
-    const began = performance.now();
     this.isStale = false;
     this.palette ??= readPalette(this.element);
-    const isWhole = !this.isFollowing || model.isOver;
+    // A rank that is marked, fails or ends is told at once everywhere.
+    const states = [...model.counts()].join();
+    const isWhole = !this.isFollowing || model.isOver || states !== this.states;
+    this.states = states;
     this.turn = (this.turn + 1) % TURNS;
-    if (isWhole || this.turn % 2 === 0) {
-      this.drawRanks(model, this.palette);
-    }
-    if (isWhole || this.turn % 2 === 1) {
-      this.charts.update(model, this.palette, isWhole ? null : (this.turn - 1) / 2);
-    }
-    this.logs.update(model.logs);
+    this.drawParts(model, this.palette, isWhole ? null : this.turn);
     this.isFollowing = false;
     clearTimeout(this.settling);
     if (!isWhole) {
       this.settling = window.setTimeout(() => this.draw(), SETTLE_MS);
     }
-    performance.measure('ddl-draw', { start: began });
   }
 
-  private drawRanks(model: RunModel, palette: Palette): void {
+  /** Draw what has its turn and is in sight, or all. */
+  private drawParts(model: RunModel, palette: Palette, turn: number | null): void {
     const isMany = model.ranks.length >= STRIP_FROM;
-    this.strip.element.hidden = !isMany;
-    this.header.update(model);
-    if (isMany) {
+    const has = ({ element }: { readonly element: HTMLElement }, every: number, from: number): boolean =>
+      turn === null || (turn % every === from && !this.unseen.has(element));
+    setHidden(this.strip.element, !isMany);
+    if (has(this.header, 2, 0)) {
+      this.header.update(model);
+    }
+    if (isMany && has(this.strip, 4, 0)) {
       this.strip.update(model, palette);
     }
-    this.table.update(model);
+    // Of many ranks the strip tells how they fare.
+    if (has(this.table, isMany ? 8 : 4, 2)) {
+      this.table.update(model);
+    }
+    if (has(this.charts, 1, 0)) {
+      this.charts.update(model, palette, turn);
+    }
+    const isReadable = model.logs.end - this.lines <= READABLE_LINES;
+    if (has(this.logs, isReadable ? 2 : 4, 1)) {
+      this.lines = model.logs.end;
+      this.logs.update(model.logs);
+    }
   }
 }

@@ -33,3 +33,10 @@ export function setAttribute(element: Element, name: string, value: string): voi
     element.setAttribute(name, value);
   }
 }
+
+/** Hide or show; to set what is set already would have the page work out its styles anew. */
+export function setHidden(element: HTMLElement, isHidden: boolean): void {
+  if (element.hidden !== isHidden) {
+    element.hidden = isHidden;
+  }
+}

@@ -1,6 +1,6 @@
 // The run at one glance: how it goes, how fast, how well it scales, what a step is spent on.
 import { type RankState, type RunModel, STATES } from '../model/run';
-import { h, setAttribute, setText } from './dom';
+import { h, setAttribute, setHidden, setText } from './dom';
 import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 
 const PARTS = [
@@ -72,14 +72,15 @@ export class Header {
     const told =
       failure === null ? (model.lost ?? '') : `Rank ${failure.rank} raised ${failure.name}: ${failure.message}`;
     setText(this.problem, told.split('\n')[0]!.slice(0, 300));
-    this.problem.hidden = told === '';
+    setHidden(this.problem, told === '');
   }
 
   private updateSplit(model: RunModel): void {
     const split = model.split();
     const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
     this.step.set(milliseconds(split === null ? null : step), 'mean of the ranks');
-    this.bar.hidden = this.legend.hidden = step === 0;
+    setHidden(this.bar, step === 0);
+    setHidden(this.legend, step === 0);
     const told: string[] = [];
     for (const [at, [name, key]] of PARTS.entries()) {
       const share = split === null || step === 0 ? 0 : split[key] / step;

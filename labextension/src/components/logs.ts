@@ -16,7 +16,7 @@ export class LogPane {
   private readonly follow = h('input', { type: 'checkbox' });
   private readonly jump = h('button', { type: 'button', class: 'ddl-button' }, 'First error');
   private readonly copy = h('button', { type: 'button', class: 'ddl-button' }, 'Copy');
-  private readonly count = h('span', { class: 'ddl-count', role: 'status' });
+  private readonly count = h('span', { role: 'status' });
   private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
   private readonly rows: VirtualRows;
   private readonly body: HTMLElement;
@@ -40,7 +40,7 @@ export class LogPane {
       h('label', {}, this.follow, 'follow'),
       this.jump,
       this.copy,
-      this.count,
+      h('span', { class: 'ddl-count' }, this.count),
       this.fault,
     );
     this.element = h('section', { class: 'ddl-log', 'aria-label': 'Log' }, bar, this.body);
@@ -106,6 +106,7 @@ export class LogPane {
     const shown = lines.length === total ? '' : `${lines.length.toLocaleString('en')} of `;
     const older = store.first > 0 ? `, ${store.first.toLocaleString('en')} older ones only in the log files` : '';
     setText(this.count, `${shown}${total.toLocaleString('en')} lines${older}`);
+    this.count.parentElement?.classList.toggle('ddl-long', older !== '');
     this.jump.disabled = store.errorLine === null;
     this.rows.update(lines.length, this.follow.checked);
   }

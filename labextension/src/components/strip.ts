@@ -27,6 +27,8 @@ export class Strip {
   private readonly told = h('span', { class: 'ddl-strip-told', role: 'status' });
   private measure: Measure = MEASURES[0]!;
   private ranks: Rank[] = [];
+  // Kept, because to ask the page for it is to have it laid out anew.
+  private width = 0;
   private columns = 1;
   private size = 1;
   private height = 1;
@@ -81,6 +83,10 @@ export class Strip {
     this.model = model;
     this.palette = palette;
     this.redraw();
+  }
+
+  resize(): void {
+    this.width = 0;
   }
 
   private redraw(): void {
@@ -144,7 +150,10 @@ export class Strip {
   }
 
   private layOut(context: CanvasRenderingContext2D): void {
-    const width = Math.max(200, this.canvas.parentElement?.clientWidth ?? 0);
+    if (this.width === 0) {
+      this.width = Math.max(200, this.element.clientWidth);
+    }
+    const { width } = this;
     const count = Math.max(1, this.ranks.length);
     // Rows of 32 or 64, which is how ranks are counted.
     this.columns = count <= 64 ? 32 : 64;

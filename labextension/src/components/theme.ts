@@ -62,9 +62,17 @@ const CIVIDIS: readonly (readonly [number, number, number])[] = [
   [254, 232, 56],
 ];
 
+// Made once: a thousand ranks ask for a thousand colours each second.
+const SHADES = 63;
+const SCALE: readonly string[] = Array.from({ length: SHADES + 1 }, (_, at) => shade(at / SHADES));
+
 /** Return the colour of a share from 0 to 1. */
 export function scaleColour(share: number): string {
-  const place = Math.min(1, Math.max(0, share)) * (CIVIDIS.length - 1);
+  return SCALE[Math.round(Math.min(1, Math.max(0, share)) * SHADES)]!;
+}
+
+function shade(share: number): string {
+  const place = share * (CIVIDIS.length - 1);
   const low = CIVIDIS[Math.floor(place)]!;
   const high = CIVIDIS[Math.ceil(place)]!;
   const part = place - Math.floor(place);

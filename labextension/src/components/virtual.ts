@@ -1,6 +1,13 @@
 // A list of rows of one height, of which only those in sight are in the page.
 
+import { setHidden } from './dom';
+
+// The browser scrolls before we are asked, so for somebody who scrolls so many rows beyond those in sight are kept
+// ready. For all others none: they would be laid out and painted at each update, too.
 const AROUND = 8;
+const SCROLLING_MS = 3000;
+// So much longer than it is drawn may a list become that is followed: the bar beside it says what is drawn.
+const GROWTH = 1.25;
 
 export class VirtualRows {
   private readonly rows: HTMLElement[] = [];
@@ -8,6 +15,10 @@ export class VirtualRows {
   private inSight = 0;
   // Kept here, because to ask the page for it is to have it laid out anew.
   private top = 0;
+  private scrolledAt = -Infinity;
+  // Rows that came while the last ones were followed: each went where the one before it stood, and nothing scrolled.
+  private passed = 0;
+  private isFollowed = false;
 
   /**
    * @param element what scrolls.
@@ -30,16 +41,22 @@ export class VirtualRows {
         const { scrollTop } = element;
         if (Math.abs(scrollTop - this.top) >= 1) {
           this.top = scrollTop;
+          this.scrolledAt = performance.now();
+          this.catchUp();
           this.draw();
-          scrolled(scrollTop >= this.lastTop - rowHeight);
+          scrolled(this.top >= this.lastTop - rowHeight);
         }
       },
       { passive: true },
     );
+    // Before the browser scrolls: where it is going is reckoned from where the rows stand then.
+    for (const name of ['keydown', 'wheel', 'pointerdown']) {
+      element.addEventListener(name, () => this.settle(), { passive: true });
+    }
   }
 
   private get lastTop(): number {
-    return Math.max(0, this.count * this.rowHeight - this.inSight);
+    return Math.max(0, (this.count - this.passed) * this.rowHeight - this.inSight);
   }
 
   /** Show so many rows; `followed` keeps the last in sight. */
@@ -47,9 +64,18 @@ export class VirtualRows {
     if (this.inSight === 0) {
       this.inSight = this.element.clientHeight;
     }
-    if (count !== this.count) {
-      this.count = count;
-      this.space.style.height = `${count * this.rowHeight}px`;
+    const added = count - this.count;
+    const drawn = this.count - this.passed;
+    const isFull = drawn * this.rowHeight > this.inSight && count < drawn * GROWTH;
+    this.count = count;
+    if (followed && this.isFollowed && isFull && added >= 0) {
+      this.passed += added;
+      this.draw();
+      return;
+    }
+    this.catchUp();
+    if (added !== 0) {
+      this.setHeight();
     }
     if (followed) {
       this.top = this.lastTop;
@@ -58,14 +84,17 @@ export class VirtualRows {
     if (followed) {
       this.element.scrollTop = this.top;
     }
+    this.isFollowed = followed;
   }
 
   resize(): void {
     this.inSight = this.element.clientHeight;
+    this.isFollowed = false;
     this.draw();
   }
 
   scrollTo(index: number): void {
+    this.catchUp();
     this.top = Math.min(this.lastTop, Math.max(0, (index - 2) * this.rowHeight));
     this.element.scrollTop = this.top;
     this.draw();
@@ -73,33 +102,58 @@ export class VirtualRows {
 
   /** Go on with what was in sight, before which so many rows came, or, if negative, went. */
   shift(rows: number): void {
+    this.catchUp();
     this.top = Math.min(this.lastTop, Math.max(0, this.element.scrollTop + rows * this.rowHeight));
     this.element.scrollTop = this.top;
     this.draw();
   }
 
+  /** Put each row where it belongs, with the same ones in sight as before. */
+  private catchUp(): void {
+    if (this.passed !== 0) {
+      this.top += this.passed * this.rowHeight;
+      this.passed = 0;
+      this.setHeight();
+      this.element.scrollTop = this.top;
+    }
+    this.isFollowed = false;
+  }
+
+  /** Be ready for who is about to scroll. */
+  private settle(): void {
+    if (this.passed !== 0) {
+      this.catchUp();
+      this.draw();
+    }
+  }
+
+  private setHeight(): void {
+    this.space.style.height = `${this.count * this.rowHeight}px`;
+  }
+
   private draw(): void {
-    const needed = Math.min(this.count, Math.ceil(this.inSight / this.rowHeight) + 2 * AROUND);
-    const first = Math.max(0, Math.min(Math.floor(this.top / this.rowHeight) - AROUND, this.count - needed));
+    const around = performance.now() - this.scrolledAt < SCROLLING_MS ? AROUND : 0;
+    const count = this.count - this.passed;
+    // One more than fit: the first and the last may both be cut.
+    const needed = Math.min(count, Math.ceil(this.inSight / this.rowHeight) + 1 + 2 * around);
+    const first = Math.max(0, Math.min(Math.floor(this.top / this.rowHeight) - around, count - needed));
     while (this.rows.length < needed) {
       const row = this.make();
       this.rows.push(row);
       this.space.append(row);
     }
-    // An index has its row, as long as it is in sight: what stands still is not touched.
+    // A place has its row, as long as it is in sight: what stands still is not touched.
     const size = this.rows.length;
-    for (let index = first; index < first + size; index++) {
-      const row = this.rows[index % size]!;
-      const isUsed = index < first + needed;
-      if (row.hidden === isUsed) {
-        row.hidden = !isUsed;
-      }
+    for (let place = first; place < first + size; place++) {
+      const row = this.rows[place % size]!;
+      const isUsed = place < first + needed;
+      setHidden(row, !isUsed);
       if (isUsed) {
-        const top = `${index * this.rowHeight}px`;
+        const top = `${place * this.rowHeight}px`;
         if (row.style.top !== top) {
           row.style.top = top;
         }
-        this.fill(row, index);
+        this.fill(row, place + this.passed);
       }
     }
   }

@@ -1,14 +1,13 @@
 // From what the kernel sends to one model. Batches are numbered: none is taken twice, and a missing one is noticed.
-import { isRecord, parseEvent } from './parse';
+import { isRecord, parseEvent, Table } from './parse';
 import { RunModel } from './run';
 
 interface Batch {
   readonly first: number;
   readonly next: number;
   readonly single: number | null;
-  /** What the places of a sample's row are, and what all rows share. */
-  readonly columns: readonly unknown[];
-  readonly common: Readonly<Record<string, unknown>>;
+  /** An event that is a row begins with the number of its table, and may be of many ranks. */
+  readonly tables: readonly Table[];
   readonly events: readonly unknown[];
 }
 
@@ -42,10 +41,14 @@ export class Feed {
     return true;
   }
 
-  /** Take all events so far, thinned; return whether the model has changed. */
+  /** Whether a history would tell anything. Most come unneeded, and are not even unpacked. */
+  get needsHistory(): boolean {
+    return this.expected === 0 || this.misses;
+  }
+
+  /** Take all events so far, thinned and unpacked; return whether the model has changed. */
   takeHistory(bytes: DataView | null): boolean {
-    // Most come unneeded, and are not read.
-    if (bytes === null || (this.expected > 0 && !this.misses)) {
+    if (!this.needsHistory) {
       return false;
     }
     const batch = read(bytes);
@@ -60,23 +63,43 @@ export class Feed {
 
   private apply(batch: Batch, known: number): void {
     this.model.singleRankSamplesPerS = batch.single;
-    for (const value of batch.events.slice(known)) {
-      try {
-        const event = parseEvent(Array.isArray(value) ? sampleOf(value, batch) : value);
-        if (event !== null) {
-          this.model.handle(event);
-        }
-      } catch (error) {
-        if (!(error instanceof TypeError)) {
-          throw error;
-        }
-        if (this.model.malformed++ === 0) {
-          console.warn(`jupyter_ddl: ${error.message}`);
-        }
+    let number = 0;
+    for (const value of batch.events) {
+      const count = Array.isArray(value) ? (batch.tables[Number(value[0])]?.count(value) ?? 1) : 1;
+      for (let which = Math.max(0, known - number); which < count; which++) {
+        this.take(value, which, batch);
       }
+      number += count;
     }
     this.expected = batch.next;
   }
+
+  private take(value: unknown, which: number, batch: Batch): void {
+    try {
+      const event = Array.isArray(value) ? tableOf(value, batch).read(value, which) : parseEvent(value);
+      if (event !== null) {
+        this.model.handle(event);
+      }
+    } catch (error) {
+      if (!(error instanceof TypeError)) {
+        throw error;
+      }
+      if (this.model.malformed++ === 0) {
+        console.warn(`jupyter_ddl: ${error.message}`);
+      }
+    }
+  }
+}
+
+/** Return what zlib has compressed as it was. */
+export async function unpacked(bytes: DataView | null): Promise<DataView | null> {
+  if (bytes === null || bytes.byteLength === 0) {
+    return null;
+  }
+  // A copy: the types do not let a shared buffer through.
+  const blob = new Blob([new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength).slice()]);
+  const stream = blob.stream().pipeThrough(new DecompressionStream('deflate'));
+  return new DataView(await new Response(stream).arrayBuffer());
 }
 
 function read(bytes: DataView | null): Batch | null {
@@ -87,20 +110,18 @@ function read(bytes: DataView | null): Batch | null {
   if (!isRecord(value)) {
     throw new TypeError('A batch must be an object.');
   }
-  const { first, next, single, columns, common, events } = value;
-  if (typeof first !== 'number' || typeof next !== 'number' || !Array.isArray(events)) {
-    throw new TypeError('A batch must have first, next and events.');
+  const { first, next, single, tables, events } = value;
+  if (typeof first !== 'number' || typeof next !== 'number' || !Array.isArray(tables) || !Array.isArray(events)) {
+    throw new TypeError('A batch must have first, next, tables and events.');
   }
-  if (!Array.isArray(columns) || !isRecord(common)) {
-    throw new TypeError('A batch must have columns and common.');
-  }
-  return { first, next, single: typeof single === 'number' ? single : null, columns, common, events };
+  const rows = tables.map((table) => new Table(table));
+  return { first, next, single: typeof single === 'number' ? single : null, tables: rows, events };
 }
 
-function sampleOf(row: readonly unknown[], { columns, common }: Batch): Record<string, unknown> {
-  const sample: Record<string, unknown> = { type: 'metrics', ...common };
-  for (let at = 0; at < row.length; at++) {
-    sample[String(columns[at])] = row[at];
+function tableOf(row: readonly unknown[], { tables }: Batch): Table {
+  const table = tables[Number(row[0])];
+  if (table === undefined) {
+    throw new TypeError(`A row must begin with the number of its table. Received: ${JSON.stringify(row)}.`);
   }
-  return sample;
+  return table;
 }

@@ -4,6 +4,20 @@ import { FIELDS, type DdlEvent, type Field } from './events';
 /** JSON has no NaN and no infinity, and a loss may be either: the kernel sends them as these words. */
 const NUMBERS: Readonly<Record<string, number>> = { NaN: NaN, Infinity: Infinity, '-Infinity': -Infinity };
 
+/** Of a type: an event with nothing but defaults, which is copied (many times faster than to add field by field). */
+interface Kind {
+  readonly type: string;
+  readonly blank: Readonly<Record<string, unknown>>;
+  readonly fields: ReadonlyMap<string, Field>;
+}
+
+const KINDS: ReadonlyMap<string, Kind> = new Map(
+  Object.entries(FIELDS).map(([type, fields]) => {
+    const blank = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.default]));
+    return [type, { type, blank: { type, ...blank }, fields: new Map(Object.entries(fields)) }];
+  }),
+);
+
 /** Return the event of a JSON value, or null for a type that this version does not know.
  *
  * @throws TypeError when a field is missing or is not what events.py says.
@@ -12,34 +26,106 @@ export function parseEvent(value: unknown): DdlEvent | null {
   if (!isRecord(value) || typeof value['type'] !== 'string') {
     throw new TypeError(`An event must be an object with a type. Received: ${JSON.stringify(value)}.`);
   }
-  const type = value['type'];
-  if (!Object.hasOwn(FIELDS, type)) {
+  const kind = KINDS.get(value['type']);
+  if (kind === undefined) {
     return null;
   }
-  const event: Record<string, unknown> = { type };
-  for (const [name, field] of Object.entries(FIELDS[type as DdlEvent['type']])) {
-    event[name] = fieldOf(value, name, field);
+  const event: Record<string, unknown> = { ...kind.blank };
+  for (const [name, field] of kind.fields) {
+    const found = value[name];
+    if (found !== undefined || !('default' in field)) {
+      event[name] = checked(kind.type, name, field, found);
+    }
   }
-  // Every field has been checked against the table that is generated with the types.
+  return asEvent(event);
+}
+
+/** Events of one type that come as rows: what is in the columns, and what all have. */
+export class Table {
+  private readonly blank: Record<string, unknown>;
+  private readonly columns: readonly (readonly [string, Field] | null)[];
+  private readonly kind: Kind | null;
+  /** So many places a row has at least. */
+  private readonly needed: number;
+  /** The place of the rank in a row; 0 where no column has it. */
+  private readonly rankAt: number;
+
+  /** @throws TypeError when the table is none. */
+  constructor(value: unknown) {
+    if (!isRecord(value) || typeof value['type'] !== 'string' || !Array.isArray(value['columns'])) {
+      throw new TypeError(`A table must have a type and columns. Received: ${JSON.stringify(value)}.`);
+    }
+    this.kind = KINDS.get(value['type']) ?? null;
+    const fields = this.kind?.fields ?? new Map<string, Field>();
+    const common = new Map(isRecord(value['common']) ? Object.entries(value['common']) : []);
+    this.blank = { ...this.kind?.blank };
+    for (const [name, found] of common) {
+      const field = fields.get(name);
+      if (field !== undefined) {
+        this.blank[name] = checked(value['type'], name, field, found);
+      }
+    }
+    const names = value['columns'].map(String);
+    this.rankAt = names.indexOf('rank') + 1;
+    this.columns = names.map((name) => {
+      const field = fields.get(name);
+      return field === undefined ? null : [name, field];
+    });
+    const required = [...fields].filter(([name, field]) => !('default' in field) && !common.has(name));
+    // One that is in no column is never there.
+    const places = required.map(([name]) => (names.includes(name) ? names.indexOf(name) + 1 : Infinity));
+    this.needed = Math.max(0, ...places);
+  }
+
+  /** How many events a row stands for: where it has a list of ranks, one of each. */
+  count(row: readonly unknown[]): number {
+    const ranks = row[this.rankAt];
+    return Array.isArray(ranks) ? ranks.length : 1;
+  }
+
+  /** Return one of a row's events; null for a type that is not known. A row begins with the table's number.
+   *
+   * @throws TypeError as `parseEvent`.
+   */
+  read(row: readonly unknown[], which = 0): DdlEvent | null {
+    const { kind, columns } = this;
+    if (kind === null) {
+      return null;
+    }
+    const count = row.length - 1;
+    if (count < this.needed) {
+      throw new TypeError(`A row of ${kind.type} events must have ${this.needed} places. Received: ${JSON.stringify(row)}.`);
+    }
+    const event: Record<string, unknown> = { ...this.blank };
+    for (let at = 0; at < count && at < columns.length; at++) {
+      const column = columns[at];
+      if (column != null) {
+        const found = row[at + 1];
+        const own: unknown = at + 1 === this.rankAt && Array.isArray(found) ? found[which] : found;
+        event[column[0]] = checked(kind.type, column[0], column[1], own);
+      }
+    }
+    return asEvent(event);
+  }
+}
+
+/** Every field has been checked against the table that is generated with the types. */
+function asEvent(event: Record<string, unknown>): DdlEvent {
   return event as unknown as DdlEvent;
 }
 
-function fieldOf(value: Readonly<Record<string, unknown>>, name: string, field: Field): unknown {
-  const found = value[name];
-  if (found === undefined && 'default' in field) {
-    return field.default;
-  }
+function checked(type: string, name: string, field: Field, found: unknown): unknown {
   if (field.kind === 'number' && typeof found === 'string' && found in NUMBERS) {
     return NUMBERS[found];
   }
   if (found === undefined || !isOf(found, field)) {
     const kind = field.nullable ? `${field.kind} or null` : field.kind;
-    throw new TypeError(
-      `${name} of a ${String(value['type'])} event must be: ${kind}. Received: ${JSON.stringify(found)}.`,
-    );
+    throw new TypeError(`${name} of a ${type} event must be: ${kind}. Received: ${JSON.stringify(found)}.`);
   }
   if (name === 'metrics' && isRecord(found)) {
-    return Object.fromEntries(Object.entries(found).map(([key, number]) => [key, numberOf(number)]));
+    for (const key in found) {
+      found[key] = numberOf(found[key]);
+    }
   }
   return found;
 }
