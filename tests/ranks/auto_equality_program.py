@@ -27,6 +27,8 @@ SOME = (
     "custom_train_step",
     "dataset_shuffled",
     "dropout",
+    "fit_after_load",
+    "odd_batch",
     "train_on_batch_loop",
     "weighted_samples",
 )

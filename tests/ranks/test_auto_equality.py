@@ -28,6 +28,8 @@ IN_SOME = (
     "any_size",
     "custom_train_step",
     "dataset_shuffled",
+    "fit_after_load",
+    "odd_batch",
     "train_on_batch_loop",
     "weighted_samples",
 )

@@ -69,11 +69,14 @@ def test_tensorflow_has_the_ranks_share_of_the_cores(session: Session) -> None:
     assert {of.value for of in result.ranks.values()} == {f"('{threads}', {threads})"}
 
 
-def test_each_rank_keeps_to_its_cores_with_all_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_each_rank_keeps_to_its_cores_with_all_its_threads(
+    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
     monkeypatch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path))
     begin = "import horovod.tensorflow as hvd, os, tensorflow as tf\nhvd.init()\nhvd.allreduce(tf.ones(1))\n"
-    with jupyter_ddl.start(n=2, name="alone") as session:
+    with jupyter_ddl.start(n=n, name="alone") as session:
         result = session.run(
             f"{begin}sorted({{tuple(os.sched_getaffinity(int(t))) for t in os.listdir('/proc/self/task')}})"
         )
@@ -82,7 +85,7 @@ def test_each_rank_keeps_to_its_cores_with_all_its_threads(tmp_path: Path, monke
     cores = [set(of[0]) for of in kept]
     usable = os.sched_getaffinity(0)
     assert set().union(*cores) == usable
-    if len(usable) >= 2:
+    if len(usable) >= n:
         assert sum(map(len, cores)) == len(usable)
 
 

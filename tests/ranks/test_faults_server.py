@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from kernels import eventually, without
 from processes import MARK, marked_processes
@@ -20,8 +21,6 @@ from jupyter_ddl.runs.store import newest_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import psutil
 
 pytestmark = pytest.mark.mpi
 
@@ -44,7 +43,9 @@ def serving(variables: dict[str, str]) -> Iterator[Server]:
                 yield server
         finally:
             for process in marked_processes(variables[MARK]):
-                process.kill()
+                # One that was ending has ended.
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
 
 
 def started(server: Server, options: str = "") -> str:

@@ -23,6 +23,15 @@ pytestmark = pytest.mark.mpi
 HVD = "import tensorflow as tf, horovod.tensorflow as hvd\nhvd.init()\n"
 # Rank 0 waits for a rank that never comes.
 HUNG = f"%%distributed\n{HVD}if rank == 0:\n    hvd.allreduce(tf.ones(2))\nelse:\n    import time\n    time.sleep(600)"
+# Prints once the notebook's main thread waits for ranks' values.
+TELLS_OF_A_TRANSFER = """
+import sys, threading, time, traceback
+def tell(thread):
+    while "transfer.py" not in "".join(traceback.format_stack(sys._current_frames()[thread])):
+        time.sleep(0.01)
+    print("pulling", flush=True)
+threading.Thread(target=tell, args=(threading.get_ident(),), daemon=True).start()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -236,7 +245,7 @@ def test_a_stop_ends_a_cell_that_spins_and_a_restart_that_goes_on(browser: Brows
 def test_a_stop_ends_a_pull_that_waits(browser: Browser, notebook: Notebook) -> None:
     notebook.do("%%distributed --async\nx = 1\nwhile True: pass")
     browser.wait_for_cluster(notebook.id, "running")
-    number = notebook.send("print('pulling', flush=True)\n%ddl pull x")
+    number = notebook.send(f"{TELLS_OF_A_TRANSFER}%ddl pull x")
     notebook.wait_for_text(number, "pulling")
     assert browser.control(notebook.id, "stop", timeout_s=60)["error"] is None
     _, error = notebook.wait(number)

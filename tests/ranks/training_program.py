@@ -107,14 +107,21 @@ def embedding_model() -> Any:
     )
 
 
-# A few: numerics_equality_program.py and numerics_features.py have the others.
 CASES: dict[str, tuple[Any, Any]] = {
+    "dense, SGD momentum": (dense_model, lambda: keras.optimizers.SGD(0.05, momentum=0.9)),
     "conv, Adam": (conv_model, lambda: keras.optimizers.Adam(1e-3)),
     "embedding, SGD momentum": (embedding_model, lambda: keras.optimizers.SGD(0.5, momentum=0.9)),
+    "embedding, Adam": (embedding_model, lambda: keras.optimizers.Adam(1e-3)),
     "dense, clipnorm": (dense_model, lambda: keras.optimizers.SGD(0.5, clipnorm=0.05)),
+    "conv, global_clipnorm": (conv_model, lambda: keras.optimizers.SGD(0.5, global_clipnorm=0.1)),
+    "dense, clipvalue": (dense_model, lambda: keras.optimizers.SGD(0.5, clipvalue=0.002)),
     "dense, schedule and weight decay": (
         dense_model,
         lambda: keras.optimizers.SGD(keras.optimizers.schedules.CosineDecay(0.2, STEPS), weight_decay=0.01),
+    ),
+    "dense, accumulation and EMA": (
+        dense_model,
+        lambda: keras.optimizers.SGD(0.1, gradient_accumulation_steps=2, use_ema=True),
     ),
 }
 

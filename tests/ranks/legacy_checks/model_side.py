@@ -212,7 +212,8 @@ def predict_classes() -> None:
     one, many = dense(), dense(3, "softmax")
     assert np.array_equal(one.predict_classes(x), (one.predict(x, verbose=0) > 0.5).astype("int32"))
     assert np.array_equal(many.predict_classes(x), many.predict(x, verbose=0).argmax(axis=-1))
-    assert np.array_equal(many.predict_proba(x, batch_size=8), many.predict(x, verbose=0))
+    # To the last bit: on some processors a batch of another size comes to other ones.
+    assert np.array_equal(many.predict_proba(x, batch_size=8), many.predict(x, batch_size=8, verbose=0))
 
 
 # --- logs ------------------------------------------------------------------------------------------------------
