@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from processes import MARK, marked_processes
+from processes import MARK, described, marked_processes
 
 LEAK_WAIT_S = 15.0
 
@@ -31,6 +31,15 @@ def pytest_configure() -> None:
     for signum, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tell with each failure what ran just then: what hung is gone when somebody reads of it."""
+    report = yield
+    if report.failed:
+        report.sections.append(("Processes", described()))
+    return report
 
 
 @pytest.fixture(scope="session", autouse=True)

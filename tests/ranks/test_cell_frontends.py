@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from processes import described
 
 pytestmark = pytest.mark.mpi
 
@@ -46,9 +47,16 @@ def assert_saved_well(notebook):
 
 
 def python(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, timeout=120, check=False, **options
-    )
+    command = [sys.executable, *arguments]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, **options) as process:
+        try:
+            out, err = process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            told = described()
+            process.kill()
+            raise AssertionError("\n".join(["It did not end.", told, *process.communicate()])) from None
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def test_nbclient():
