@@ -193,8 +193,7 @@ class Follower:
             if self._release_due_s is None:
                 self._release_due_s = now_s + GRACE_S
             elif now_s >= self._release_due_s:
-                is_from_elsewhere = self._is_from_elsewhere(causes[0])
-                self._let_go("interrupted" if is_from_elsewhere else "failed", f"rank {causes[0].rank} raised")
+                self._let_go(self._outcome_of_failures(), f"rank {causes[0].rank} raised")
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
@@ -244,8 +243,9 @@ class Follower:
         if run.lost is not None:
             self._outcome = "lost"
             self._show_last_words()
-        elif (causes := run.causes()) and self._outcome == "finished":
-            self._outcome = "interrupted" if self._is_from_elsewhere(causes[0]) else "failed"
+        elif run.causes() and self._outcome in ("finished", "failed"):
+            # Also where ranks failed first of which none knew why.
+            self._outcome = self._outcome_of_failures()
         finished = RunFinished(run.id, self._outcome, run.seconds)
         run.recorder.handle(finished)
         run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **run.summary.fields())
@@ -257,9 +257,12 @@ class Follower:
         if self._outcome == "finished" and self._finished is not None:
             self._finished()
 
-    def _is_from_elsewhere(self, cause: RankFailed) -> bool:
-        """Return whether a rank ended because of another release than this follower's."""
-        return cause.released and cause.reason is not None and cause.reason not in self._reasons
+    def _outcome_of_failures(self) -> Outcome:
+        return "failed" if self._reason_elsewhere() is None else "interrupted"
+
+    def _reason_elsewhere(self) -> str | None:
+        """Return by what other release than this follower's the ranks ended; None where by none."""
+        return next((reason for reason in self.run.reasons() if reason not in self._reasons), None)
 
     def _show_last_words(self) -> None:
         run = self.run
@@ -293,9 +296,9 @@ class Follower:
                 f"Logs: {run.folder.path}"
             )
         if self._outcome == "interrupted":
-            reason = next((f" by {cause.reason}" for cause in run.causes() if self._is_from_elsewhere(cause)), "")
+            by = "" if (reason := self._reason_elsewhere()) is None else f" by {reason}"
             raise RunInterrupted(
-                f"The cell was interrupted{reason} after {run.seconds:.1f} s, and its ranks were released."
+                f"The cell was interrupted{by} after {run.seconds:.1f} s, and its ranks were released."
             )
         if self._outcome == "stalled" and self._stalls is not None:
             raise RunStalled(f"{self._stalls.report}\nThe ranks were released, as --on-stall abort says.")

@@ -166,6 +166,16 @@ class Run:
         """Return what ranks raised by themselves, first first; where all were released, the first of those."""
         return causes_of(self._failures)
 
+    def reasons(self) -> list[str]:
+        """Return why ranks were released, first first, as far as they know; none where one raised by itself.
+
+        One that heard of it before, by the end of Horovod, does not know.
+        """
+        if any(not failure.released for failure in self.causes()):
+            return []
+        failures = sorted(self._failures, key=lambda failure: failure.at_s)
+        return [failure.reason for failure in failures if failure.reason is not None]
+
     def released(self) -> list[int]:
         """Return the ranks that ended because others did."""
         causes = {failure.rank for failure in self.causes()}

@@ -1,0 +1,54 @@
+"""A release that does not come from the cell's own follower: the panel's, `%ddl interrupt`'s, another notebook's."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.errors import RunInterrupted
+from jupyter_ddl.follow import GRACE_S
+from jupyter_ddl.requests import Release
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jupyter_ddl.session import Session
+
+pytestmark = pytest.mark.mpi
+
+WITHIN_S = 60.0
+HUNG = """import pathlib, time, tensorflow as tf, horovod.tensorflow as hvd
+hvd.init()
+pathlib.Path({folder!r}, f"rank-{{rank}}").touch()
+if rank == 0:
+    hvd.allreduce(tf.ones(2))
+try:
+    time.sleep(600)
+except KeyboardInterrupt:
+    time.sleep({tidies_s})
+    raise
+"""
+
+
+# Rank 1 ends Horovod once it is released, and so rank 0's collective, perhaps before rank 0 is released itself. Where
+# rank 1 tidies up, rank 0 has raised first; also longer than a follower waits before it releases the others.
+@pytest.mark.parametrize("tidies_s", [0.0, 0.2, 2 * GRACE_S])
+@pytest.mark.parametrize("released", [[0, 1], [1]], ids=["both", "one"])
+def test_a_rank_that_hears_of_it_by_horovods_end_is_interrupted_too(
+    pair: Session, tmp_path: Path, released: list[int], tidies_s: float
+) -> None:
+    def release() -> None:
+        deadline_s = time.monotonic() + WITHIN_S
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        # Until rank 0 has gone from there into the allreduce.
+        time.sleep(0.5)
+        pair._cluster.request_now(Release("", "the panel"), released)
+
+    threading.Thread(target=release).start()
+    with pytest.raises(RunInterrupted, match="was interrupted by the panel after"):
+        pair.run(HUNG.format(folder=str(tmp_path), tidies_s=tidies_s))
+    assert pair.run("import horovod.tensorflow as hvd\nhvd.init()\nhvd.size()").ranks[1].value == "2"
