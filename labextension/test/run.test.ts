@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
 import type { MetricsSample, RankFailed, RankLost } from '../src/model/events';
 import { Feed, unpacked } from '../src/model/feed';
-import { parseEvent } from '../src/model/parse';
+import { parseEvent, Table } from '../src/model/parse';
 import { RunModel } from '../src/model/run';
 import { MAX_BINS } from '../src/model/series';
 
@@ -210,6 +210,14 @@ describe('Feed', () => {
     expect(feed.next).toBe(7);
   });
 
+  it('keeps of each rank what it told last of its training, and of itself', () => {
+    const feed = new Feed();
+    const first = [0, 10.5, 0, 50, 2 ** 30, 7, 100, 0.5];
+    feed.takeHistory(bytes(0, 2, [first, [0, 11.5, 0, 60, 2 ** 31]]));
+    expect(feed.model.rank(0).trained).toMatchObject({ at_s: 10.5, samples_per_s: 100, loss: 0.5, cpu_pct: 50 });
+    expect(feed.model.rank(0).latest).toMatchObject({ at_s: 11.5, samples_per_s: null, loss: null, rss_bytes: 2 ** 31 });
+  });
+
   it('reads events that are rows, however much of them there is', () => {
     const feed = new Feed();
     const output = [
@@ -219,8 +227,12 @@ describe('Feed', () => {
     ];
     feed.takeHistory(bytes(0, 5, [[0, 10.5, 3, 50, 2 ** 30, 7, 100, 'NaN', 'new'], [0, 10.5, 4, 60, 2 ** 30], ...output]));
     expect(feed.model.malformed).toBe(0);
-    expect(feed.model.rankOrUndefined(3)?.trained).toMatchObject({ model: 'm', samples_per_s: 100, loss: NaN, steps: 0 });
-    expect(feed.model.rankOrUndefined(4)?.latest).toMatchObject({ cpu_pct: 60, step: null, gpu_pct: null });
+    expect(feed.model).toMatchObject({ model: 'm', step: 7 });
+    expect(feed.model.rankOrUndefined(3)?.trained).toMatchObject({ samples_per_s: 100, loss: NaN, step_s: null });
+    expect(feed.model.rankOrUndefined(4)?.latest).toMatchObject({ cpu_pct: 60, gpu_pct: null });
+    expect(feed.model.rankOrUndefined(4)?.trained).toBeNull();
+    const whole = new Table(tables[0]).read([0, 10.5, 4, 60, 2 ** 30]);
+    expect(whole).toMatchObject({ type: 'metrics', model: 'm', steps: 0, step: null, metrics: {} });
     expect(shown(feed)).toEqual(['a', '… 7 bytes are only in the log file', 'b']);
   });
 

@@ -1,5 +1,6 @@
 // A run as its events tell it. No DOM; bounded memory whatever the run's length.
 import type { DdlEvent, MetricsSample, RankFailed, RunStarted, StragglerMarked } from './events';
+import { Figures } from './figures';
 import { plain } from './lines';
 import { LogStore } from './logs';
 import { Axis, type Folded, Means, Rates } from './series';
@@ -22,9 +23,9 @@ export interface Rank {
   readonly rank: number;
   state: RankState;
   /** Its newest sample; null before the first. */
-  latest: MetricsSample | null;
+  latest: Figures | null;
   /** Its newest sample of which training steps were measured: the figures stay when the training is over. */
-  trained: MetricsSample | null;
+  trained: Figures | null;
   straggler: StragglerMarked | null;
   host: string | null;
   /** Why it failed or is gone; empty otherwise. */
@@ -141,7 +142,7 @@ export class RunModel {
   }
 
   /** Return the newest figures of a rank that still count: those of now, or, in a run that is over, of its end. */
-  private figures(rank: Rank): MetricsSample | null {
+  private figures(rank: Rank): Figures | null {
     const { trained } = rank;
     if (trained === null || rank.state === 'lost') {
       return null;
@@ -254,7 +255,7 @@ export class RunModel {
 
   private sample(sample: MetricsSample): void {
     const rank = this.arrive(sample.rank);
-    rank.latest = sample;
+    (rank.latest ??= new Figures()).take(sample);
     this.newest_s = Math.max(this.newest_s, sample.at_s);
     this.model ??= sample.model;
     const bin = this.time.bin(sample.at_s);
@@ -275,7 +276,7 @@ export class RunModel {
     if (sample.samples_per_s === null) {
       return;
     }
-    rank.trained = sample;
+    (rank.trained ??= new Figures()).take(sample);
     this.rates.set(this.rows.get(sample.rank)!, bin, sample.samples_per_s, Math.ceil(HOLD_S / this.time.width));
     const split = splitOf(sample);
     if (split !== null) {
@@ -349,7 +350,7 @@ export class RunModel {
 }
 
 /** Return what a sample's average step was spent on; what was not measured counts as none. */
-export function splitOf(sample: MetricsSample | null): Split | null {
+export function splitOf(sample: Pick<MetricsSample, 'step_s' | 'exchange_s' | 'input_s'> | null): Split | null {
   if (sample === null || sample.step_s === null) {
     return null;
   }
