@@ -7,8 +7,6 @@ import type { Palette } from './theme';
 
 /** Of so many ranks each has a line of its own; of more, the least and the greatest stand for all. */
 const OWN_LINES = 16;
-/** The turns of each chart, of eight; in those of the table of ranks, 2 and 6, none is drawn. */
-const TURNS_OF: readonly (readonly number[])[] = [[0, 4], [1, 5], [3], [7]];
 
 export class Charts {
   readonly element: HTMLElement;
@@ -22,12 +20,12 @@ export class Charts {
     );
   }
 
-  /** Draw all charts, or the one whose turn it is. */
-  update(model: RunModel, palette: Palette, turn: number | null): void {
+  /** Draw the charts that are to be drawn: rates, curves, what a step is spent on, the device. */
+  update(model: RunModel, palette: Palette, isDue: readonly boolean[]): void {
     const seconds = model.time.places();
     const makers = [ratesOf, curvesOf, splitOver, deviceOf] as const;
     for (const [at, maker] of makers.entries()) {
-      if (turn === null || TURNS_OF[at]!.includes(turn)) {
+      if (isDue[at] === true) {
         this.charts[at]!.update(maker(model, seconds, palette), palette);
       }
     }

@@ -7,13 +7,8 @@ import { LogPane } from './logs';
 import { RankTable } from './ranks';
 import { Strip } from './strip';
 import { followTheme, type Palette, readPalette } from './theme';
+import { MANY_RANKS, TURNS, turnsOf } from './turns';
 
-/** From so many ranks on a strip of cells stands above the table. */
-const STRIP_FROM = 17;
-/** Updates come twice a second and samples once, so each part is drawn in a few of eight turns: see drawParts. */
-const TURNS = 8;
-/** More lines than this from one turn to the next nobody reads as they pass. */
-const READABLE_LINES = 16;
 /** When no update follows for so long, what its turn left out is drawn. */
 const SETTLE_MS = 1500;
 
@@ -155,25 +150,25 @@ export class Dashboard {
 
   /** Draw what has its turn and is in sight, or all. */
   private drawParts(model: RunModel, palette: Palette, turn: number | null): void {
-    const isMany = model.ranks.length >= STRIP_FROM;
-    const has = ({ element }: { readonly element: HTMLElement }, every: number, from: number): boolean =>
-      turn === null || (turn % every === from && !this.unseen.has(element));
+    const isMany = model.ranks.length >= MANY_RANKS;
+    const turns = turnsOf(model.ranks.length, model.logs.end - this.lines);
+    const has = ({ element }: { readonly element: HTMLElement }, own: readonly number[]): boolean =>
+      turn === null || (own.includes(turn) && !this.unseen.has(element));
     setHidden(this.strip.element, !isMany);
-    if (has(this.header, 2, 0)) {
+    if (has(this.header, turns.header)) {
       this.header.update(model);
     }
-    if (isMany && has(this.strip, 4, 0)) {
+    if (isMany && has(this.strip, turns.strip)) {
       this.strip.update(model, palette);
     }
-    // Of many ranks the strip tells how they fare.
-    if (has(this.table, isMany ? 8 : 4, 2)) {
+    if (has(this.table, turns.table)) {
       this.table.update(model);
     }
-    if (has(this.charts, 1, 0)) {
-      this.charts.update(model, palette, turn);
+    const charts = turns.charts.map((own) => has(this.charts, own));
+    if (charts.includes(true)) {
+      this.charts.update(model, palette, charts);
     }
-    const isReadable = model.logs.end - this.lines <= READABLE_LINES;
-    if (has(this.logs, isReadable ? 2 : 4, 1)) {
+    if (has(this.logs, turns.log)) {
       this.lines = model.logs.end;
       this.logs.update(model.logs);
     }

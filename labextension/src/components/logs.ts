@@ -17,6 +17,7 @@ export class LogPane {
   private readonly jump = h('button', { type: 'button', class: 'ddl-button' }, 'First error');
   private readonly copy = h('button', { type: 'button', class: 'ddl-button' }, 'Copy');
   private readonly count = h('span', { role: 'status' });
+  private readonly countBox = h('span', { class: 'ddl-count' }, this.count);
   private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
   private readonly rows: VirtualRows;
   private readonly body: HTMLElement;
@@ -40,7 +41,7 @@ export class LogPane {
       h('label', {}, this.follow, 'follow'),
       this.jump,
       this.copy,
-      h('span', { class: 'ddl-count' }, this.count),
+      this.countBox,
       this.fault,
     );
     this.element = h('section', { class: 'ddl-log', 'aria-label': 'Log' }, bar, this.body);
@@ -106,7 +107,7 @@ export class LogPane {
     const shown = lines.length === total ? '' : `${lines.length.toLocaleString('en')} of `;
     const older = store.first > 0 ? `, ${store.first.toLocaleString('en')} older ones only in the log files` : '';
     setText(this.count, `${shown}${total.toLocaleString('en')} lines${older}`);
-    this.count.parentElement?.classList.toggle('ddl-long', older !== '');
+    this.countBox.classList.toggle('ddl-long', older !== '');
     this.jump.disabled = store.errorLine === null;
     this.rows.update(lines.length, this.follow.checked);
   }
