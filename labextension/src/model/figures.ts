@@ -2,22 +2,24 @@
 // would live just long enough to make work for the collector of old objects, which marks all of JupyterLab's heap.
 import type { MetricsSample } from './events';
 
-const NAMES = [
-  'at_s',
-  'samples_per_s',
-  'step_s',
-  'exchange_s',
-  'input_s',
-  'loss',
-  'cpu_pct',
-  'rss_bytes',
-  'gpu_pct',
-  'gpu_memory_used_bytes',
-  'gpu_memory_total_bytes',
-] as const;
+const PLACES = {
+  at_s: 0,
+  samples_per_s: 1,
+  step_s: 2,
+  exchange_s: 3,
+  input_s: 4,
+  loss: 5,
+  cpu_pct: 6,
+  rss_bytes: 7,
+  gpu_pct: 8,
+  gpu_memory_used_bytes: 9,
+  gpu_memory_total_bytes: 10,
+} as const;
 
-type Name = (typeof NAMES)[number];
+type Name = keyof typeof PLACES;
 type Shown = Pick<MetricsSample, Name>;
+
+const NAMES = Object.keys(PLACES) as readonly Name[];
 
 export class Figures implements Shown {
   private readonly values = new Float64Array(NAMES.length);
@@ -33,47 +35,47 @@ export class Figures implements Shown {
   }
 
   get at_s(): number {
-    return this.values[0]!;
+    return this.values[PLACES.at_s]!;
   }
 
   get samples_per_s(): number | null {
-    return this.known(1);
+    return this.known(PLACES.samples_per_s);
   }
 
   get step_s(): number | null {
-    return this.known(2);
+    return this.known(PLACES.step_s);
   }
 
   get exchange_s(): number | null {
-    return this.known(3);
+    return this.known(PLACES.exchange_s);
   }
 
   get input_s(): number | null {
-    return this.known(4);
+    return this.known(PLACES.input_s);
   }
 
   get loss(): number | null {
-    return this.known(5);
+    return this.known(PLACES.loss);
   }
 
   get cpu_pct(): number {
-    return this.values[6]!;
+    return this.values[PLACES.cpu_pct]!;
   }
 
   get rss_bytes(): number {
-    return this.values[7]!;
+    return this.values[PLACES.rss_bytes]!;
   }
 
   get gpu_pct(): number | null {
-    return this.known(8);
+    return this.known(PLACES.gpu_pct);
   }
 
   get gpu_memory_used_bytes(): number | null {
-    return this.known(9);
+    return this.known(PLACES.gpu_memory_used_bytes);
   }
 
   get gpu_memory_total_bytes(): number | null {
-    return this.known(10);
+    return this.known(PLACES.gpu_memory_total_bytes);
   }
 
   private known(at: number): number | null {
