@@ -94,8 +94,8 @@ def test_a_page_that_opens_late_has_the_whole_run(lab: Lab, page: Page) -> None:
     other = page.context.new_page()
     lab.open(other, "late.ipynb", workspace="other")
     other.wait_for_selector(".ddl-dashboard .ddl-value", timeout=60_000)
-    assert other.locator(TILE.format("steps")).inner_text() == page.locator(TILE.format("steps")).inner_text() == "200"
     wait_for_text(other, ".ddl-count", "101 lines")
+    assert other.locator(TILE.format("steps")).inner_text() == page.locator(TILE.format("steps")).inner_text() == "200"
     assert number(other.locator(".ddl-chart .ddl-legend-value").first.inner_text()) > 0
 
 
@@ -121,6 +121,8 @@ def test_hostile_output_is_text(lab: Lab, page: Page) -> None:
 def test_the_log_is_filtered_followed_and_copied(lab: Lab, page: Page) -> None:
     show(lab, page, "log.ipynb", FINISHED.format(ranks=8, seconds=40, fails=True))
     count = page.locator(".ddl-count")
+    # The page unpacks the history meanwhile.
+    wait_for_text(page, ".ddl-count", "325 lines")
     assert count.inner_text() == "325 lines"
     assert lines(page)[-1] == "ValueError: bad <batch>"
     page.get_by_label("Ranks to show").fill("1-2")
@@ -202,6 +204,7 @@ def test_lines_that_came_while_they_were_followed_have_their_place(lab: Lab, pag
 
 def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
     show(lab, page, "failed.ipynb", FINISHED.format(ranks=8, seconds=12, fails=True))
+    wait_for_text(page, ".ddl-run-state", "failed after 0:12")
     assert page.locator(".ddl-problem").inner_text() == "Rank 3 raised ValueError: bad <batch>"
     assert page.locator(".ddl-counts").inner_text().split("\n") == ["✕ 1 failed", "◇ 7 released"]
     assert page.locator(".ddl-run-state").inner_text() == "Failed after 0:12"
