@@ -16,6 +16,7 @@ import os
 from pathlib import Path
 
 from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.private_folders import check_private
 
 CACHE_VARIABLE = "JUPYTER_DDL_CACHE"
 RUNTIME_VARIABLE = "JUPYTER_DDL_RUNTIME"
@@ -63,7 +64,7 @@ def data_dir() -> Path | None:
 
 
 def private_folder(path: Path, *, variable: str) -> Path:
-    """Make a folder, and its parents, that only its owner can enter (mode 0700).
+    """Make a folder, and its parents, that only its owner can enter (mode 0700), and check that it is so.
 
     Args:
         path: the folder.
@@ -71,9 +72,13 @@ def private_folder(path: Path, *, variable: str) -> Path:
 
     Raises:
         FolderNotWritable: the folder cannot be made or written to.
+        FolderNotPrivate: it, or a folder above it, is another user's, or one that others can write to.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make(path)
+        check_private(path, variable)
+    except FolderNotWritable:
+        raise
     except OSError as error:
         raise FolderNotWritable(path, variable, error.strerror or str(error)) from error
     if not os.access(path, os.W_OK | os.X_OK):
@@ -81,6 +86,19 @@ def private_folder(path: Path, *, variable: str) -> Path:
     return path
 
 
+def _make(path: Path) -> None:
+    """Make a folder and those above it, all of mode 0700: under a umask of 002 others could write to them."""
+    if not path.is_dir():
+        if not path.parent.exists():
+            _make(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
 def _folder(variable: str, default: Path) -> Path:
     value = os.environ.get(variable)
-    return Path(value).expanduser().absolute() if value else default
+    path = Path(value).expanduser() if value else default
+    try:
+        return path.absolute()
+    except FileNotFoundError as error:
+        # os.getcwd's. What is below a folder that was removed cannot be made either.
+        raise FolderNotWritable(path, variable, "it is below the working folder, which was removed") from error
