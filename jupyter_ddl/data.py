@@ -10,12 +10,23 @@ Runs on: every rank.
 from jupyter_ddl.training.auto.parts import parts
 from jupyter_ddl.training.data.advise import Advice, advise
 from jupyter_ddl.training.data.cache import cache
-from jupyter_ddl.training.data.once import load_once
+from jupyter_ddl.training.data.once import load_once, make_once
 from jupyter_ddl.training.data.prefetch import prefetch
 from jupyter_ddl.training.data.recipe import install
 from jupyter_ddl.training.data.shard import Sharded, shard, shard_with_note
 
-__all__ = ["Advice", "Sharded", "advise", "cache", "load_once", "parts", "prefetch", "shard", "shard_with_note"]
+__all__ = [
+    "Advice",
+    "Sharded",
+    "advise",
+    "cache",
+    "load_once",
+    "make_once",
+    "parts",
+    "prefetch",
+    "shard",
+    "shard_with_note",
+]
 
 # Datasets that are made from now on remember how, so that they can be made again for one rank.
 install()

@@ -55,7 +55,7 @@ def checked_checkpoint(
         world_size: of all ranks.
 
     Raises:
-        InvalidInput: only some of the ranks, or each for itself, would train.
+        InvalidInput: only some of the ranks, or each for itself, would train; or the folder has no whole path.
     """
     if folder is None:
         return None
@@ -71,4 +71,12 @@ def checked_checkpoint(
             f"ranks {compact(ranks)} of {world_size}",
             "Drop -r, or --checkpoint.",
         )
-    return str(Path(folder).expanduser().absolute())
+    try:
+        return str(Path(folder).expanduser().absolute())
+    except (OSError, RuntimeError) as error:
+        # os.getcwd's; and expanduser's of a user that is not known.
+        raise InvalidInput(
+            "--checkpoint takes a folder from the working folder, or a whole path.",
+            f"{folder} ({error.strerror if isinstance(error, OSError) else error})",
+            "Pass a whole path, or go to a folder that is there with `%cd`.",
+        ) from error

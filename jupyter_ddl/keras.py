@@ -24,7 +24,6 @@ from horovod.tensorflow import (
     ddl_built,
     gloo_built,
     gloo_enabled,
-    init,
     is_homogeneous,
     is_initialized,
     local_rank,
@@ -52,6 +51,7 @@ from jupyter_ddl.training.collectives import (
     join,
     reducescatter,
 )
+from jupyter_ddl.training.initialisation import init
 from jupyter_ddl.training.install import install
 from jupyter_ddl.training.load_model import load_model
 from jupyter_ddl.training.optimizer import DistributedOptimizer, PartialDistributedOptimizer

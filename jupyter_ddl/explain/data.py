@@ -1,6 +1,6 @@
 """What kind of data an expression is, as far as the code says it."""
 
-# ruff: noqa: N802 (libcst's hooks)
+# ruff: noqa: D102, N802 (libcst's hooks)
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 _FROM_DIRECTORY_BATCH = 32
 _SEQUENCES = ("keras.utils.PyDataset", "keras.utils.Sequence")
+_MAKES_BATCHES = ("batch", "rebatch", "padded_batch", "ragged_batch", "dense_to_ragged_batch")
+# Of a dataset's methods those that leave its batches as large as they are.
+_KEEPS_BATCHES = {
+    *("cache", "enumerate", "filter", "ignore_errors", "map", "prefetch", "repeat"),
+    *("shard", "shuffle", "skip", "snapshot", "take", "with_options"),
+}
 _MAKES_ARRAYS = ("numpy.", "pandas.", "keras.datasets.", "keras.ops.", "tensorflow.constant", "tensorflow.random.")
 
 
@@ -65,7 +71,7 @@ def _kind_of_result(names: Names, function: cst.FunctionDef, seen: frozenset[str
     name = function.name.value
     if name in seen:
         return None
-    finder = _Returns()
+    finder = Returns()
     function.body.visit(finder)
     if finder.yields:
         return Kind.GENERATOR
@@ -75,20 +81,30 @@ def _kind_of_result(names: Names, function: cst.FunctionDef, seen: frozenset[str
 
 def batch_of(names: Names, data: cst.BaseExpression, seen: frozenset[str] = frozenset()) -> Any:
     """Return the batch size that a dataset's code says; None where it does not."""
-    if isinstance(data, cst.Name) and data.value not in seen:
-        given = names.assigned(data) or []
-        sizes = {batch_of(names, value, seen | {data.value}) for value, is_part in given} - {None}
-        return sizes.pop() if len(sizes) == 1 else None
+    if isinstance(data, cst.Name):
+        return _batch_of_name(names, data, seen)
     if not isinstance(data, cst.Call):
         return None
     name = data.func.attr.value if isinstance(data.func, cst.Attribute) else ""
     passed = keyword(data, "batch_size")
-    if name == "batch":
+    if name in _MAKES_BATCHES:
         first = data.args[0] if data.args and data.args[0].keyword is None else passed
         return None if first is None else names.constant(first.value)
     if names.meaning(data.func).endswith("dataset_from_directory"):
         return _FROM_DIRECTORY_BATCH if passed is None else names.constant(passed.value)
+    if name not in _KEEPS_BATCHES:
+        return None
     return batch_of(names, data.func.value, seen) if isinstance(data.func, cst.Attribute) else None
+
+
+def _batch_of_name(names: Names, name: cst.Name, seen: frozenset[str]) -> Any:
+    """Return the batch size of what a name was assigned last: each `ds = ds.rebatch(8)` goes by the one before."""
+    given = names.assigned_in_order(name) or []
+    if not given or f"{name.value} {len(given)}" in seen:
+        return None
+    earlier = [value for value in given if names.line(value) < names.line(name)] or given
+    last = earlier[-1]
+    return batch_of(names, last, seen | {f"{name.value} {len(given)}"} if last is given[0] else seen)
 
 
 def _is_of(value: cst.BaseExpression, name: str) -> bool:
@@ -98,7 +114,7 @@ def _is_of(value: cst.BaseExpression, name: str) -> bool:
     return isinstance(value, cst.Name) and value.value == name
 
 
-class _Returns(cst.CSTVisitor):
+class Returns(cst.CSTVisitor):
     """What a function returns, functions within it left out."""
 
     def __init__(self) -> None:

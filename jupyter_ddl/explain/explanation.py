@@ -10,7 +10,7 @@ from libcst.metadata import MetadataWrapper
 
 from jupyter_ddl.auto_options import PER_RANK, AutoOptions
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain import plan
+from jupyter_ddl.explain import models, plan, steps, written
 from jupyter_ddl.explain.header import with_header
 from jupyter_ddl.explain.reading import Reading
 from jupyter_ddl.explain.settings import Settings
@@ -64,9 +64,12 @@ def explain(
     reading = Reading(wrapper)
     wrapper.module.visit(reading)
     reading.check()
+    models.check(reading)
+    steps.check(reading, options)
     settings = Settings(reading, options, world_size)
     writing = Writing(settings)
     module = wrapper.module.visit(writing)
+    written.check(module, compiles=len(reading.compiles), fits=len(reading.fits))
     program = magics.show(with_header(module, writing.snippets, sets_seed=reading.sets_seed))
     if program.startswith("%%distributed"):
         first, newline, rest = program.partition("\n")

@@ -14,7 +14,7 @@ from jupyter_ddl.explain.optimizers import RATES
 from jupyter_ddl.modernise.names import Codemod, canonical, code_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from libcst.metadata import BaseMetadataProvider, MetadataWrapper
 
@@ -83,16 +83,21 @@ class Names(Codemod):
         None where it is bound in another way, too (a parameter, `for`, `with`), or nowhere in this code.
         """
         found = []
-        for node in self._bindings(name):
-            given = self._assignment(node)
+        for node in self.bindings(name):
+            given = self.assignment(node)
             if given is None:
                 return None
             found.append(given)
         return found or None
 
+    def assigned_in_order(self, name: cst.Name) -> list[cst.BaseExpression] | None:
+        """Return what a name is assigned, from its first line to its last; None as `assigned`."""
+        given = self.assigned(name)
+        return None if given is None else sorted((value for value, _ in given), key=self.line)
+
     def definition(self, name: cst.BaseExpression, kind: type[Any]) -> Any:
         """Return the one function or class of this code that a name stands for; None for others."""
-        nodes = list(self._bindings(name)) if isinstance(name, cst.Name) else []
+        nodes = self.bindings(name)
         return nodes[0] if len(nodes) == 1 and isinstance(nodes[0], kind) else None
 
     def constant(self, node: cst.BaseExpression | None) -> Any:
@@ -140,13 +145,12 @@ class Names(Codemod):
             raise ValueError(name)
         return values.pop()
 
-    def _bindings(self, name: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    def bindings(self, name: cst.CSTNode) -> list[cst.CSTNode]:
+        """Return the nodes that bind a name in its scope: what it is assigned to, parameters, imports."""
         scope = self.get_metadata(ScopeProvider, name, None)
         if scope is None or not isinstance(name, cst.Name):
-            return
-        for binding in scope[name.value]:
-            if isinstance(binding, Assignment):
-                yield binding.node
+            return []
+        return [binding.node for binding in scope[name.value] if isinstance(binding, Assignment)]
 
     def _is_unbound(self, node: cst.CSTNode) -> bool:
         while isinstance(node, cst.Attribute):
@@ -154,7 +158,8 @@ class Names(Codemod):
         scope = self.get_metadata(ScopeProvider, node, None)
         return isinstance(node, cst.Name) and scope is not None and not scope[node.value]
 
-    def _assignment(self, target: cst.CSTNode) -> tuple[cst.BaseExpression, bool] | None:
+    def assignment(self, target: cst.CSTNode) -> tuple[cst.BaseExpression, bool] | None:
+        """Return what a node that binds a name assigns to it, and whether it is a part of that; None for others."""
         is_part = False
         node = self.get_metadata(ParentNodeProvider, target, None)
         while isinstance(node, (cst.Element, cst.Tuple, cst.List)):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl.auto_options import LINEAR, NONE
+from jupyter_ddl import plan_texts
+from jupyter_ddl.auto_options import NONE
+from jupyter_ddl.explain import differences
 from jupyter_ddl.explain.data import Kind, batch_of
 from jupyter_ddl.explain.names import RANK_0_CALLBACKS
 from jupyter_ddl.modernise.names import code_of
@@ -24,16 +25,15 @@ _WHEN_IT_RUNS = "known when it runs"
 
 def lines(settings: Settings) -> list[str]:
     """Return the plan's lines."""
-    found = [f"Distributed over {settings.world_size} ranks:"]
     rows = [(name, text) for name, text in _rows(settings) if text]
     # Several calls may be alike.
-    return found + [f"  {name:<14} {text}" for name, text in dict.fromkeys(rows)]
+    return plan_texts.lines(settings.world_size, dict.fromkeys(rows))
 
 
 def _rows(settings: Settings) -> Iterator[tuple[str, str]]:
     reading = settings.reading
     for call in reading.compiles:
-        yield "optimizer", f"{settings.optimizer_of(call)} -> distributed"
+        yield "optimizer", plan_texts.optimizer(settings.optimizer_of(call))
     for call in reading.fits:
         yield "data", _data(settings, call)
         yield "batch", _batch(settings, call)
@@ -42,7 +42,8 @@ def _rows(settings: Settings) -> Iterator[tuple[str, str]]:
         for fit in reading.fits:
             yield "learning rate", _rate(settings, call, fit)
     names = [name for name in RANK_0_CALLBACKS if name in reading.code]
-    yield "on rank 0", ", ".join([*names, "progress bar and print"])
+    yield from differences.rows(settings).items()
+    yield "on rank 0", plan_texts.on_first_rank(names)
     if not reading.sets_seed:
         yield "random seed", "one for all ranks, as the program sets none"
 
@@ -71,8 +72,9 @@ def _batch(settings: Settings, fit: MethodCall) -> str:
         whose = "of all ranks together" if settings.shares_batches else "of each rank"
         return f"{text or 'its size'} ({_WHEN_IT_RUNS}) is that {whose}"
     if settings.shares_batches:
-        return f"{-(-number // size):,} a rank, {number:,} in all"
-    return f"{number:,} a rank, {number * size:,} in all"
+        plan_texts.check_batch(number, size)
+        return plan_texts.batch(plan_texts.part_of(number, size), number)
+    return plan_texts.batch(number, number * size)
 
 
 def _steps(settings: Settings, fit: MethodCall) -> str:
@@ -81,7 +83,7 @@ def _steps(settings: Settings, fit: MethodCall) -> str:
         return ""
     number, size = settings.reading.constant(given), settings.world_size
     if isinstance(number, int):
-        return f"{number:,} -> {-(-number // size):,} an epoch"
+        return plan_texts.steps(number, plan_texts.part_of(number, size)) if size > 1 and number > 1 else ""
     return f"{text} -> a {size}th of them an epoch" if size > 2 else f"{text} -> half of them an epoch"
 
 
@@ -89,7 +91,7 @@ def _rate(settings: Settings, call: MethodCall, fit: MethodCall) -> str:
     how = settings.scaling(settings.optimizer_of(call))
     if how == NONE:
         return ""
-    factor = settings.world_size if how == LINEAR else math.sqrt(settings.world_size)
+    factor = plan_texts.factor_of(how, settings.world_size)
     return _rate_now(settings, settings.rate_of(call), factor, how) + _warmup(settings, fit)
 
 
@@ -97,16 +99,15 @@ def _rate_now(settings: Settings, rate: cst.BaseExpression | str | None, factor:
     if rate is None:
         return f"the optimizer's own ({_WHEN_IT_RUNS}) times {factor:.4g} ({how})"
     if isinstance(rate, cst.BaseExpression) and settings.is_schedule(rate):
-        return f"{settings.schedule_class(rate)} times {factor:.4g} ({how}), by the samples seen"
+        return plan_texts.schedule(settings.schedule_class(rate), factor, how)
     number = rate if isinstance(rate, str) else settings.reading.constant(rate)
     if number is None:
         assert isinstance(rate, cst.BaseExpression)
         return f"{code_of(rate)} ({_WHEN_IT_RUNS}) times {factor:.4g} ({how})"
-    return f"{float(number):.4g} -> {float(number) * factor:.4g} ({how})"
+    return plan_texts.rate(float(number), factor, how)
 
 
 def _warmup(settings: Settings, fit: MethodCall) -> str:
     epochs = settings.warmup_epochs(fit)
-    if epochs == "0":
-        return ""
-    return f" over {epochs} warm-up epochs" + (" of the first fit" if settings.fits_again else "")
+    text = plan_texts.warmup(epochs)
+    return text + (" of the first fit" if text and settings.fits_again else "")

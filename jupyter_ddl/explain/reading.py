@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,12 @@ _SETS_RATE = re.compile(r"\.learning_rate(\.assign\(|\s*[-+*/]?=[^=])|\.(learnin
 _RANDOM_LAYER = re.compile(r"Dropout|Random|Gaussian|dropout=|applications\.")
 _NORMALISES = re.compile(r"BatchNorm|applications\.")
 _BUILDS_MODEL = re.compile(r"\bSequential\(|\bModel\(|\.models\.")
+# Libraries whose objects have methods of these names and are no Keras models.
+_OTHER_LIBRARIES = {
+    *("catboost", "category_encoders", "gensim", "hmmlearn", "imblearn", "lightgbm", "lifelines", "nltk", "numpy"),
+    *("pandas", "prophet", "pytorch_lightning", "regex", "scipy", "sklearn", "sksurv", "spacy", "statsmodels", "torch"),
+    *("umap", "xgboost", *sys.stdlib_module_names),
+}
 _IN_PLACE = "Run it with --auto, without --explain: nothing needs to be written out for that."
 
 
@@ -136,7 +143,7 @@ class Reading(Names):
 
     def _add(self, node: cst.Call, func: cst.Attribute) -> None:
         method = func.attr.value
-        if self._is_foreign(func.value):
+        if self.is_foreign(func.value):
             return
         arguments = by_name(node, method)
         if arguments is None:
@@ -155,20 +162,37 @@ class Reading(Names):
         lists = {"compile": self.compiles, "fit": self.fits, "evaluate": self.evaluations, "predict": self.predictions}
         lists[method].append(call)
 
-    def _is_foreign(self, receiver: cst.BaseExpression) -> bool:
+    def is_foreign(self, receiver: cst.BaseExpression) -> bool:
         """Return whether an object is another library's (scikit-learn's have fit, too), or Keras's own method."""
         if isinstance(receiver, cst.Call):
             if code_of(receiver) == "super()":
                 return True
-            meaning = self.meaning(receiver.func)
-            is_known = "." in meaning and not meaning.startswith(("keras.", "tensorflow."))
-            return is_known and self.is_imported(receiver.func)
+            made = self.definition(receiver.func, cst.ClassDef)
+            if made is not None:
+                # A class of the code's own, such as one that holds a model: what it calls is looked at itself.
+                return not self.may_be_model(made)
+            return self._is_of_library(receiver.func)
         if isinstance(receiver, cst.Name):
             if self.is_imported(receiver):
-                return True
+                return self._is_of_library(receiver)
             given = self.assigned(receiver) or []
-            return bool(given) and all(isinstance(v, cst.Call) and self._is_foreign(v) for v, _ in given)
+            return bool(given) and all(isinstance(v, cst.Call) and self.is_foreign(v) for v, _ in given)
         return False
+
+    def may_be_model(self, made: cst.ClassDef) -> bool:
+        """Return whether a class of the code is a Keras model, or has a base that is made elsewhere."""
+        for base in made.bases:
+            own = self.definition(base.value, cst.ClassDef)
+            if own is None and code_of(base.value) != "object" and not self._is_of_library(base.value):
+                return True
+            if own is not None and own is not made and self.may_be_model(own):
+                return True
+        return False
+
+    def _is_of_library(self, node: cst.BaseExpression) -> bool:
+        """Return whether a name is of a library that is known to make no Keras models."""
+        root = self.meaning(node).partition(".")[0]
+        return root in _OTHER_LIBRARIES and self.is_imported(node)
 
     def _refuse_distributed(self, node: cst.CSTNode, modules: Iterable[str]) -> None:
         if any(_DISTRIBUTES.match(module) for module in modules):

@@ -8,25 +8,26 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
+from jupyter_ddl import plan_texts
 from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import optimizers
 from jupyter_ddl.explain.data import Kind, kind_of
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.explain.origins import Origins
+from jupyter_ddl.modernise.names import code_of, keyword
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.explain.calls import MethodCall
     from jupyter_ddl.explain.reading import OptimizerCall, Reading
 
-_WARMUP_EPOCHS = 3
-_WARMUP_SHARE = 4
 # Pipelines of which nobody knows how many batches they have.
 _OF_UNKNOWN_LENGTH = re.compile(
     r"from_generator|TFRecord|TextLine|FixedLength|list_files|make_csv_dataset|\byield\b"
     r"|\.(filter|interleave|flat_map|unbatch)\("
 )
 _BEFORE_STEP = re.compile(r"def on_(train_)?batch_begin\b")
+_SCALES_LOSS = ("keras.optimizers.LossScaleOptimizer", "keras.mixed_precision.LossScaleOptimizer")
 _SEE_OPTIMIZER = "--explain must see which optimizer it is."
 _NAME_IT = "Write e.g. optimizer=keras.optimizers.Adam(1e-3) in this code; --auto without --explain takes any."
 
@@ -54,7 +55,7 @@ class Settings:
         """Return how the learning rate of a class of optimizers grows with the batch: linear, sqrt or none."""
         if self.shares_batches:
             return NONE
-        return self.options.scale_lr or (LINEAR if optimizer == "SGD" else SQRT)
+        return plan_texts.scaling_of(self.options.scale_lr, is_sgd=optimizer == "SGD")
 
     def factor(self, how: str) -> str:
         """Return the factor on the learning rate, as it is written."""
@@ -142,10 +143,11 @@ class Settings:
             if name is None:
                 raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
             return name
-        found = {made.name for made in self._made_by(given)} or {made.name for made in self.reading.optimizers}
-        if len(found) != 1:
+        found = {None if made is None else made.name for made in self._made_by(given)}
+        name = found.pop() if len(found) == 1 else None
+        if name is None:
             raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
-        return found.pop()
+        return name
 
     def text_of(self, given: cst.BaseExpression | None) -> str | None:
         """Return the string that an optimizer is named by; None where it is none."""
@@ -157,8 +159,8 @@ class Settings:
         given = call.value("optimizer")
         if given is None or self.text_of(given) is not None:
             return optimizers.RATES[self.optimizer_of(call)]
-        made = self._made_by(given) or self.reading.optimizers
-        if len(made) != 1:
+        made = self._made_by(given)
+        if len(made) != 1 or made[0] is None:
             return None
         return optimizers.RATES[made[0].name] if made[0].rate is None else made[0].rate.value
 
@@ -191,19 +193,20 @@ class Settings:
         epochs = fit.text("epochs") or "1"
         known = self.reading.constant(fit.value("epochs")) if fit.value("epochs") is not None else 1
         if isinstance(known, int):
-            return f"{min(_WARMUP_EPOCHS, known / _WARMUP_SHARE):g}"
-        return f"min({_WARMUP_EPOCHS}, {times(epochs, '/', str(_WARMUP_SHARE))})"
+            return f"{plan_texts.warmup_of(known):g}"
+        return f"min({plan_texts.WARMUP_EPOCHS}, {times(epochs, '/', str(plan_texts.WARMUP_PART))})"
 
-    def _made_by(self, given: cst.BaseExpression) -> list[OptimizerCall]:
-        """Return the calls that make an optimizer, as far as the code shows it."""
-        if isinstance(given, cst.Call):
-            found = [made for made in self.reading.optimizers if made.node is given]
-            inner = [part for arg in given.args for part in self._made_by(arg.value)]
-            return found or inner
-        if isinstance(given, cst.Name):
-            values = self.reading.assigned(given) or []
-            return [made for value, _ in values for made in self._made_by(value)]
-        return []
+    def _made_by(self, given: cst.BaseExpression) -> list[OptimizerCall | None]:
+        """Return the calls that make an optimizer, wherever in the code they are; None for what is made elsewhere."""
+        found: list[OptimizerCall | None] = []
+        for origin in Origins(self.reading).of(given):
+            made = next((each for each in self.reading.optimizers if each.node is origin), None)
+            if made is None and isinstance(origin, cst.Call) and self.reading.meaning(origin.func) in _SCALES_LOSS:
+                inner = keyword(origin, "inner_optimizer") or next(iter(origin.args), None)
+                found += [None] if inner is None else self._made_by(inner.value)
+            else:
+                found.append(made)
+        return found
 
 
 def times(text: str, sign: str, factor: str) -> str:

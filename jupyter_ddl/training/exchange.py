@@ -14,7 +14,7 @@ from horovod.tensorflow.mpi_ops import global_process_set, grouped_allgather
 from tensorflow.python.ops import control_flow_util
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training import step
+from jupyter_ddl.training import same_gradients, step
 from jupyter_ddl.training.collectives import require_horovod, require_member
 from jupyter_ddl.training.groups import Groups, split
 
@@ -37,6 +37,7 @@ class Exchange:
         device_dense: TensorFlow's device for the reduction of dense gradients; "" leaves it to TensorFlow.
         device_sparse: likewise for IndexedSlices.
         on_drift: what `fit` does where the ranks' weights have come apart, "stop" or "warn"; None to go by the cell.
+        same_batches: ranks are meant to train on the same batches.
     """
 
     op: Any = hvd.Average
@@ -49,6 +50,7 @@ class Exchange:
     device_dense: str = ""
     device_sparse: str = ""
     on_drift: str | None = None
+    same_batches: bool = False
 
     def weighed(self, gradients: Sequence[Any]) -> list[Any]:
         """Return this rank's gradients as it puts them into the exchange; see `step.weighed_gradients`.
@@ -82,9 +84,12 @@ class Exchange:
         clock = step.clock()
         with tf.name_scope(self.name) as scope:
             dense = [self._made_dense(gradient) for gradient in gradients]
-            if clock is None:
-                return self._reduce(dense, variables, scope)
-            return clock.exchange(dense, lambda: self._reduce(dense, variables, scope))
+            if clock is not None:
+                return clock.exchange(dense, lambda: self._reduce(dense, variables, scope))
+            reduced = self._reduce(dense, variables, scope)
+        if not step.is_being_made():
+            same_gradients.look(dense, reduced, self)
+        return reduced
 
     def _require_ranks(self) -> None:
         require_horovod("A distributed optimizer or tape")

@@ -13,9 +13,9 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import import_hooks, legacy
+from jupyter_ddl import import_hooks, legacy, settled_variables
 from jupyter_ddl.engine import cell
-from jupyter_ddl.training import auto, checkpoint
+from jupyter_ddl.training import auto, checkpoint, cut_tracing
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -40,6 +40,7 @@ def install() -> None:
     global _installed
     _prepare_cells()
     _hook_iterators()
+    _hook_tracing()
     if _installed or not uses_keras_3():
         return
     _installed = True
@@ -74,6 +75,13 @@ def _hook_iterators() -> None:
     import_hooks.when_imported("tensorflow", install_iterators)
 
 
+@cache
+def _hook_tracing() -> None:
+    """Have a tf.function, and this thread, survive that its tracing is interrupted, whatever trains there."""
+    import_hooks.when_imported("tensorflow", cut_tracing.install)
+    cell.prepare_with(cut_tracing.leave_graphs)
+
+
 def uses_keras_3() -> bool:
     """Return whether `tf.keras` and `keras` are Keras 3 or newer, without importing them."""
     if asks_for_keras_2():
@@ -98,11 +106,23 @@ def _hook_datasets(_tensorflow: ModuleType) -> None:
 
 
 def _hook_keras(keras: ModuleType) -> None:
+    _check_backend(keras)
     if "horovod.tensorflow" in sys.modules:
         # It may be what imports Keras; what we install needs it whole. Called now where it is.
         import_hooks.when_imported("horovod.tensorflow", _hook_training)
     else:
         _hook_training(keras)
+
+
+def _check_backend(keras: ModuleType) -> None:
+    """Refuse another backend, in a script that chooses it before its import.
+
+    Raises:
+        InvalidInput: Keras has one.
+    """
+    backend = keras.config.backend()
+    if backend != settled_variables.TENSORFLOW:
+        raise settled_variables.backend_refusal(f"keras imported with the backend {backend}")
 
 
 def _hook_training(_module: ModuleType) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from jupyter_ddl.training import step
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -48,6 +50,24 @@ class LocalVariables:
         by_position = dict(zip(shared, reduced, strict=True))
         size = exchange.process_set.size() if self._scaled else 1
         return [by_position[i] if i in by_position else _divided(gradients[i], size) for i in range(len(gradients))]
+
+
+def reduce_in_step(exchange: Exchange, local: LocalVariables, gradients: list[Any], variables: list[Any]) -> list[Any]:
+    """Return gradients weighed and reduced over all ranks; those that have been in this step stay as they are.
+
+    Collective: every rank must call this, in the same order.
+    """
+    now = step.current()
+    done = [False] * len(variables) if now is None else now.are_exchanged(variables)
+    left = [i for i, is_done in enumerate(done) if not is_done]
+    if not left:
+        return gradients
+    weighed = exchange.weighed([gradients[i] for i in left])
+    fresh = local.reduce_others(exchange, weighed, [variables[i] for i in left])
+    if now is not None:
+        now.draw_alike()
+    by_position = dict(zip(left, fresh, strict=True))
+    return [by_position.get(i, gradient) for i, gradient in enumerate(gradients)]
 
 
 def _divided(gradient: Any, divisor: int) -> Any:

@@ -10,11 +10,19 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from inspect import isroutine
 from typing import Any
 
 import keras
 import numpy as np
 
+from jupyter_ddl.training.code_names import constants_in, names_in
+
+# Methods of a metric that do not count samples, and what of a variable sets it rather than adds to it.
+_LIBRARIES = ("keras.", "tensorflow.", "builtins", "abc", "typing")
+_NO_UPDATES = ("__init__", "build", "reset_state", "result", "get_config", "from_config")
+_SETS = {"assign", "_assign", "scatter_update", "scatter_max", "scatter_min"}
+_ADDS = {"assign_add", "assign_sub", "scatter_add", "update_state"}
 # float32, summed in another order.
 _ROUNDING = 1e-4
 
@@ -69,7 +77,7 @@ def read(value: Any, state: State | None, samples: float | None) -> Reading:
         return Reading(value, samples)
     if _is_mean(state.metric):
         return Reading(value, float(_value_of(state.metric.count, state.metric, state.variables)))
-    return Reading(value, samples, state.variables if _adds_up(state.metric) else None)
+    return Reading(value, samples, state.variables if adds_up(state.metric) else None)
 
 
 def combine(readings: list[Reading], state: State | None) -> Any:
@@ -103,6 +111,19 @@ def _value_of(variable: Any, metric: Any, values: Any) -> Any:
     return next(value for own, value in zip(metric.variables, values, strict=True) if own is variable)
 
 
+def _own_methods(kind: type) -> list[tuple[str, Any]]:
+    """Return the methods that are not a library's, by name; one that another replaces only where that calls it."""
+    found: list[tuple[str, Any]] = []
+    replaced: set[str] = set()
+    for each in kind.__mro__:
+        if str(each.__module__).startswith(_LIBRARIES):
+            continue
+        methods = {name: function for name, function in vars(each).items() if isroutine(function)}
+        found += [(name, function) for name, function in methods.items() if name not in replaced]
+        replaced |= {name for name, function in methods.items() if name not in names_in(function)}
+    return found
+
+
 def _named_parts(metric: Any) -> list[tuple[str, Any]]:
     """Return the metric, or those of a container, by their names in the logs.
 
@@ -117,12 +138,31 @@ def _named_parts(metric: Any) -> list[tuple[str, Any]]:
 
 
 def _is_mean(metric: Any) -> bool:
-    return isinstance(metric, keras.metrics.Mean) and type(metric).result is keras.metrics.Mean.result
+    """Return whether the metric is a mean, whose count is its weight, and which nothing but additions change."""
+    return (
+        isinstance(metric, keras.metrics.Mean) and type(metric).result is keras.metrics.Mean.result and adds_up(metric)
+    )
 
 
-def _adds_up(metric: Any) -> bool:
-    """Return whether the state is sums. Keras's own metrics keep sums; of a user's own formula nobody knows."""
-    return str(type(metric).result.__module__).startswith("keras.")
+def parts_of(metric: Any) -> list[Any]:
+    """Return the metric, or those of a container."""
+    parts = getattr(metric, "metrics", None)
+    return [metric] if parts is None else list(parts)
+
+
+def adds_up(metric: Any) -> bool:
+    """Return whether the state is sums, which add up over the ranks: Keras's own metrics keep sums.
+
+    So does a class of the user's own whose code only ever adds to its variables, and begins at 0.
+    """
+    methods = _own_methods(type(metric))
+    if not methods:
+        return True
+    updates = [names_in(function) for name, function in methods if name not in _NO_UPDATES]
+    adds = any(_ADDS & names for names in updates) or not any(name == "update_state" for name, _ in methods)
+    sets = any(_SETS & names for names in updates)
+    begins = [constants_in(function) for name, function in methods if name == "reset_state"]
+    return bool(metric.variables) and adds and not sets and all(constants <= {0} for constants in begins)
 
 
 def _tells(state: State, value: Any) -> bool:

@@ -5,30 +5,38 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
+from jupyter_ddl.engine import late_variables
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.fit_options import check_on_drift
 from jupyter_ddl.training import options, step
 from jupyter_ddl.training.accumulation import Accumulation
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.exchange import Exchange
-from jupyter_ddl.training.local_variables import LocalVariables
+from jupyter_ddl.training.half_precision import as_of_whole_batch
+from jupyter_ddl.training.local_variables import LocalVariables, reduce_in_step
+from jupyter_ddl.training.optimizer_build import build
 from jupyter_ddl.training.unconverted import unconverted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # What makes an optimizer a distributed one. Set past Keras's own __setattr__, which would track what they hold.
 _PARTS = ("_exchange", "_accumulation", "_local")
+# All that there are, so that a cell that was cut short is known to have trained with them.
+_all: WeakSet[Any] = WeakSet()
 _updating: ContextVar[bool] = ContextVar("a distributed optimizer makes an update", default=False)
+_reduced: ContextVar[Any] = ContextVar("the optimizer whose gradients are reduced already", default=None)
 
 
 class DistributedMixin:
@@ -61,17 +69,33 @@ class DistributedMixin:
         Collective: every rank must call this, in the same order.
         """
         variables = list(self._trainable_variables if trainable_variables is None else trainable_variables)  # type: ignore[attr-defined]
-        own = self._exchange.weighed(grads)
-        token = _updating.set(True)
-        try:
-            if self._accumulation is None:
-                self._update(self._reduced(own, variables), variables)
-            else:
+        gradients = list(grads)
+        if self._accumulation is None:
+            reduced = gradients if _reduced.get() is self else self._reduced(gradients, variables)
+            with _as(_updating, True):
+                self._update(as_of_whole_batch(self, reduced, variables), variables)
+        else:
+            own = self._exchange.weighed(gradients)
+            with _as(_updating, True):
                 add = partial(self._apply_when_due, self._accumulation, own, variables)
                 # A step without any rank's batch is no backward pass.
                 step.if_anybody_trains(self._exchange.process_set, add)
-        finally:
-            _updating.reset(token)
+        step.updated()
+
+    @unconverted
+    def apply_gradients(self, grads_and_vars: Any) -> Any:
+        """Update as the plain optimizer does; what a class of the user's own does here comes after the exchange.
+
+        Collective: every rank must call this, in the same order.
+        """
+        plain: Any = super()
+        if self._accumulation is not None or not _is_users(plain.apply_gradients):
+            return plain.apply_gradients(grads_and_vars)
+        pairs = list(grads_and_vars)
+        variables = [variable for _, variable in pairs]
+        reduced = self._reduced([gradient for gradient, _ in pairs], variables)
+        with _as(_reduced, self):
+            return plain.apply_gradients(list(zip(reduced, variables, strict=True)))
 
     @unconverted
     def scale_loss(self, loss: Any) -> Any:
@@ -79,7 +103,8 @@ class DistributedMixin:
 
         Collective, inside `fit` and `train_on_batch`: every rank must call this.
         """
-        return step.weighed_loss(super().scale_loss(loss), self._exchange)  # type: ignore[misc]
+        shrinks = isinstance(self, keras.optimizers.LossScaleOptimizer)
+        return step.weighed_loss(super().scale_loss(loss), self._exchange, shrinks=shrinks)  # type: ignore[misc]
 
     def register_local_var(self, var: Any) -> None:
         """Leave a variable out of the exchange: its gradient stays this rank's own."""
@@ -88,7 +113,8 @@ class DistributedMixin:
         self._local.add(var)
 
     def _reduced(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
-        return self._local.reduce_others(self._exchange, gradients, variables)
+        """Return the gradients reduced over the ranks, but for those that have been in this step."""
+        return reduce_in_step(self._exchange, self._local, gradients, variables)
 
     def _update(self, reduced: list[Any], variables: list[Any]) -> None:
         self._make_variables(variables)
@@ -97,17 +123,14 @@ class DistributedMixin:
 
     def _make_variables(self, variables: list[Any]) -> None:
         """Build the optimizer now: Keras would in `apply`, which may be in a branch, where no variable can be made."""
-        if not self.built:  # type: ignore[has-type]
-            with tf.init_scope():
-                self.build(variables)  # type: ignore[attr-defined]
-            self.built = True
+        build(self, variables)
 
     def _apply_when_due(self, accumulation: Accumulation, gradients: list[Any], variables: list[Any]) -> None:
         self._make_variables(variables)
 
         def due() -> Any:
             taken = accumulation.take(gradients, variables)
-            self._update(self._reduced(taken, variables), variables)
+            self._update(self._local.reduce_others(self._exchange, taken, variables), variables)
             return tf.constant(True)
 
         def not_due() -> Any:
@@ -133,6 +156,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
     process_set: Any = global_process_set,
     scale_local_gradients: bool = True,
     on_drift: str | None = None,
+    same_batches: bool = False,
 ) -> Any:
     """Make an optimizer exchange gradients with all ranks before each update, and return it.
 
@@ -156,11 +180,13 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         scale_local_gradients: divide the gradients of local variables (`register_local_var`) by the number of ranks.
         on_drift: what `fit` does where the ranks' weights have come apart: "stop" raises, "warn" tells and goes on;
             None, as the cell was told with `--on-drift`.
+        same_batches: all ranks are meant to train on the same batches, so none warns of it.
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; an option is
             not one of the above, or two of them exclude each other.
     """
+    late_variables.check()
     require_horovod("hvd.DistributedOptimizer")
     _require_plain(optimizer)
     if on_drift is not None:
@@ -177,6 +203,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         device_dense=device_dense,
         device_sparse=device_sparse,
         on_drift=on_drift,
+        same_batches=same_batches,
     )
     passes = options.passes(backward_passes_per_step)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
@@ -262,6 +289,12 @@ def _distribute(optimizer: Any, exchange: Exchange, accumulation: Accumulation |
         object.__setattr__(optimizer, part, value)
     plain: Any = type(optimizer)
     _become(optimizer, distributed_class(plain))
+    _all.add(optimizer)
+
+
+def all_distributed() -> list[Any]:
+    """Return the distributed optimizers of this rank that are in use."""
+    return [optimizer for optimizer in _all if is_distributed(optimizer)]
 
 
 def _become(optimizer: Any, kind: type) -> None:
@@ -286,6 +319,20 @@ def _require_plain(optimizer: Any) -> None:
             f"{type(optimizer).__module__}.{type(optimizer).__name__}",
             "Pass one of keras.optimizers, e.g. keras.optimizers.Adam(1e-3).",
         )
+
+
+@contextmanager
+def _as(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def _is_users(method: Any) -> bool:
+    """Return whether a method of an optimizer is a class's of the user's own, and not Keras's."""
+    return not str(getattr(method, "__func__", method).__module__).startswith("keras.")
 
 
 def trained_together(optimizer: Any, variables: Sequence[Any]) -> list[Any]:

@@ -18,9 +18,12 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from jupyter_ddl.training.manner import Manner
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jupyter_ddl.training.exchange import Exchange
     from jupyter_ddl.training.fit.clock import Clock
 
 
@@ -72,31 +75,39 @@ class Step:
         turn: of the model that is trained.
         samples: of this rank's batch: a scalar int tensor; None where every rank's batch is known to be as large.
         may_end_early: a rank may have no batch left in this step.
+        manner: how `--auto` wants it.
+        exchange: of the model's optimizer; None where that is plain.
+        in_half: the variables that are computed with in half precision, by `key`.
     """
 
     turn: Turn
     samples: Any = None
     may_end_early: bool = False
+    manner: Manner = field(default_factory=Manner)
+    exchange: Exchange | None = None
+    in_half: frozenset[int] = frozenset()
     _totals: dict[Any, Any] = field(default_factory=dict)
     _weighed: set[int] = field(default_factory=set)
+    _shrunk: set[int] = field(default_factory=set)
+    _exchanged: set[int] = field(default_factory=set)
 
     def totals(self, process_set: Any) -> Any:
         """Return the sums over ranks of samples and of active ranks: a float64 vector of 2.
 
         Collective: every rank of the process set must call this.
         """
-        key = process_set.process_set_id
-        if key not in self._totals:
+        number = process_set.process_set_id
+        if number not in self._totals:
             active = self.turn.active.read_value()
             mine = tf.stack([self._own_samples(active), active])
-            name = f"totals_of_the_step_{key}"
+            name = f"totals_of_the_step_{number}"
             everyone = hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
-            self._totals[key] = everyone = tf.stop_gradient(everyone)
+            self._totals[number] = everyone = tf.stop_gradient(everyone)
             self.turn.present.assign(everyone[1])
             # After the exchange: where the data end TensorFlow may still run what needs no batch.
             with tf.control_dependencies([everyone]):
                 self.turn.steps.assign_add(1)
-        return self._totals[key]
+        return self._totals[number]
 
     def share(self, process_set: Any) -> Any:
         """Return this rank's samples over the mean of all ranks' samples, a float64 scalar: gradients may be.
@@ -111,11 +122,47 @@ class Step:
             return active
         return self._own_samples(active) * tf.cast(process_set.size(), tf.float64) / tf.maximum(totals[0], 1.0)
 
+    def factor_of_sums(self, exchange: Exchange) -> Any:
+        """Return by what a sum over this rank's batch is to be multiplied, where means need no factor: float64.
+
+        Gradients are averaged over the ranks, each weighed by its share of the samples. Times this factor the result is
+        the sum of the ranks' sums where their batches are parts of one, and else the mean of their sums.
+
+        Collective: every rank of the exchange's process set must call this.
+        """
+        share = self.share(exchange.process_set)
+        size = exchange.process_set.size() if self.manner.whole_batches else 1
+        # A rank that has no batch left has no share.
+        return tf.where(share > 0, tf.cast(size, tf.float64) / tf.maximum(share, 1e-12), tf.ones_like(share))
+
+    def note_exchanged(self, variables: Sequence[Any]) -> None:
+        """Note whose gradients have been exchanged, so that the optimizer does not exchange them again."""
+        self._exchanged |= {key(variable) for variable in variables}
+        self.draw_alike()
+
+    def forget_exchanged(self, variables: Sequence[Any]) -> None:
+        """Note that gradients of these variables are new ones."""
+        self._exchanged -= {key(variable) for variable in variables}
+
+    def draw_alike(self) -> None:
+        """Have what is drawn from here on be alike on all ranks: it is for gradients of all of them."""
+        if self.manner.random is not None:
+            self.manner.random.alike()
+
+    def are_exchanged(self, variables: Sequence[Any]) -> list[bool]:
+        """Return, for each variable, whether its gradient has been exchanged in this step."""
+        return [key(variable) in self._exchanged for variable in variables]
+
     def _own_samples(self, active: Any) -> Any:
         return active if self.samples is None else active * tf.cast(self.samples, tf.float64)
 
 
 _current: ContextVar[Step | None] = ContextVar("current training step", default=None)
+
+
+def current() -> Step | None:
+    """Return the step that is being made; None outside of one."""
+    return _current.get()
 
 
 @contextmanager
@@ -128,19 +175,29 @@ def making(step: Step) -> Iterator[Step]:
         _current.reset(token)
 
 
+def is_being_made() -> bool:
+    """Return whether this is called from within a step of `fit` or `train_on_batch`, or one's tracing."""
+    return _current.get() is not None
+
+
 def clock() -> Clock | None:
     """Return what measures the current step; None outside of one, and where nobody asked."""
     step = _current.get()
     return step.turn.clock if step is not None else None
 
 
-def weighed_loss(loss: Any, exchange: Any) -> Any:
+def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
     """Return the loss times this rank's share of the samples, so that the average over ranks is that over samples.
 
     A loss is a mean over the batch, so ranks with batches of different sizes would otherwise weigh the same, whatever
     they hold. One scalar is multiplied and not every gradient; the rest is the chain rule.
 
     Collective: every rank must call this where `exchange` averages.
+
+    Args:
+        loss: a scalar.
+        exchange: of the gradients.
+        shrinks: for half precision: the gradient for each sample is that of one process's batch, on its way too.
     """
     step = _current.get()
     if step is None or exchange.op != hvd.Average:
@@ -149,6 +206,10 @@ def weighed_loss(loss: Any, exchange: Any) -> Any:
     share = step.share(exchange.process_set)
     if step.turn.clock is not None:
         step.turn.clock.wait([loss], [share])
+    if shrinks and step.manner.whole_batches:
+        # A mean over a part has N times the gradient for each sample, and half precision would overflow the earlier.
+        step._shrunk.add(id(exchange))
+        share = share / tf.cast(exchange.process_set.size(), share.dtype)
     return loss * tf.cast(share, loss.dtype)
 
 
@@ -171,9 +232,19 @@ def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
         if step.turn.clock is not None:
             step.turn.clock.wait(gradients, [share])
         return [_times(gradient, share) for gradient in gradients]
+    grown = exchange.process_set.size() if id(exchange) in step._shrunk else 1
     if step.may_end_early:
-        return [_times(gradient, step.turn.active.read_value()) for gradient in gradients]
+        return [_times(gradient, step.turn.active.read_value() * grown) for gradient in gradients]
+    if grown > 1:
+        return [_times(gradient, grown) for gradient in gradients]
     return gradients
+
+
+def updated() -> None:
+    """Note that an update has been made: what the step draws next is for samples again, each rank its own."""
+    step = _current.get()
+    if step is not None and step.manner.random is not None:
+        step.manner.random.apart()
 
 
 def if_anybody_trains(process_set: Any, update: Any) -> None:
@@ -191,6 +262,11 @@ def if_anybody_trains(process_set: Any, update: Any) -> None:
         return tf.constant(True)
 
     tf.cond(step.totals(process_set)[1] > 0, updated, lambda: tf.constant(False))
+
+
+def key(variable: Any) -> int:
+    """Return what tells a variable from others, whether Keras's or TensorFlow's: Keras's holds one of TensorFlow's."""
+    return id(getattr(variable, "_value", variable))
 
 
 def _times(gradient: Any, factor: Any) -> Any:

@@ -15,6 +15,7 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
+from jupyter_ddl.engine import late_variables
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training import options
 from jupyter_ddl.training.collectives import require_horovod
@@ -81,6 +82,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
     groups: Any = None,
     process_set: Any = global_process_set,
     scale_local_gradients: bool = True,
+    same_batches: bool = False,
 ) -> Any:
     """Make a tape's `gradient` return gradients reduced over all ranks, and return the tape.
 
@@ -89,6 +91,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
     Raises:
         InvalidInput: Horovod is not initialised; this is no tf.GradientTape; an option is wrong.
     """
+    late_variables.check()
     require_horovod("hvd.DistributedGradientTape")
     if not isinstance(gradtape, tf.GradientTape):
         raise InvalidInput(
@@ -106,6 +109,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
         process_set=process_set,
         device_dense=device_dense,
         device_sparse=device_sparse,
+        same_batches=same_batches,
     )
     gradtape._local = LocalVariables(scaled=scale_local_gradients)
     if not isinstance(gradtape, DistributedTapeMixin):

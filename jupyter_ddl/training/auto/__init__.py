@@ -5,6 +5,7 @@
 | `hook` | the methods of Keras that are wrapped |
 | `fit`, `evaluation`, `prediction`, `on_batch` | what each of them then does |
 | `data`, `parts/` | how the data are divided |
+| `same_data` | all ranks have the same arrays |
 | `rate` | the learning rate of a larger batch, and its warm-up |
 | `callbacks` | who runs which, and what comes besides |
 | `seeds` | what all ranks draw alike, and what each draws for itself |
@@ -24,6 +25,7 @@ from jupyter_ddl import import_hooks
 from jupyter_ddl.auto_options import PER_RANK, AutoOptions
 from jupyter_ddl.engine import cell
 from jupyter_ddl.engine.cell import Cell
+from jupyter_ddl.engine.world import check_started_world
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
     Collective: every rank must call this, before it makes its model and data.
 
     Raises:
-        InvalidInput: a value is wrong; `keras` is not Keras 3.
+        InvalidInput: a value is wrong; `keras` is not Keras 3; MPI made several worlds of the ranks.
     """
     from jupyter_ddl.training.install import install
 
@@ -49,6 +51,7 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
         import horovod.tensorflow as hvd
 
         hvd.init()
+        check_started_world(hvd.size())
         running = Cell(hvd.size())
     running = replace(running, auto=options)
     cell.begin(running)

@@ -5,7 +5,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import itertools
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,25 @@ from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_options import GLOBAL
 from jupyter_ddl.training.auto.parts.adapter import Parts, require_room
+from jupyter_ddl.training.auto.parts.every_nth import EveryNth, SameContents
+from jupyter_ddl.training.auto.parts.generators import Rounds, SameRounds
+from jupyter_ddl.training.auto.parts.likeness import AlikeData
+from jupyter_ddl.training.auto.parts.shares import Shares
+from jupyter_ddl.training.auto.parts.sources import SameSources, Sources
 from jupyter_ddl.training.auto.refusals import refuse_data
 from jupyter_ddl.training.data.shard import shard_with_note
 from jupyter_ddl.training.fit.batches import KERAS_BATCH_SIZE, dataset_batch_size, first_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.training.auto.parts.place import Place
+    from jupyter_ddl.training.auto.same_data import Part
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +47,11 @@ class Divided:
         own_batch: the samples of a batch on this rank.
         whole_batch: on all ranks.
         steps: an epoch's, where the program counts them.
-        parts: what `x` then is, with targets and weights in it, where all ranks make the same batches and each takes
-            its part.
+        holds_all: `x` has the targets and weights in it, and what else `fit` is told of the data.
+        splits_batches: it is made of batches of the program's own, of which a rank has a part.
+        checks: callbacks that see that the ranks have the same data.
+        sources: what the data were made of, as far as it must be alike on all ranks and can be told before.
+        finish: to be called when the training has ended, however it has.
     """
 
     x: Any
@@ -48,7 +60,11 @@ class Divided:
     own_batch: int | None = None
     whole_batch: int | None = None
     steps: int | None = None
-    parts: Parts | None = None
+    holds_all: bool = False
+    splits_batches: bool = False
+    checks: tuple[Any, ...] = ()
+    sources: tuple[Part, ...] = ()
+    finish: Callable[[], None] = _nothing
 
 
 def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Place, *, is_seeded: bool) -> Divided:
@@ -68,16 +84,19 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     shares_batches = options.batch == GLOBAL
     if not shares_batches and not _are_arrays(arguments):
         own_steps = None if steps is None else -(-steps // place.size)
+        how = f"each rank takes every {_ordinal(place.size)} batch"
         if isinstance(data, tf.data.Dataset):
-            sharded = shard_with_note(data, place.size, place.rank)
-            own = dataset_batch_size(data)
-            return Divided(sharded.dataset, sharded.how, None, own, own and own * place.size, own_steps)
+            return _sharded(data, place, own_steps)
         if isinstance(data, keras.utils.PyDataset):
-            how = f"each rank takes every {_ordinal(place.size)} batch"
-            return Divided(EveryNth(data, place), how, steps=own_steps)
+            part = EveryNth(
+                data, place, class_weight=arguments.get("class_weight"), shuffle=arguments.get("shuffle", True)
+            )
+            checks = (SameContents(part),)
+            return Divided(part, how, steps=own_steps, holds_all=True, checks=checks, finish=part.finish)
         if isinstance(data, types.GeneratorType):
-            how = f"each rank takes every {_ordinal(place.size)} batch of the generator"
-            return Divided(_every_nth(data, place), how, steps=own_steps)
+            rounds = Rounds(data, place)
+            how = f"{how} of the generator"
+            return Divided(rounds.batches(), how, steps=own_steps, checks=(SameRounds(rounds),))
     batch = arguments.get("batch_size") or _batch_for(arguments, steps)
     if not shares_batches:
         batch *= place.size
@@ -88,63 +107,62 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         arguments.get("sample_weight"),
         batch_size=batch,
         steps_per_epoch=steps,
-        # A dataset is as it was made, and Keras warns where it is asked to shuffle one.
-        shuffle=arguments.get("shuffle", True) and not isinstance(data, (tf.data.Dataset, types.GeneratorType)),
+        # A dataset is as it was made, and Keras warns where it is asked to shuffle one. "batch" is a way of its own.
+        shuffle=not isinstance(data, (tf.data.Dataset, types.GeneratorType)) and arguments.get("shuffle", True),
         class_weight=arguments.get("class_weight"),
     )
     require_room(whole, place)
     parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
     how = "" if parts.samples is not None else "each batch is split"
-    return Divided(parts, how, parts.samples, parts.batch_size, whole.batch_size, steps, parts)
+    checks = (AlikeData(parts),)
+    return Divided(
+        parts,
+        how,
+        parts.samples,
+        parts.batch_size,
+        whole.batch_size,
+        steps,
+        holds_all=True,
+        splits_batches=parts.samples is None,
+        checks=checks,
+    )
 
 
-def divide_evaluation(arguments: dict[str, Any], place: Place) -> Any:
-    """Return this rank's part of the data for `evaluate`: of each batch of one process, whatever its size."""
+def _sharded(data: Any, place: Place, steps: int | None) -> Divided:
+    """Return this rank's shard of a dataset."""
+    sources = Sources()
+    sharded = shard_with_note(data, place.size, place.rank, sources.watch)
+    own = dataset_batch_size(data)
+    whole = own and own * place.size
+    checks = (SameSources(sources),)
+    return Divided(sharded.dataset, sharded.how, None, own, whole, steps, checks=checks, sources=sources.parts)
+
+
+def divide_evaluation(arguments: dict[str, Any], options: AutoOptions, place: Place, model: Any) -> Shares | EveryNth:
+    """Return this rank's part of the data for `evaluate`: whole batches of one process.
+
+    Args:
+        arguments: of `evaluate`, by name.
+        options: whose the batch size in the program is. Of a PyDataset each rank then makes its own batches only, as in
+            training, and draws its own for them; or all of them, as one process.
+        place: which part is this rank's.
+        model: that is evaluated. It takes `steps_per_execution` batches at once, and so up to a multiple of that.
+    """
     data, steps = arguments.get("x"), arguments.get("steps")
     refuse_data(data)
-    batch = arguments.get("batch_size") or KERAS_BATCH_SIZE
-    if steps is None:
-        # Without training, larger batches are the same mathematics: each rank has as many samples as one process.
-        batch *= place.size
+    at_once = model.steps_per_execution
+    taken = steps and -(-steps // at_once) * at_once
+    if options.batch != GLOBAL and isinstance(data, keras.utils.PyDataset):
+        return EveryNth(data, place, taken)
     whole = data_adapters.get_data_adapter(
-        data, arguments.get("y"), arguments.get("sample_weight"), batch_size=batch, steps_per_epoch=steps, shuffle=False
+        data,
+        arguments.get("y"),
+        arguments.get("sample_weight"),
+        batch_size=arguments.get("batch_size"),
+        steps_per_epoch=steps,
+        shuffle=False,
     )
-    return Parts(whole, place, steps, in_step=False)
-
-
-class EveryNth(keras.utils.PyDataset):
-    """Those batches of a PyDataset that are this rank's: as many as another's, or one more."""
-
-    def __init__(self, whole: Any, place: Place) -> None:
-        super().__init__(
-            workers=whole.workers,
-            use_multiprocessing=whole.use_multiprocessing,
-            max_queue_size=whole.max_queue_size,
-        )
-        self._whole = whole
-        self._place = place
-
-    @property
-    def num_batches(self) -> int | None:
-        """This rank's batches; None where the PyDataset has no end."""
-        whole: int | None = self._whole.num_batches
-        return whole if whole is None else self._place.length(whole)
-
-    def __getitem__(self, index: int) -> Any:
-        """Return one of them."""
-        return self._whole[index * self._place.size + self._place.rank]
-
-    def on_epoch_begin(self) -> None:
-        """Pass it on."""
-        self._whole.on_epoch_begin()
-
-    def on_epoch_end(self) -> None:
-        """Pass it on."""
-        self._whole.on_epoch_end()
-
-
-def _every_nth(batches: Iterator[Any], place: Place) -> Iterator[Any]:
-    yield from itertools.islice(batches, place.rank, None, place.size)
+    return Shares(whole, place, taken)
 
 
 def _are_arrays(arguments: dict[str, Any]) -> bool:

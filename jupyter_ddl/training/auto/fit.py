@@ -10,22 +10,31 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
 import horovod.tensorflow as hvd
+import tensorflow as tf
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from jupyter_ddl.auto_options import GLOBAL
-from jupyter_ddl.training.auto import callbacks, seeds
+from jupyter_ddl.engine import advice
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.auto import callbacks, differences, seeds
 from jupyter_ddl.training.auto.data import divide_evaluation, divide_training
-from jupyter_ddl.training.auto.parts.likeness import AlikeData
+from jupyter_ddl.training.auto.differences import LossesOfWholeBatches
+from jupyter_ddl.training.auto.manners import steps_of
+from jupyter_ddl.training.auto.parts.batches import OF_PARTS
 from jupyter_ddl.training.auto.parts.place import Place
 from jupyter_ddl.training.auto.plan import Plan
 from jupyter_ddl.training.auto.rate import ScaledRate, Warmup, scaling_of
 from jupyter_ddl.training.auto.refusals import refuse_distributed, refuse_model
+from jupyter_ddl.training.auto.same_data import parts_of, require_same, vocabularies_of
 from jupyter_ddl.training.learning_rate import inner
 from jupyter_ddl.training.optimizer import DistributedOptimizer, is_distributed
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_options import AutoOptions
-    from jupyter_ddl.training.auto.parts.adapter import Parts
+    from jupyter_ddl.training.auto.data import Divided
+    from jupyter_ddl.training.auto.parts.every_nth import EveryNth
+    from jupyter_ddl.training.auto.parts.shares import Shares
+    from jupyter_ddl.training.auto.same_data import Part
 
 # The optimizers that were distributed here, and not by the program.
 _ours: WeakSet[Any] = WeakSet()
@@ -51,18 +60,33 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
     distribute(model)
     plan.optimizer(model.optimizer)
     _split_validation(arguments)
-    parts = _divide(arguments, options, place, plan)
-    _divide_validation(arguments, place)
+    require_same((*_arrays_of(arguments), *vocabularies_of(model)))
+    validation = _divide_validation(arguments, options, place, model)
+    data = _divide(arguments, options, place, plan)
     warmup = _warmup(model.optimizer, options, place, plan, epochs=arguments.get("epochs", 1))
     given = callbacks.listed(arguments.get("callbacks"))
+    whole_batches = options.batch == GLOBAL
+    plan.differs(differences.rows(model, whole_batches=whole_batches))
     plan.on_first_rank(callbacks.first_rank_only(given))
-    alike = [] if parts is None else [AlikeData(parts)]
-    arguments["callbacks"] = callbacks.arranged(given, warmup, *alike)
+    checks = (*data.checks, LossesOfWholeBatches()) if whole_batches else data.checks
+    arguments["callbacks"] = callbacks.arranged(given, warmup, *checks)
     if place.rank == 0:
         plan.tell()
     else:
         arguments["verbose"] = 0
-    return stock(model, **arguments)
+    try:
+        with steps_of(model, whole_batches=whole_batches):
+            return stock(model, **arguments)
+    except (tf.errors.InvalidArgumentError, ValueError) as error:
+        if data.splits_batches and not isinstance(error, InvalidInput):
+            advice.add(error, OF_PARTS)
+        raise
+    finally:
+        # However it ended: an update by hand has the rate that `learning_rate` says, with a batch of its own.
+        unscale(model.optimizer)
+        if validation is not None:
+            validation.finish()
+        data.finish()
 
 
 def distribute(model: Any) -> None:
@@ -80,24 +104,30 @@ def distribute(model: Any) -> None:
         _ours.add(model.optimizer)
 
 
+def is_ours(optimizer: Any) -> bool:
+    """Return whether an optimizer was distributed by `--auto`, in this cell or in one before."""
+    return optimizer is not None and optimizer in _ours
+
+
 def unscale(optimizer: Any) -> None:
     """Give an optimizer its own learning rate back, for steps that are as large as one process's."""
     if inner(optimizer) in _rates:
-        _rates[inner(optimizer)].set(1.0)
+        _rates[inner(optimizer)].reset()
 
 
-def _divide(arguments: dict[str, Any], options: AutoOptions, place: Place, plan: Plan) -> Parts | None:
-    """Put this rank's data in the place of the program's; return them where each rank takes its part of a batch."""
+def _divide(arguments: dict[str, Any], options: AutoOptions, place: Place, plan: Plan) -> Divided:
+    """Put this rank's data in the place of the program's, and return them."""
     steps = arguments.get("steps_per_epoch")
     data = divide_training(arguments, options, place, is_seeded=seeds.are_programs())
+    require_same(data.sources, "what a dataset is made of")
     plan.data(data.samples, data.how)
     plan.batch(data.own_batch, data.whole_batch)
     if steps is not None and data.steps is not None:
         plan.steps(steps, data.steps)
     arguments |= {"x": data.x, "steps_per_epoch": data.steps}
-    if data.parts is not None:
+    if data.holds_all:
         arguments |= {"y": None, "sample_weight": None, "class_weight": None, "batch_size": None, "shuffle": False}
-    return data.parts
+    return data
 
 
 def _warmup(optimizer: Any, options: AutoOptions, place: Place, plan: Plan, epochs: int) -> Warmup:
@@ -129,10 +159,19 @@ def _split_validation(arguments: dict[str, Any]) -> None:
     arguments |= {"x": x, "y": y, "sample_weight": weights, "validation_data": validation}
 
 
-def _divide_validation(arguments: dict[str, Any], place: Place) -> None:
+def _arrays_of(arguments: dict[str, Any]) -> tuple[Part, ...]:
+    """Return what the arrays are known by that all ranks must have alike."""
+    names = ("x", "y", "sample_weight", "validation_data")
+    return parts_of(**{name: arguments.get(name) for name in names})
+
+
+def _divide_validation(
+    arguments: dict[str, Any], options: AutoOptions, place: Place, model: Any
+) -> Shares | EveryNth | None:
+    """Put this rank's part of the validation's data in the place of the program's, and return it."""
     given = arguments.get("validation_data")
     if given is None:
-        return
+        return None
     x, y, weights = data_adapter_utils.unpack_x_y_sample_weight(given)
     batch = arguments.pop("validation_batch_size", None) or arguments.get("batch_size")
     of_evaluate = {
@@ -142,4 +181,5 @@ def _divide_validation(arguments: dict[str, Any], place: Place) -> None:
         "batch_size": batch,
         "steps": arguments.pop("validation_steps", None),
     }
-    arguments["validation_data"] = divide_evaluation(of_evaluate, place)
+    arguments["validation_data"] = part = divide_evaluation(of_evaluate, options, place, model)
+    return part

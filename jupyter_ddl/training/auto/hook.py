@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
 import keras
+import tensorflow as tf
 
 from jupyter_ddl.engine import cell
-from jupyter_ddl.training.auto import plan, seeds
+from jupyter_ddl.training.auto import noise, plan, same_data, seeds
 from jupyter_ddl.training.auto.evaluation import evaluate
-from jupyter_ddl.training.auto.fit import fit
-from jupyter_ddl.training.auto.on_batch import on_batch, train_on_batch
+from jupyter_ddl.training.auto.fit import fit, is_ours
+from jupyter_ddl.training.auto.on_batch import test_on_batch, train_on_batch
 from jupyter_ddl.training.auto.prediction import predict
-from jupyter_ddl.training.auto.refusals import refuse_optimizer
+from jupyter_ddl.training.auto.refusals import refuse_loop, refuse_optimizer, refuse_plain_cell
 from jupyter_ddl.training.auto.saving import on_first_rank
-from jupyter_ddl.training.optimizer import is_distributed, is_updating
+from jupyter_ddl.training.early_exchange import is_trained
+from jupyter_ddl.training.optimizer import DistributedMixin, is_distributed, is_updating
+from jupyter_ddl.training.unconverted import unconverted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 
 # Keras's methods call each other, and a program's callbacks call them: what is inside of one is this rank's own, but
 # for the validation of `fit`.
+_TRAIN = ("fit", "train_on_batch")
 _inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
 
 
@@ -41,10 +45,10 @@ def install() -> None:
         return
     for name, distributed in {
         "fit": _fit,
-        "evaluate": evaluate,
+        "evaluate": _evaluate,
         "predict": predict,
         "train_on_batch": train_on_batch,
-        "test_on_batch": on_batch,
+        "test_on_batch": test_on_batch,
     }.items():
         setattr(keras.Model, name, _wrapped(name, getattr(keras.Model, name), distributed))
     for owner, name in (
@@ -56,8 +60,11 @@ def install() -> None:
         (keras.models, "save_model"),
     ):
         setattr(owner, name, _saving(getattr(owner, name)))
+    noise.install()
     optimizer = keras.optimizers.Optimizer
     optimizer.apply = _watched(optimizer.apply)
+    DistributedMixin.apply = _in_training(DistributedMixin.apply)  # type: ignore[method-assign]
+    tf.GradientTape.gradient = _noted(tf.GradientTape.gradient)
 
 
 def begin() -> None:
@@ -70,6 +77,7 @@ def begin() -> None:
         hvd.init()
     if hvd.size() > 1:
         seeds.make_alike()
+        same_data.warn_of_hashes()
 
 
 def _options() -> AutoOptions | None:
@@ -86,6 +94,8 @@ def _wrapped(name: str, stock: Callable[..., Any], distributed: Callable[..., An
     @functools.wraps(stock)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         outer = _inside.get()
+        if name in _TRAIN and not outer:
+            _refuse_elsewhere(self.optimizer, f"model.{name}")
         is_validation = outer == "fit" and name == "evaluate" and "_use_cached_eval_dataset" in kwargs
         if _options() is None or (outer and not is_validation):
             return stock(self, *args, **kwargs)
@@ -99,6 +109,17 @@ def _wrapped(name: str, stock: Callable[..., Any], distributed: Callable[..., An
 
     method.__jupyter_ddl_auto__ = True  # type: ignore[attr-defined]
     return method
+
+
+def _refuse_elsewhere(optimizer: Any, what: str) -> None:
+    """Raise where an optimizer that `--auto` has distributed trains in a cell that is not to be distributed.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    running = cell.current()
+    if running is not None and running.auto is None and is_ours(optimizer):
+        refuse_plain_cell(what, independent=running.independent)
 
 
 def _saving(stock: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,6 +145,12 @@ def _fit(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     return fit(stock, model, arguments, options)
 
 
+def _evaluate(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
+    options = _options()
+    assert options is not None
+    return evaluate(stock, model, arguments, options)
+
+
 def _watched(stock: Callable[..., Any]) -> Callable[..., Any]:
     """Return an optimizer's `apply` that refuses updates of which nobody divides the data."""
 
@@ -134,3 +161,34 @@ def _watched(stock: Callable[..., Any]) -> Callable[..., Any]:
         return stock(self, *args, **kwargs)
 
     return apply
+
+
+def _in_training(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a distributed optimizer's `apply` that refuses updates outside of the training that `--auto` divides."""
+
+    @unconverted
+    @functools.wraps(stock)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if is_ours(self) and not _inside.get():
+            _refuse_elsewhere(self, f"an update by {self.__class__.__name__}")
+            if _options() is not None:
+                refuse_loop(self)
+        return stock(self, *args, **kwargs)
+
+    return apply
+
+
+def _noted(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a tape's `gradient` that says where it is of a loop of the program's own, which nothing distributes."""
+
+    @unconverted
+    @functools.wraps(stock)
+    def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _inside.get() and _options() is not None and any(map(is_trained, tf.nest.flatten(sources))):
+            plan.note(
+                "Gradients that are taken outside of fit and train_on_batch are not distributed: each rank computes "
+                "them on all data that it has. Put the step into a train_step of the model, and call fit."
+            )
+        return stock(tape, target, sources, *args, **kwargs)
+
+    return gradient

@@ -1,6 +1,7 @@
-"""`train_on_batch` and `test_on_batch` on several ranks: the batch that the program passes is split among them.
+"""`train_on_batch` and `test_on_batch` on several ranks: a batch to train on is split among them.
 
-Whatever `--batch` says: the program's own loop decides what a batch is, and all ranks run the same loop.
+Whatever `--batch` says: the program's own loop decides what a batch is, and all ranks run the same loop. A batch to
+test on every rank takes whole: what is computed of it is then what one process computes.
 
 Runs on: every rank.
 """
@@ -17,9 +18,15 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.auto.callbacks import StartTogether, average_statistics
 from jupyter_ddl.training.auto.evaluation import over_all_ranks
 from jupyter_ddl.training.auto.fit import distribute, unscale
+from jupyter_ddl.training.auto.manners import steps_of
 from jupyter_ddl.training.auto.parts.place import Place
+from jupyter_ddl.training.auto.parts.slices import sliced
+from jupyter_ddl.training.auto.same_data import parts_of, require_same
 
 _started: WeakSet[Any] = WeakSet()
+_DATA = ("x", "y", "sample_weight")
+# Of each array of a batch: it is read in every step.
+_READ_BYTES = 2**16
 
 
 def train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
@@ -28,32 +35,35 @@ def train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     Collective: every rank must call this.
 
     Raises:
-        InvalidInput: the model cannot be distributed; the batch has fewer samples than there are ranks.
+        InvalidInput: the model cannot be distributed, or the batch cannot be split; the ranks have other batches than
+            each other.
     """
     distribute(model)
     unscale(model.optimizer)
-    answer = on_batch(stock, model, arguments)
+    wants_names = arguments.pop("return_dict", False)
+    divided = _divided(arguments, Place(hvd.size(), hvd.rank()))
+    start = _start_of(model)
+    with steps_of(model, whole_batches=True):
+        logs = stock(model, **arguments | divided, return_dict=True)
+    if start is not None:
+        start.on_train_batch_end(0)
+    answer = over_all_ranks(model, logs, wants_names=wants_names)
     # After each step: whether the program evaluates or saves next, only the program knows.
     average_statistics(model)
     return answer
 
 
-def on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
-    """Train or test on this rank's part of a batch, and return the results over all ranks in Keras's form.
+def test_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
+    """Test on the whole batch, and return rank 0's results on every rank.
 
     Collective: every rank must call this.
 
     Raises:
-        InvalidInput: the batch has fewer samples than there are ranks.
+        InvalidInput: the ranks have other batches than each other.
     """
-    wants_names = arguments.pop("return_dict", False)
-    place = Place(hvd.size(), hvd.rank())
-    divided = {name: _part(arguments.get(name), place) for name in ("x", "y", "sample_weight")}
-    start = _start_of(model)
-    logs = stock(model, **arguments | divided, return_dict=True)
-    if start is not None:
-        start.on_train_batch_end(0)
-    return over_all_ranks(model, logs, wants_names=wants_names)
+    require_same(parts_of(_READ_BYTES, **{name: arguments.get(name) for name in _DATA}), "the batch of test_on_batch")
+    # To the last bit alike, so that what the program decides by them it decides alike.
+    return hvd.broadcast_object(stock(model, **arguments), 0, name="test_on_batch")
 
 
 def _start_of(model: Any) -> StartTogether | None:
@@ -67,18 +77,34 @@ def _start_of(model: Any) -> StartTogether | None:
     return start
 
 
-def _part(structure: Any, place: Place) -> Any:
-    def own(part: Any) -> Any:
-        if part is None:
-            return None
-        count = int(part.shape[0])
-        if count < place.size:
-            raise InvalidInput(
-                "A batch must have at least one sample for each rank.",
-                f"train_on_batch with {count}, {place.size} ranks",
-                "Pass larger batches, or use fewer ranks.",
-            )
-        start, stop = place.bounds(count)
-        return part.iloc[start:stop] if hasattr(part, "iloc") else part[start:stop]
+def _divided(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
+    """Return this rank's part of a batch, by the names of its arguments.
 
-    return tf.nest.map_structure(own, structure)
+    Raises:
+        InvalidInput: the batch is too small, or a part of it is no batch; the ranks have other batches than each other.
+    """
+    given = {name: arguments.get(name) for name in _DATA}
+    flat = [part for part in tf.nest.flatten(list(given.values())) if part is not None]
+    counts = [int(part.shape[0]) if getattr(part, "shape", ()) else None for part in flat]
+    if len(set(counts)) > 1 or None in counts:
+        shapes = " and ".join(str(tuple(getattr(part, "shape", ()))) for part in flat)
+        raise InvalidInput(
+            "train_on_batch splits each array by its first dimension, the samples.",
+            f"arrays of shapes {shapes}",
+            "Keep what is no batch (a mask for all samples, an adjacency matrix) in the model, or use fit with --batch "
+            "per-rank.",
+        )
+    require_same(parts_of(_READ_BYTES, **given), "the batch of train_on_batch")
+    count = counts[0]
+    if count is not None and count < place.size:
+        raise InvalidInput(
+            "A batch must have at least one sample for each rank.",
+            f"train_on_batch with {count}, {place.size} ranks",
+            "Pass larger batches, or use fewer ranks.",
+        )
+    return {
+        name: tf.nest.map_structure(
+            lambda part: None if part is None else sliced(part, *place.bounds(count or 0)), each
+        )
+        for name, each in given.items()
+    }

@@ -5,11 +5,14 @@ Runs on: every rank; rank 0 prints it.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import horovod.tensorflow as hvd
 import keras
 
+from jupyter_ddl import plan_texts
 from jupyter_ddl.auto_options import NONE
 from jupyter_ddl.training.learning_rate import inner
 
@@ -17,12 +20,22 @@ if TYPE_CHECKING:
     from jupyter_ddl.training.auto.rate import Scaling
 
 _told = ""
+_noted: set[str] = set()
 
 
 def begin() -> None:
     """Forget what was printed: it was for the last cell."""
     global _told
     _told = ""
+    _noted.clear()
+
+
+def note(text: str) -> None:
+    """Say once in a cell what differs from one process, and was not known before. Rank 0 prints it."""
+    if text not in _noted:
+        _noted.add(text)
+        if hvd.rank() == 0:
+            print(f"NOTE: {text}", file=sys.stderr, flush=True)
 
 
 @dataclass
@@ -40,7 +53,7 @@ class Plan:
 
     def optimizer(self, optimizer: Any) -> None:
         """Tell which optimizer is distributed."""
-        self._rows["optimizer"] = f"{inner(optimizer).__class__.__name__} -> distributed"
+        self._rows["optimizer"] = plan_texts.optimizer(inner(optimizer).__class__.__name__)
 
     def data(self, samples: int | None, how: str) -> None:
         """Tell how the data are divided."""
@@ -52,29 +65,32 @@ class Plan:
     def batch(self, own: int | None, whole: int | None) -> None:
         """Tell how large the batches are."""
         if own is not None:
-            self._rows["batch"] = f"{own:,} a rank, {whole:,} in all" if whole is not None else f"{own:,} a rank"
+            self._rows["batch"] = plan_texts.batch(own, whole)
 
     def steps(self, before: int, now: int) -> None:
         """Tell how many steps an epoch has, where the program counts them."""
         if before != now:
-            self._rows["steps"] = f"{before:,} -> {now:,} an epoch"
+            self._rows["steps"] = plan_texts.steps(before, now)
 
     def rate(self, optimizer: Any, scaling: Scaling) -> None:
         """Tell what becomes of the learning rate."""
         if scaling.how == NONE:
             return
         own = inner(optimizer)._learning_rate
-        warmup = f" over {_short(scaling.warmup_epochs)} warm-up epochs" if scaling.warmup_epochs else ""
+        warmup = plan_texts.warmup(plan_texts.short(scaling.warmup_epochs))
         if isinstance(own, keras.Variable):
-            first = float(own.numpy())
-            change = f"{_short(first)} -> {_short(first * scaling.factor)} ({scaling.how})"
+            change = plan_texts.rate(float(own.numpy()), scaling.factor, scaling.how)
         else:
-            change = f"{type(own).__name__} times {_short(scaling.factor)} ({scaling.how}), by the samples seen"
+            change = plan_texts.schedule(type(own).__name__, scaling.factor, scaling.how)
         self._rows["learning rate"] = f"{change}{warmup}"
+
+    def differs(self, lines: dict[str, str]) -> None:
+        """Tell what differs from one process, by what it is about."""
+        self._rows |= lines
 
     def on_first_rank(self, names: list[str]) -> None:
         """Tell what runs on rank 0 only."""
-        self._rows["on rank 0"] = ", ".join([*names, "progress bar and print"])
+        self._rows["on rank 0"] = plan_texts.on_first_rank(names)
 
     def tell(self) -> None:
         """Print the plan, unless it is what was printed last: a program may call `fit` for each epoch."""
@@ -88,9 +104,4 @@ class Plan:
         rows = dict(self._rows)
         if self.seed is not None:
             rows["random seed"] = f"{self.seed} on all ranks"
-        lines = [f"  {name:<14} {text}" for name, text in rows.items()]
-        return "\n".join([f"Distributed over {self.size} ranks:", *lines])
-
-
-def _short(number: float) -> str:
-    return f"{number:.4g}"
+        return "\n".join(plan_texts.lines(self.size, rows.items()))

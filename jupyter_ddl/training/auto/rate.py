@@ -7,23 +7,20 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.auto_options import GLOBAL, LINEAR, NONE, SQRT
+from jupyter_ddl import plan_texts
+from jupyter_ddl.auto_options import GLOBAL, NONE
 from jupyter_ddl.training.checkpoint.variables import keep_besides
 from jupyter_ddl.training.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 from jupyter_ddl.training.optimizer import is_updating
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_options import AutoOptions
-
-_WARMUP_EPOCHS = 3.0
-_WARMUP_SHARE = 0.25  # of all epochs, at most
 
 
 @dataclass(frozen=True)
@@ -42,20 +39,16 @@ class Scaling:
 
 
 def scaling_of(optimizer: Any, options: AutoOptions, size: int, epochs: int) -> Scaling:
-    """Return how the learning rate changes on `size` ranks.
-
-    Linear for SGD: Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 2.1. The square root for optimizers that
-    divide by the size of the gradients: Krizhevsky 2014, "One weird trick", section 5, which keeps their variance.
-    """
+    """Return how the learning rate changes on `size` ranks."""
     if options.batch == GLOBAL or size == 1:
         return Scaling(NONE, 1.0, 0.0)
-    how = options.scale_lr or (LINEAR if isinstance(inner(optimizer), keras.optimizers.SGD) else SQRT)
+    how = plan_texts.scaling_of(options.scale_lr, is_sgd=isinstance(inner(optimizer), keras.optimizers.SGD))
     if how == NONE:
         return Scaling(NONE, 1.0, 0.0)
     warmup = options.warmup_epochs
     if warmup is None:
-        warmup = min(_WARMUP_EPOCHS, _WARMUP_SHARE * epochs)
-    return Scaling(how, float(size) if how == LINEAR else math.sqrt(size), warmup)
+        warmup = plan_texts.warmup_of(epochs)
+    return Scaling(how, plan_texts.factor_of(how, size), warmup)
 
 
 class ScaledRate:
@@ -82,6 +75,11 @@ class ScaledRate:
     def set(self, factor: float) -> None:
         """Set the factor, and what the optimizer keeps of earlier updates with it (learning_rate.set_rate)."""
         set_rate(self._optimizer, self._factor, factor, corrects_momentum=True)
+
+    def reset(self) -> None:
+        """Give the optimizer its own rate back, for updates that are no part of a `fit`."""
+        self.set(1.0)
+        self.steps_in_one.assign(1)
 
     def _current(self) -> Any:
         optimizer = self._optimizer

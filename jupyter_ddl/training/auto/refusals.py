@@ -52,6 +52,33 @@ def refuse_optimizer(optimizer: Any) -> None:
     )
 
 
+def refuse_loop(optimizer: Any) -> None:
+    """Raise for an update by hand with an optimizer of `compile`: before a `fit` and after it alike.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "--auto distributes fit and train_on_batch: it cannot know which data a loop of the program's own is for.",
+        f"an update by {optimizer.__class__.__name__} outside of them",
+        f"Put the step into a train_step of the model, and call fit. {_EXPLICIT}",
+    )
+
+
+def refuse_plain_cell(method: str, *, independent: bool) -> None:
+    """Raise for the training of a model that `--auto` has distributed, where what runs is not to be distributed.
+
+    Raises:
+        InvalidInput: always.
+    """
+    alone = "Call model.compile again with a new optimizer for a model of its own on each rank"
+    raise InvalidInput(
+        "A model that was trained with --auto exchanges its gradients, and trains on with --auto.",
+        f"{method} in a cell with --independent" if independent else f"{method} in a cell without it",
+        f"{alone}." if independent else f"Write %%distributed --auto. {alone}.",
+    )
+
+
 def refuse_distributed(optimizer: Any) -> None:
     """Raise for an optimizer that the program has distributed itself.
 

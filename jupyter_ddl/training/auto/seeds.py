@@ -66,6 +66,11 @@ def set_apart(model: Any, rank: int) -> None:
                 state.assign(state.numpy() + np.array([rank * 1_000_003, 0], dtype=np.uint32))
 
 
+def is_apart(generator: Any) -> bool:
+    """Return whether a generator's state is this rank's own."""
+    return generator in _apart
+
+
 def _fingerprint() -> str:
     generator: Any = context.context()._rng if context.global_seed() is not None else None
     states = (

@@ -20,9 +20,9 @@ class MetricAverageCallback(keras.callbacks.Callback):
 
     The result is that of one process with the data of all ranks: a mean is weighed by the samples that each rank saw
     (validation by the samples of the validation), and other metrics of Keras (AUC, Precision, ...) are computed from
-    what all ranks counted together. A value that is neither (of a metric with a `result` of the user's own, or that a
-    `train_step` or another callback logs) is averaged by the samples of the loss, where Keras counts these, and else
-    with the same weight for each rank.
+    what all ranks counted together, as are those of the user's own whose code only ever adds to their variables. A
+    value that is neither (of a metric that sets its variables, or that a `train_step` or another callback logs) is
+    averaged by the samples of the loss, where Keras counts these, and else with the same weight for each rank.
 
     Must come before the callbacks that read metrics (ReduceLROnPlateau, EarlyStopping, ModelCheckpoint), or these
     would decide differently on each rank.

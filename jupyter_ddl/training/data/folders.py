@@ -12,11 +12,13 @@ import atexit
 import json
 import os
 import shutil
-import socket
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from jupyter_ddl import own_files, process_identity
+from jupyter_ddl.private_folders import check_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,7 @@ def own_folder(place: Path) -> Path:
     """Return this process's folder in `place`, made at the first call; what dead processes left there is removed.
 
     Raises:
+        FolderNotPrivate: another user could put a folder of their own in its place.
         OSError: it cannot be made.
     """
     place = place.resolve()
@@ -62,7 +65,7 @@ def remove_stale(place: Path) -> list[Path]:
     Returns:
         The folders that are gone.
     """
-    stale = [path for path in place.glob(f"{PREFIX}*") if _is_ours(path) and _is_dead(_mark(path))]
+    stale = [path for path in place.glob(f"{PREFIX}*") if _is_ours(path) and _is_dead(path)]
     for path in stale:
         # Another rank of this host may be removing it too.
         shutil.rmtree(path, ignore_errors=True)
@@ -70,9 +73,14 @@ def remove_stale(place: Path) -> list[Path]:
 
 
 def _made(place: Path) -> Path:
-    me = _identity(os.getpid())
-    folder = place / f"{PREFIX}{os.getuid()}-{socket.gethostname()}-{os.getpid()}-{me['start']}"
+    me = process_identity.own()
+    folder = place / f"{PREFIX}{os.getuid()}-{me['host']}-{me['pid']}-{me['start_ticks']}"
     folder.mkdir(mode=0o700)
+    try:
+        check_private(folder, "where=")
+    except OSError:
+        folder.rmdir()
+        raise
     (folder / MARK).write_text(json.dumps(me))
     # A child of a fork has this in its memory too, and must leave the folder alone.
     atexit.register(_remove_own, folder, os.getpid())
@@ -96,37 +104,13 @@ def _is_ours(path: Path) -> bool:
 def _mark(path: Path) -> dict[str, object] | None:
     """Return whose folder it is; None where that cannot be read: it is being made, or is no folder of ours."""
     try:
-        mark = json.loads((path / MARK).read_text())
+        return own_files.read_object(path / MARK, only_own=True)
     except (OSError, ValueError):
         return None
-    return mark if isinstance(mark, dict) else None
 
 
-def _is_dead(mark: dict[str, object] | None) -> bool:
-    """Return whether the process is known to have ended: only this host's process numbers say something here."""
-    pid = mark and mark.get("pid")
-    if mark is None or not isinstance(pid, int):
-        return False
-    here = _identity(os.getpid())
-    if any(mark.get(name) != here[name] for name in ("host", "boot", "processes")):
-        return False
-    return _identity(pid)["start"] != mark.get("start")
-
-
-def _identity(pid: int) -> dict[str, object]:
-    """Return what names a process for good: its number is given again, but not with the same start.
-
-    `start` is in clock ticks since boot, None where there is no such process. Source: proc(5), /proc/pid/stat.
-    """
-    try:
-        # The name, in brackets, may hold spaces and brackets.
-        start = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (FileNotFoundError, ProcessLookupError):
-        start = None
-    return {
-        "host": socket.gethostname(),
-        "boot": Path("/proc/sys/kernel/random/boot_id").read_text().strip(),
-        "processes": str(Path("/proc/self/ns/pid").readlink()),
-        "pid": pid,
-        "start": start,
-    }
+def _is_dead(path: Path) -> bool:
+    """Return whether the process of a folder is known to have ended: only this host's numbers say something here."""
+    mark = _mark(path)
+    is_here = mark is not None and mark.get("host") == process_identity.here()["host"]
+    return is_here and process_identity.lives(mark) is False

@@ -48,6 +48,41 @@ def load_once(load: Callable[[], Any]) -> Any:
     return shared
 
 
+def make_once(make: Callable[[], Any]) -> Any:
+    """Return what `make` returns, called on rank 0 only; the other ranks wait for it.
+
+    For what all ranks must not do at once: extract an archive, write a file that is read afterwards, make a temporary
+    folder, remove one. It is for files that all ranks see: on several hosts, in a folder that these share.
+
+    Collective: every rank must call this.
+
+    Args:
+        make: returns anything that can be pickled, e.g. a path; or nothing.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; on the other ranks: `make` raised on rank 0, where its own error is
+            raised.
+
+    Example:
+        >>> folder = jupyter_ddl.data.make_once(tempfile.mkdtemp)
+    """
+    require_horovod("jupyter_ddl.data.make_once")
+    answer, error = None, None
+    if hvd.rank() == 0:
+        try:
+            answer = make()
+        except Exception as raised:  # noqa: BLE001  whatever it is, the other ranks must not wait for ever
+            error = raised
+    answer, problem = hvd.broadcast_object((answer, error and f"{type(error).__name__}: {error}"), 0, name="make_once")
+    if error is not None:
+        raise error
+    if problem is not None:
+        raise InvalidInput(
+            "What jupyter_ddl.data.make_once calls on rank 0 must succeed there.", problem, "See rank 0's error."
+        )
+    return answer
+
+
 def _saved(loaded: Any, stack: ExitStack) -> tuple[str, Any, int]:
     """Write arrays where all ranks of this host find them until the stack ends; return what `_mapped` takes."""
     arrays = [_checked(part) for part in tf.nest.flatten(loaded)]

@@ -10,12 +10,15 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.data.sharding import NOT_TAKEN_APART, Sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,16 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
     return sharded.dataset
 
 
-def shard_with_note(ds: Any, num_shards: int, index: int) -> Sharded:
+def shard_with_note(
+    ds: Any, num_shards: int, index: int, watch: Callable[[Any], Any] = lambda source: source
+) -> Sharded:
     """Return part `index` of `num_shards` of a dataset, with what there is to say of it.
 
     Args:
         ds: the pipeline, as one process would have it.
         num_shards: the number of parts.
         index: which of them, from 0.
+        watch: called with what a shard is taken of, which all ranks must have alike; returns the same, to be used.
 
     Raises:
         InvalidInput: it is no dataset, or there is no such part.
@@ -88,7 +94,7 @@ def shard_with_note(ds: Any, num_shards: int, index: int) -> Sharded:
         )
     if num_shards == 1:
         return Sharded(ds, "whole", needs_like_order=False)
-    sharding = Sharding(num_shards, index, may_come_in_any_order=ds.options().deterministic is False)
+    sharding = Sharding(num_shards, index, may_come_in_any_order=ds.options().deterministic is False, watch=watch)
     dataset = sharding.part(ds, index)
     return Sharded(dataset, sharding.how(), sharding.needs_like_order, tuple(dict.fromkeys(sharding.unseeded)))
 

@@ -6,13 +6,16 @@ Runs on: every rank.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from jupyter_ddl.training.data.looks import are_names, file_names, is_batched, plain
 from jupyter_ddl.training.data.recipe import Recipe, recipe_of
 from jupyter_ddl.training.data.ways import BATCHING, RANDOM_ORDER, READERS, WAYS, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Those of the operations above the shard that a plan tells: the ones that cost time or memory.
 _TOLD = ("shuffle", "map", "filter", "cache", "snapshot")
@@ -34,19 +37,28 @@ class Sharding:
         unseeded: operations below the shard that draw an order without a seed of their own.
     """
 
-    def __init__(self, num_shards: int, index: int, *, may_come_in_any_order: bool) -> None:
+    def __init__(
+        self,
+        num_shards: int,
+        index: int,
+        *,
+        may_come_in_any_order: bool,
+        watch: Callable[[Any], Any] = lambda source: source,
+    ) -> None:
         """Take one shard.
 
         Args:
             num_shards: the number of shards.
             index: this rank's.
             may_come_in_any_order: the pipeline's options let parallel operations hand over what is ready first.
+            watch: called with what a shard is taken of, which all ranks must have alike; returns the same, to be used.
         """
         self.needs_like_order = False
         self.unseeded: list[str] = []
         self._num_shards = num_shards
         self._index = index
         self._any_order = may_come_in_any_order
+        self._watch = watch
         self._made: dict[tuple[int, str, int], Any] = {}
         self._places: list[str] = []
         self._passed: list[str] = []
@@ -207,6 +219,7 @@ class Sharding:
             return self._above(recipe, inputs, index)
         # By the order of the names: one host may list a folder in another order than the next.
         ranked = sorted(range(len(names)), key=names.__getitem__)
+        self._watch(tf.data.Dataset.from_tensor_slices([names[place] for place in ranked]))
         own = sorted(ranked[index :: self._num_shards])
         self._places.append(self._by_file(len(names)))
         return recipe.made_of((), filenames=[names[place] for place in own])
@@ -221,7 +234,7 @@ class Sharding:
     def _here(self, dataset: Any, index: int) -> Any:
         """Take the shard of this dataset."""
         self._places.append(self._described(dataset))
-        return self._whole(dataset).shard(self._num_shards, index)
+        return self._watch(self._whole(dataset)).shard(self._num_shards, index)
 
     def _described(self, dataset: Any) -> str:
         recipe = recipe_of(dataset)

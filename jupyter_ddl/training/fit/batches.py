@@ -6,6 +6,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, field
+from enum import IntEnum
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -17,6 +18,16 @@ UNKNOWN = -1
 # Of a dataset whose batches all have the size that its specification says.
 ALL_FULL = 0
 KERAS_BATCH_SIZE = 32
+
+
+class Cut(IntEnum):
+    """What became of a model's last training on one rank."""
+
+    NO = 0
+    # It was ended by an exception or an interrupt, and the weights are as that left them.
+    YES = 1
+    # Likewise, but the program has set weights since.
+    CHANGED_SINCE = 2
 
 
 @dataclass(frozen=True)
@@ -42,11 +53,13 @@ class Batches:
         are_alike: in each step every rank's batch has the same number of samples.
         may_end_early: a rank may have fewer batches than another.
         fewest: the batches of the rank that has fewest, as far as that is known, else 1.
+        was_cut: the model's last training was cut short on some rank, and what that left is untouched on all.
     """
 
     are_alike: bool
     may_end_early: bool
     fewest: int = field(default=1, compare=False)
+    was_cut: bool = field(default=False, compare=False)
 
     @property
     def all_have(self) -> int | None:
@@ -59,7 +72,7 @@ class Batches:
         return cls(are_alike=False, may_end_early=False)
 
 
-def agree(arguments: dict[str, Any], process_set: Any) -> Batches:
+def agree(arguments: dict[str, Any], process_set: Any, cut: Cut = Cut.NO) -> Batches:
     """Return what all ranks' data say.
 
     Collective: every rank of the process set must call this.
@@ -67,15 +80,17 @@ def agree(arguments: dict[str, Any], process_set: Any) -> Batches:
     Args:
         arguments: of this rank's `fit`, by name.
         process_set: the ranks that train together.
+        cut: what became of the model's last training on this rank.
     """
-    mine = np.array([astuple(_of_this_rank(arguments))], dtype=np.int64)
+    mine = np.array([(*astuple(_of_this_rank(arguments)), cut)], dtype=np.int64)
     everyone = hvd.allgather(tf.constant(mine), name="batches_of_the_fit", process_set=process_set).numpy()
-    samples, sizes, steps = everyone.T
+    samples, sizes, steps, cuts = everyone.T
     same_steps = bool(steps[0] != UNKNOWN and (steps == steps[0]).all())
     known = samples[0] != UNKNOWN and sizes[0] != UNKNOWN
     alike = bool(known and (samples == samples[0]).all() and (sizes == sizes[0]).all())
     fewest = int(steps.min()) if (steps != UNKNOWN).all() else 1
-    return Batches(same_steps and alike, not same_steps, max(1, fewest))
+    was_cut = bool((cuts == Cut.YES).any() and not (cuts == Cut.CHANGED_SINCE).any())
+    return Batches(same_steps and alike, not same_steps, max(1, fewest), was_cut)
 
 
 def _of_this_rank(arguments: dict[str, Any]) -> Known:

@@ -32,12 +32,14 @@ class Sums:
         samples: of these, on this rank.
         batch_s: the times when their batches were there, each since the clock's origin.
         exchange_s: the time in exchanges.
+        squares: of the samples of each step, which with `samples` tells how large the largest batch was.
     """
 
     steps: int = 0
     samples: float = 0.0
     batch_s: float = 0.0
     exchange_s: float = 0.0
+    squares: float = 0.0
 
 
 class Clock:
@@ -51,7 +53,7 @@ class Clock:
         self.origin_s = time.time()
         # On the host, where the timestamps are.
         with tf.init_scope(), tf.device("CPU:0"):
-            self._sums = tf.Variable([0.0] * 4, dtype=tf.float64, trainable=False, name="clock_sums")
+            self._sums = tf.Variable([0.0] * 5, dtype=tf.float64, trainable=False, name="clock_sums")
         # Of the step that is being made: its graph, and its tensors.
         self._graph: Any = None
         self._step: tuple[Any, Any] | None = None
@@ -74,7 +76,7 @@ class Clock:
         self._step = None
         with tf.device("CPU:0"):
             exchange_s = tf.add_n(self._exchanges_s) if self._exchanges_s else tf.zeros([], tf.float64)
-            self._sums.assign_add(tf.stack([1.0, samples, at_s, exchange_s]), read_value=False)
+            self._sums.assign_add(tf.stack([1.0, samples, at_s, exchange_s, samples * samples]), read_value=False)
 
     def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:
         """Return what `reduce` does, and note the time from when all gradients were there."""
@@ -94,15 +96,15 @@ class Clock:
 
     def read(self) -> Sums:
         """Return the sums; safe to call from any thread, while steps go on."""
-        steps, samples, batch_s, exchange_s = self._sums.numpy()
-        return Sums(int(steps), float(samples), float(batch_s), float(exchange_s))
+        steps, *others = self._sums.numpy().tolist()
+        return Sums(int(steps), *others)
 
     def _add_exchange(self, seconds: Any) -> None:
         if self._step is not None and self._graph is _graph():
             self._exchanges_s.append(seconds)
         else:
             # In a branch of the step, whose tensors stay there; or outside of a step.
-            self._sums.assign_add(tf.stack([0.0, 0.0, 0.0, seconds]), read_value=False)
+            self._sums.assign_add(tf.stack([0.0, 0.0, 0.0, seconds, 0.0]), read_value=False)
 
 
 def _graph() -> Any:

@@ -6,20 +6,33 @@ Runs on: every rank.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
 
 from jupyter_ddl.fit_options import WARN
 from jupyter_ddl.training.comparison import Comparison
+from jupyter_ddl.training.fit import cut
 from jupyter_ddl.training.sync import RanksOutOfSync
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.training import same_batches
     from jupyter_ddl.training.drift import Drift
     from jupyter_ddl.training.fit.batches import Batches
 
 # Wrong initial weights show after one step; a layer that is not exchanged after two; the third is for good measure.
 FIRST_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What this rank has seen of its data, and what gives the last batch."""
+
+    batches: same_batches.Batches
+    last_batch: Callable[[], Any]
 
 
 class InStep(keras.callbacks.Callback):
@@ -29,10 +42,12 @@ class InStep(keras.callbacks.Callback):
         process_set: the ranks that train together.
         batches: what is known of their batches.
         on_drift: where they have come apart, "stop" or "warn".
+        seen: compares what is in the first batches, with the last batch of this rank's own; None not to.
     """
 
-    def __init__(self, process_set: Any, batches: Batches, on_drift: str) -> None:
+    def __init__(self, process_set: Any, batches: Batches, on_drift: str, seen: Seen | None = None) -> None:
         super().__init__()
+        self._seen = seen
         self._process_set = process_set
         self._warns = on_drift == WARN
         self._has_warned = False
@@ -58,6 +73,8 @@ class InStep(keras.callbacks.Callback):
         """
         if self._comparison is None:
             self._steps = batch
+            if self._seen is not None:
+                self._seen.batches.look(self._seen.last_batch())
             self.after_step()
 
     def after_step(self) -> None:
@@ -69,6 +86,8 @@ class InStep(keras.callbacks.Callback):
         self._steps += 1
         if self._comparison is None and self._steps == self._first_steps:
             self._compare(first_steps=self._steps)
+            if self._seen is not None:
+                self._seen.batches.compare()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Compare, and stop all ranks where one stops: left alone, it would be missed in the next exchange.
@@ -90,13 +109,18 @@ class InStep(keras.callbacks.Callback):
         if self._comparison is None:
             self._comparison = Comparison(self.model, self._process_set)
         found = self._comparison.run(wants_to_stop=bool(self.model.stop_training))
-        if found.apart and not self._has_warned:
-            drift = self._comparison.look_closely(epoch=self._epoch, first_steps=first_steps)
+        if not self._has_warned:
+            drift = None
+            if found.apart:
+                drift = self._comparison.look_closely(epoch=self._epoch, first_steps=first_steps)
             if drift is not None:
                 self._tell(drift)
+            else:
+                cut.in_step(self.model.optimizer)
         return found.stops
 
     def _tell(self, drift: Drift) -> None:
+        cut.out_of_step(self.model.optimizer)
         if not self._warns:
             raise RanksOutOfSync(drift)
         # What is apart stays apart, so once is enough.

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import keras
-import numpy as np
 
 from jupyter_ddl.engine import meter
-from jupyter_ddl.engine.meter import step_times
+from jupyter_ddl.engine.meter import largest_batch, number_of, step_times
 from jupyter_ddl.events import TrainingReading
 from jupyter_ddl.training.fit.clock import Sums
 
@@ -52,6 +52,11 @@ class Telemetry(keras.callbacks.Callback):
         self._before = Sums()
         self._told = Sums()
         self._told_input: tuple[int, float] = (0, 0.0)
+        # The largest batch so far, and the sums up to which batches were looked at; None before the first has ended.
+        self._largest = 0
+        self._looked: Sums | None = None
+        # The steps that the clock had counted when Keras began the last call of its train function.
+        self._begun_steps = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Begin to be read."""
@@ -59,6 +64,7 @@ class Telemetry(keras.callbacks.Callback):
         if clock is not None:
             self._before = clock.read()
             self._told = replace(self._told, exchange_s=self._before.exchange_s)
+            self._begun_steps = self._before.steps
         meter.attach(self)
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
@@ -87,6 +93,8 @@ class Telemetry(keras.callbacks.Callback):
             self._mark_s = now_s
         clock = self._clock()
         if clock is not None:
+            if self.model.steps_per_execution > 1:
+                self._begun_steps = clock.read().steps
             count, total_s, _ = self._asked
             since_s = now_s - clock.origin_s
             self._asked = (count + 1, total_s + since_s, since_s)
@@ -94,10 +102,30 @@ class Telemetry(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Note how long it took, and keep the loss and the metrics: they are read when somebody asks."""
         now_s = time.time()
+        clock = self._clock()
+        if clock is not None and self._looked is None:
+            # Before the sampler's thread looks for the first time, which is once a step has ended.
+            self._look_at_batches(clock.read(), self._before)
         if self._mark_s is not None:
-            self._durations_s.append(now_s - self._mark_s)
+            steps = self._steps_of_call(clock)
+            self._durations_s.extend([(now_s - self._mark_s) / steps] * steps)
         self._mark_s = now_s
         self._logs = logs
+
+    def _steps_of_call(self, clock: Clock | None) -> int:
+        """Return how many steps the train function has just taken: the last call of an epoch may take fewer."""
+        at_once: int = self.model.steps_per_execution
+        if at_once == 1 or clock is None:
+            return at_once
+        return min(max(1, clock.read().steps - self._begun_steps), at_once)
+
+    def _look_at_batches(self, sums: Sums, since: Sums) -> None:
+        """Note the largest batch of the steps between two sums."""
+        steps = sums.steps - since.steps
+        self._looked = sums
+        if steps > 0:
+            found = largest_batch(steps, sums.samples - since.samples, sums.squares - since.squares)
+            self._largest = max(self._largest, found)
 
     def read(self) -> TrainingReading | None:
         """Return how the steps went that ended since the last call; None where none did."""
@@ -105,8 +133,6 @@ class Telemetry(keras.callbacks.Callback):
         del self._durations_s[: len(durations_s)]
         if not durations_s:
             return None
-        at_once = self.model.steps_per_execution
-        durations_s = [duration_s / at_once for duration_s in durations_s for _ in range(at_once)]
         self._steps += len(durations_s)
         samples, input_s, exchange_s = self._where_time_went(len(durations_s))
         times = step_times(durations_s, samples)
@@ -133,6 +159,8 @@ class Telemetry(keras.callbacks.Callback):
         if clock is None:
             return None, None, None
         sums, asked = self._at_once(clock)
+        if self._looked is not None:
+            self._look_at_batches(sums, self._looked)
         steps = sums.steps - self._before.steps
         if steps <= 0:
             return None, None, None
@@ -169,18 +197,20 @@ class Telemetry(keras.callbacks.Callback):
         return sums.batch_s - total_s if count == sums.steps else None
 
     def _name(self) -> str:
-        """Return what names the model and its batch, for figures of runs with one rank and with more."""
-        batch = round(self._told.samples / self._steps)
+        """Return what names the model and its largest batch, for figures of runs with one rank and with more."""
+        # Of a step that XLA compiles nothing is known.
+        batch = f", batch {self._largest:,}" if self._largest else ""
         # Keras's count_params refuses subclasses that it takes for unbuilt.
         parameters = sum(math.prod(weight.shape) for weight in self.model.weights)
-        return f"{type(self.model).__name__}, {parameters:,} parameters, batch {batch}"
+        return f"{type(self.model).__name__}, {parameters:,} parameters{batch}"
 
 
 def _numbers(logs: Any) -> dict[str, float]:
-    """Return Keras's logs as numbers; what is none is left out."""
+    """Return Keras's logs as numbers, NaN and the infinities too; what is none is left out."""
     numbers: dict[str, float] = {}
     for name, value in dict(logs or {}).items():
-        array = np.asarray(value)
-        if array.ndim == 0 and np.issubdtype(array.dtype, np.number):
-            numbers[name] = float(array)
+        # Callbacks put what they like into the logs, arrays and texts too.
+        if not isinstance(value, str | bytes):
+            with suppress(TypeError, ValueError, AttributeError):
+                numbers[str(name)] = number_of(value)
     return numbers

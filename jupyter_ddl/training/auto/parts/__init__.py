@@ -4,9 +4,12 @@
 |---|---|
 | `place` | which part of how many samples is whose |
 | `order`, `rows` | arrays: in which order, and only this rank's rows are ever read |
-| `batches` | everything else: the batch is made, and this rank's part of it kept |
-| `likeness` | all ranks make the same batches |
-| `adapter` | what Keras takes for data in place of the user's |
+| `batches`, `slices` | everything else: the batch is made, and this rank's part of it kept |
+| `adapter` | what Keras trains on in place of the user's data: a part of each batch |
+| `shares` | what Keras evaluates: every so many whole batches |
+| `every_nth`, `generators` | PyDatasets and generators of which a rank takes every so many batches |
+| `likeness`, `contents`, `sources` | all ranks make the same batches, hold the same PyDataset, shard the same dataset |
+| `shared_draws` | from what a PyDataset draws: what all ranks share, and a rank's own |
 
 Runs on: every rank.
 """

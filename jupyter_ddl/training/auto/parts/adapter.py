@@ -25,25 +25,22 @@ class Parts(DataAdapter):
     """This rank's part of each batch of one process, as a Keras data adapter: pass it as `x`.
 
     Attributes:
-        likeness: by which the ranks compare their batches; None where they need not be in step.
+        likeness: by which the ranks compare their batches.
 
     Args:
         whole: Keras's adapter of the data of one process.
         place: which part is this rank's.
         steps: batches that are taken in an epoch, where they are counted.
-        in_step: for training: all ranks have a part of each batch, but for the last one.
         keeps_order: arrays are shuffled as Keras does, alike in each epoch where a random seed is set.
     """
 
-    def __init__(
-        self, whole: Any, place: Place, steps: int | None = None, *, in_step: bool = True, keeps_order: bool = True
-    ) -> None:
+    def __init__(self, whole: Any, place: Place, steps: int | None = None, *, keeps_order: bool = True) -> None:
         self._whole = whole
         self._place = place
         self._steps = steps
         self._keeps_order = keeps_order
         self._dataset: Any = None
-        self.likeness = Likeness() if in_step else None
+        self.likeness = Likeness()
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's parts."""
@@ -60,14 +57,11 @@ class Parts(DataAdapter):
         is_fresh = whole._shuffle and not self._keeps_order
         passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
         assert self.samples is not None
-        note = {} if self.likeness is None else {"note": self.likeness.note_pass}
-        return rows.dataset(whole._inputs, order.own_batches(passes, whole, self._place, self.samples, **note))
+        own = order.own_batches(passes, whole, self._place, self.samples, self.likeness.note_pass)
+        return rows.dataset(whole._inputs, own)
 
     def _of_batches(self) -> Any:
         made = self._whole.get_tf_dataset()
-        if self.likeness is None:
-            # What the ranks evaluate adds up, so none of it may be counted twice.
-            return batches.dataset(made if self._steps is None else made.take(self._steps), self._place)
         is_endless = self._steps is not None and self._whole.num_batches is None
         return batches.dataset_in_step(self.likeness.noting(made), self._place, is_endless=is_endless)
 
@@ -90,17 +84,14 @@ class Parts(DataAdapter):
         if not isinstance(self._whole, ArrayDataAdapter):
             return None
         samples: int = self._whole._num_samples
-        if self.likeness is None and self._steps is not None:
-            return min(samples, self._steps * int(self._whole.batch_size))
         return samples
 
     @property
     def num_batches(self) -> int | None:
         """This rank's batches, where their number is known."""
         if self.samples is None:
-            # An evaluation ends when they do: batches without a part for this rank are not counted.
             whole: int | None = self._whole.num_batches
-            return None if self.likeness is None else whole
+            return whole
         full, last = divmod(self.samples, int(self._whole.batch_size))
         return full + (self._place.length(last) > 0)
 

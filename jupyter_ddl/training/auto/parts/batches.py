@@ -11,19 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.auto.parts.slices import count_of, sliced
+
 if TYPE_CHECKING:
     from jupyter_ddl.training.auto.parts.place import Place
 
+_REMEDY = (
+    "Use --batch per-rank, with which a rank keeps its batches whole; or keep what is no batch (a mask for all "
+    "samples, an adjacency matrix, a scalar) in the model."
+)
+_NO_BATCH = (
+    "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples. "
+    f"Received: a batch whose parts have other numbers of rows than each other. {_REMEDY} The numbers of rows:"
+)
+# Where a model fails that has been given parts.
+OF_PARTS = (
+    "With --batch global each rank has a part of each batch, by the first dimension. If that is not the samples, or a "
+    "part is no batch (an adjacency matrix, pairs of anchors and positives), use --batch per-rank, with which a rank "
+    "keeps its batches whole."
+)
 _TOO_SMALL = (
     "Each batch but the last must have at least one sample for each rank. Make the batches larger, use --batch "
     "per-rank, or fewer ranks."
 )
-
-
-def dataset(batches: Any, place: Place) -> Any:
-    """Return a tf.data.Dataset of this rank's part of each batch; a batch that has none for it is left out."""
-    kept = _divided(batches, place).filter(lambda *batch: _count(first_of(batch)) > 0)
-    return kept.prefetch(tf.data.AUTOTUNE)
 
 
 def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
@@ -38,7 +49,7 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
     """
 
     def keep(has_ended: Any, *batch: Any) -> Any:
-        count = _count(first_of(batch))
+        count = count_of(first_of(batch))
         is_fine = (count > 0) if is_endless else tf.logical_not(tf.logical_and(has_ended, count > 0))
         with tf.control_dependencies([tf.debugging.Assert(is_fine, [_TOO_SMALL])]):
             is_empty = tf.identity(count <= 0)
@@ -50,15 +61,47 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
 
 
 def _divided(batches: Any, place: Place) -> Any:
-    """Return a dataset of this rank's part of each batch, an empty one where it has none."""
+    """Return a dataset of this rank's part of each batch, an empty one where it has none.
+
+    Raises:
+        InvalidInput: a part of the batches is no batch.
+    """
+    require_batches(batches.element_spec)
 
     def part(*batch: Any) -> Any:
         first = first_of(batch)
         fixed = first.shape[0] if isinstance(first, tf.Tensor) and first.shape.rank else None
-        start, stop = place.bounds(fixed) if fixed is not None else place.tensor_bounds(_count(first))
-        return tf.nest.map_structure(lambda whole: _slice(whole, start, stop), as_made(batch))
+        start, stop = place.bounds(fixed) if fixed is not None else place.tensor_bounds(count_of(first))
+        counts = [tf.cast(count_of(each), tf.int64) for each in tf.nest.flatten(batch) if has_rows(each)]
+        tf.debugging.Assert(tf.reduce_all(tf.equal(tf.stack(counts), counts[0])), [_NO_BATCH, *counts])
+        return tf.nest.map_structure(
+            lambda whole: sliced(whole, start, stop) if has_rows(whole) else whole, as_made(batch)
+        )
 
     return batches.map(part, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+
+def require_batches(spec: Any) -> None:
+    """Raise where a part of a dataset's elements has not as many rows as the others, or none.
+
+    Args:
+        spec: of the elements. Where it leaves a number of rows open, the part is looked at when it comes.
+
+    Raises:
+        InvalidInput: it has.
+    """
+    shapes = [
+        tuple(part.shape)
+        for part in tf.nest.flatten(spec)
+        if getattr(part, "shape", None) is not None and part.shape.rank is not None
+    ]
+    counts = {shape[0] if shape else "none" for shape in shapes} - {None}
+    if len(counts) > 1 or "none" in counts:
+        raise InvalidInput(
+            "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples.",
+            f"a batch with parts of shapes {' and '.join(map(_shown, shapes))}",
+            _REMEDY,
+        )
 
 
 def as_made(batch: tuple[Any, ...]) -> Any:
@@ -66,20 +109,15 @@ def as_made(batch: tuple[Any, ...]) -> Any:
     return batch[0] if len(batch) == 1 else batch
 
 
-def first_of(batch: tuple[Any, ...], *, expands: bool = False) -> Any:
-    """Return the first tensor of a batch: of a ragged or sparse one, where that `expands`, the first it is made of."""
-    return next(part for part in tf.nest.flatten(batch, expand_composites=expands) if part is not None)
+def has_rows(part: Any) -> bool:
+    """Return whether a part of a batch is there: Keras makes an empty Optional of a None."""
+    return part is not None and not isinstance(part, tf.experimental.Optional)
 
 
-def _count(part: Any) -> Any:
-    if isinstance(part, tf.RaggedTensor):
-        return part.nrows()
-    return part.dense_shape[0] if isinstance(part, tf.SparseTensor) else tf.shape(part)[0]
+def first_of(batch: tuple[Any, ...]) -> Any:
+    """Return the first tensor of a batch."""
+    return next(part for part in tf.nest.flatten(batch) if has_rows(part))
 
 
-def _slice(whole: Any, start: Any, stop: Any) -> Any:
-    if whole is None or not isinstance(whole, tf.SparseTensor):
-        return None if whole is None else whole[start:stop]
-    begin = tf.concat([[start], tf.zeros_like(whole.dense_shape[1:])], axis=0)
-    size = tf.concat([[stop - start], whole.dense_shape[1:]], axis=0)
-    return tf.sparse.slice(whole, begin, size)
+def _shown(shape: tuple[Any, ...]) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in shape)})"

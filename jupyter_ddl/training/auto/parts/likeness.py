@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.auto.parts.batches import as_made, first_of
+from jupyter_ddl.training.auto.parts.batches import as_made
 
 if TYPE_CHECKING:
     from jupyter_ddl.training.auto.parts.adapter import Parts
@@ -23,7 +23,7 @@ _BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 
 class Likeness:
-    """What this rank's first batch was, as a number."""
+    """What this rank's first batch was, as a number: a checksum of all its parts."""
 
     def __init__(self) -> None:
         with tf.init_scope(), tf.device("CPU:0"):
@@ -34,19 +34,43 @@ class Likeness:
         with tf.control_dependencies([self.first.assign(_checksum(order))]):
             return tf.identity(order)
 
-    def noting(self, batches: Any) -> Any:
-        """Return a dataset of the same batches, of which each pass notes its first."""
+    def noting(self, batches: Any, *, once: bool = False) -> Any:
+        """Return a dataset of the same batches, of which each pass notes its first; `once`: only the first pass."""
 
         def note(index: Any, *batch: Any) -> Any:
-            first = first_of(batch, expands=True)
+            is_noted = tf.not_equal(self.first.read_value(), 0) if once else False
             tf.cond(
-                tf.equal(index, 0),
-                lambda: tf.identity(self.first.assign(_checksum(first))),
+                tf.logical_and(tf.equal(index, 0), tf.logical_not(is_noted)),
+                lambda: tf.identity(self.first.assign(checksum_of(batch))),
                 lambda: tf.constant(0, tf.int64),
             )
             return index + 1, as_made(batch)
 
-        return batches.scan(tf.constant(0, tf.int64), note)
+        # Parallel operations hand over in order, also where the program does not ask for that: a rank takes by number.
+        in_order = tf.data.Options()
+        in_order.deterministic = True
+        return batches.with_options(in_order).scan(tf.constant(0, tf.int64), note)
+
+    def require_same(self, what: str = "first batches") -> None:
+        """Raise where the ranks have noted different batches.
+
+        Collective: every rank must call this.
+
+        Args:
+            what: differs, for the message.
+
+        Raises:
+            InvalidInput: they have; on every rank.
+        """
+        mine = tf.reshape(self.first.read_value(), [1])
+        everyone = hvd.allgather(mine, name="first_batches").numpy()
+        if len(set(everyone.tolist())) > 1:
+            raise InvalidInput(
+                "With --auto all ranks make the same batches, of which each takes its part.",
+                f"{what} that differ between the ranks",
+                "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
+                "all ranks; and order words by sorted(words), not by set(words).",
+            )
 
 
 class AlikeData(keras.callbacks.Callback):
@@ -75,20 +99,18 @@ class AlikeData(keras.callbacks.Callback):
         self._taken = batch + 1
         if not is_first:
             return
-        assert self._parts.likeness is not None
-        mine = tf.reshape(self._parts.likeness.first.read_value(), [1])
-        everyone = hvd.allgather(mine, name="first_batches").numpy()
-        if len(set(everyone.tolist())) > 1:
-            raise InvalidInput(
-                "With --auto all ranks make the same batches, of which each trains on its part.",
-                "first batches that differ between the ranks",
-                "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
-                "all ranks.",
-            )
+        self._parts.likeness.require_same()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Let the data know how many batches this rank had."""
         self._parts.end_epoch(self._taken)
+
+
+def checksum_of(element: Any) -> Any:
+    """Return a number for an element of a dataset, of all the tensors that it is made of: an int64 scalar."""
+    tensors = [part for part in tf.nest.flatten(element, expand_composites=True) if tf.is_tensor(part)]
+    sums = [(i + 1) * _checksum(tensor) for i, tensor in enumerate(tensors) if tensor.dtype != tf.variant]
+    return tf.add_n(sums) if sums else tf.zeros([], tf.int64)
 
 
 def _checksum(tensor: Any) -> Any:

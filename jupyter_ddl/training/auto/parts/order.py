@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.training.auto.parts.place import Place
 
 
-def own_batches(
-    order: Any, whole: Any, place: Place, count: int, note: Callable[[Any], Any] = lambda order: order
-) -> Any:
+def own_batches(order: Any, whole: Any, place: Place, count: int, note: Callable[[Any], Any]) -> Any:
     """Return a dataset of the row numbers of this rank's batches; a batch that has none for it is left out.
 
     Args:

@@ -37,5 +37,5 @@ class Place:
     def tensor_bounds(self, count: Any) -> tuple[Any, Any]:
         """Return `bounds` of a count that is known only when a graph runs: a scalar integer tensor."""
         each, more = count // self.size, count % self.size
-        start = self.rank * each + tf.minimum(self.rank, more)
+        start = self.rank * each + tf.minimum(tf.cast(self.rank, count.dtype), more)
         return start, start + each + tf.cast(self.rank < more, count.dtype)

@@ -1,0 +1,135 @@
+"""Random states that a PyDataset may draw from: one for what all ranks do alike, and a rank's own for its batches.
+
+A PyDataset shuffles in `on_epoch_end`, on all ranks alike; and it may draw in `__getitem__`, which each rank calls for
+its own batches only. From one state the ranks would shuffle differently as soon as they have made different numbers of
+batches.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+from tensorflow.python.eager import context
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class _State:
+    """A random state: how to read it, to set it, and to begin it anew from a number."""
+
+    get: Callable[[], Any]
+    set: Callable[[Any], Any]
+    seed: Callable[[int], Any]
+
+
+class SharedDraws:
+    """The random states that a PyDataset may draw from, in two sets.
+
+    The global ones of Python, NumPy and TensorFlow, and the generators that it holds, or that its methods see.
+
+    Collective: every rank must make one, in the same order.
+
+    Args:
+        owner: the PyDataset.
+    """
+
+    def __init__(self, owner: Any) -> None:
+        self._states = {**_global_states(), **_own_states(owner)}
+        self._shared: dict[str, Any] = hvd.broadcast_object(self._read(), 0, name="random_states")
+        self._write(self._shared)
+
+    @contextmanager
+    def used(self) -> Iterator[None]:
+        """Draw from what all ranks share while this is open."""
+        own = self._read()
+        self._write(self._shared)
+        try:
+            yield
+        finally:
+            self._shared = self._read()
+            self._write(own)
+
+    @contextmanager
+    def set_apart(self, rank: int) -> Iterator[None]:
+        """Let each rank go on from a state of its own where what runs meanwhile, which makes batches, draws from it.
+
+        Else all ranks would change their samples by the same random numbers. Rank 0 draws as one process.
+        """
+        before = self._read()
+        yield
+        drawn = [name for name, state in self._read().items() if repr(state) != repr(before.get(name))]
+        for name in drawn if rank else []:
+            self._states[name].seed(_number_of(before[name], rank))
+
+    def finish(self) -> None:
+        """Leave the states alike on all ranks."""
+        self._write(self._shared)
+
+    def _read(self) -> dict[str, Any]:
+        return {name: state.get() for name, state in self._states.items()}
+
+    def _write(self, values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if name in self._states:
+                self._states[name].set(value)
+
+
+def _number_of(state: Any, rank: int) -> int:
+    """Return a seed for a rank, drawn from a state that all ranks have alike."""
+    return random.Random(f"{state!r} rank {rank}").randrange(2**32)
+
+
+def _global_states() -> dict[str, _State]:
+    states = {
+        "random": _State(random.getstate, random.setstate, random.seed),
+        "numpy.random": _State(np.random.get_state, np.random.set_state, np.random.seed),
+    }
+    # Whence TensorFlow's operations get their seeds. Source: tensorflow 2.21, python/eager/context.py, _set_global_seed
+    generator: Any = context.context()._rng if context.global_seed() is not None else None
+    if generator is not None:
+        states["tensorflow"] = _of(generator)
+    return states
+
+
+def _own_states(owner: Any) -> dict[str, _State]:
+    """Return the states of generators that an object holds, or that are global to, or enclosed in, its methods."""
+    seen: dict[str, Any] = dict(vars(owner))
+    for kind in type(owner).__mro__:
+        for method in vars(kind).values():
+            code = getattr(method, "__code__", None)
+            if code is None or kind.__module__.startswith("keras."):
+                continue
+            enclosed = zip(code.co_freevars, method.__closure__ or (), strict=True)
+            seen |= {f"enclosed {name}": _content(cell) for name, cell in enclosed}
+            seen |= {f"global {name}": value for name, value in method.__globals__.items()}
+    kinds = (np.random.Generator, np.random.RandomState, random.Random)
+    return {name: _of(value) for name, value in seen.items() if isinstance(value, kinds)}
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that has not been given a value yet
+        return None
+
+
+def _of(generator: Any) -> _State:
+    if isinstance(generator, random.Random):
+        return _State(generator.getstate, generator.setstate, generator.seed)
+    if isinstance(generator, np.random.RandomState):
+        return _State(generator.get_state, generator.set_state, generator.seed)
+    bits = generator.bit_generator
+
+    def put(state: Any) -> None:
+        bits.state = state
+
+    return _State(lambda: bits.state, put, lambda number: put(type(bits)(number).state))

@@ -1,0 +1,107 @@
+"""A tf.function whose first call was cut short traces anew in its next call, and the thread is outside every graph.
+
+TensorFlow keeps what it knows of a function's first trace also where that trace was ended by an exception, or by an
+interrupt. If the trace had made a variable by then (an optimizer's, at its first `apply`), the next call runs a
+placeholder that returns None: a loop of one's own trains nothing from then on and nothing says so, and a Keras `fit`
+ends with "Attr 'Toutput_types' of 'OptionalFromValue' Op passed list of length 0". If it had not, variables that the
+second trace makes are refused.
+Source: tensorflow 2.21, python/eager/polymorphic_function/polymorphic_function.py: `Function._call` passes
+`_no_variable_creation_config`, still None, to `tracing_compilation.call_function`, which then calls `lambda *_: None`.
+
+An interrupt may also come while a context manager of TensorFlow's is being entered or left. What traces a function
+then stays the default graph of the thread: each later cell would build a graph and compute nothing.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+# What TensorFlow keeps of a function's first trace.
+_KEPT = ("_created_variables", "_variable_creation_config", "_no_variable_creation_config")
+# What we keep of one that was cut: the variables that it had made, which the program may hold; their initial values.
+_LEFT = "_jupyter_ddl_left"
+
+
+def install(tensorflow: ModuleType) -> None:
+    """Have functions forget a first trace that was cut. Does nothing with a TensorFlow that keeps it elsewhere."""
+    try:
+        from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
+    except ImportError:
+        # Private to TensorFlow, which may move it: functions then stay as they are.
+        return
+    stock = getattr(Function, "_initialize", None)
+    if stock is None or hasattr(stock, "__jupyter_ddl__") or not _keeps_its_trace(Function):
+        return
+    Function._initialize = _forgetting(stock, tensorflow)
+
+
+def _keeps_its_trace(function: Any) -> bool:
+    names = {*function._initialize.__code__.co_names, *function._call.__code__.co_names}
+    return names.issuperset(_KEPT)
+
+
+def _forgetting(stock: Callable[..., None], tf: Any) -> Callable[..., None]:
+    @functools.wraps(stock)
+    def initialize(function: Any, args: Any, kwds: Any, add_initializers_to: Any = None) -> None:
+        made, initializers = function.__dict__.pop(_LEFT, ([], []))
+        try:
+            stock(function, args, kwds, add_initializers_to=add_initializers_to)
+        except BaseException:  # an interrupt too: whatever cut the trace, it is not to be kept
+            left = [*made, *(function._created_variables or [])], [*initializers, *(add_initializers_to or [])]
+            for name in _KEPT:
+                setattr(function, name, None)
+            setattr(function, _LEFT, left)
+            raise
+        # The program's own `if self.v is None` has not made them again: they still wait for their initial values.
+        function._created_variables.extend(made)
+        if add_initializers_to is not None:
+            add_initializers_to.extend(_without_constants(initializers, tf))
+
+    initialize.__jupyter_ddl__ = True  # type: ignore[attr-defined]
+    return initialize
+
+
+def _without_constants(initializers: list[tuple[Any, Any]], tf: Any) -> list[tuple[Any, Any]]:
+    """Give variables their initial values where these are constants, such as an optimizer's zeros; return the rest.
+
+    The rest TensorFlow lifts out of the graph that was cut. It cannot where all that a step does waits for its batch,
+    as ours does.
+    """
+    rest = []
+    for variable, initial in initializers:
+        value = tf.get_static_value(initial)
+        if value is None:
+            rest.append((variable, initial))
+            continue
+        with tf.init_scope():
+            if not tf.raw_ops.VarIsInitializedOp(resource=variable.handle):
+                variable.assign(value, read_value=False)
+    return rest
+
+
+def leave_graphs(*_: object) -> None:
+    """Take this thread out of the graph of a function that is no longer being traced.
+
+    Called between two cells, where nothing traces. A graph that the program itself has entered stays.
+    """
+    ops = sys.modules.get("tensorflow.python.framework.ops")
+    context = sys.modules.get("tensorflow.python.eager.context")
+    stack = getattr(getattr(ops, "_default_graph_stack", None), "stack", None)
+    if context is None or not stack or not stack[-1].building_function:
+        return
+    while stack and stack[-1].building_function:
+        stack.pop()
+    running: Any = context.context()
+    switches = running.context_switches.stack
+    while len(switches) > 1 and (switches[-1].is_building_function or not stack):
+        switches.pop()
+    if not stack:
+        running._thread_local_data.is_eager = context.default_execution_mode == context.EAGER_MODE

@@ -1,0 +1,50 @@
+"""The test step of a model, which counts no batch that is not there.
+
+Keras calls a graph's step once more than there are batches where their number is not known. The call ends with the
+data's end; but TensorFlow may have run by then what needs no batch, such as the count of a `keras.metrics.Mean`, whose
+value is then too low by n/(n+1). Prediction fetches its batches before the call, and needs nothing.
+
+Source: keras 3.15, src/backend/tensorflow/trainer.py, multi_step_on_iterator and TFEpochIterator.catch_stop_iteration.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from jupyter_ddl.training.fit.clock import tensors_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def make_test_function(stock: Callable[..., Any], model: Any, force: bool = False) -> Any:
+    """Have Keras make its test function of a step that begins when its batch is there.
+
+    Args:
+        stock: Keras's `Model.make_test_function`.
+        model: whose test function it is.
+        force: make it anew where there is one.
+    """
+    if model.test_function is not None and not force:
+        return stock(model, force)
+    users_step = model.test_step
+
+    @functools.wraps(users_step)
+    def test_step(data: Any) -> Any:
+        with tf.control_dependencies(tensors_in(data)):
+            return users_step(data)
+
+    # Past Keras's own __setattr__, which would track it as a part of the model.
+    before = model.__dict__.get("test_step")
+    model.__dict__["test_step"] = test_step
+    try:
+        return stock(model, force)
+    finally:
+        del model.__dict__["test_step"]
+        if before is not None:
+            model.__dict__["test_step"] = before

@@ -1,0 +1,53 @@
+"""The first calls of `train_on_batch` in a cell: do the ranks train on the same batches?
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from jupyter_ddl.engine import cell, horovod_runtime
+from jupyter_ddl.training.same_batches import FIRST_BATCHES, LOOP, Batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.training.exchange import Exchange
+
+
+@dataclass
+class _Calls:
+    """The calls for one model.
+
+    Attributes:
+        since: the cell, and which life of Horovod in it: ranks count anew together, whatever ended their last calls.
+        batches: what they held.
+        count: how many there were, while they are looked at.
+    """
+
+    since: tuple[Any, int]
+    batches: Batches
+    count: int = 0
+
+
+_calls: WeakKeyDictionary[Any, _Calls] = WeakKeyDictionary()
+
+
+def after_call(model: Any, exchange: Exchange, last_batch: Callable[[], Any]) -> None:
+    """Look at a batch, if it is among the first, and compare after the last of these.
+
+    Collective: every rank of the exchange must call this.
+    """
+    since = (cell.current(), horovod_runtime.generation())
+    calls = _calls.get(model)
+    if calls is None or calls.since != since:
+        calls = _calls[model] = _Calls(since, Batches(exchange.process_set, LOOP, are_meant=exchange.same_batches))
+    if calls.count == FIRST_BATCHES:
+        return
+    calls.count += 1
+    calls.batches.look(last_batch())
+    if calls.count == FIRST_BATCHES:
+        calls.batches.compare()

@@ -1,0 +1,31 @@
+"""`hvd.init()`, which looks whether the ranks that were started are one world.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import horovod.tensorflow as hvd
+
+from jupyter_ddl.engine import cell
+from jupyter_ddl.engine.world import check_started_world
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """Initialise Horovod, as `horovod.tensorflow.init` does.
+
+    Collective: every rank must call this.
+
+    Args:
+        comm: a communicator of mpi4py's, or a list of ranks; by default all ranks.
+        process_sets: the process sets to make, or "dynamic".
+
+    Raises:
+        InvalidInput: this script was started as one of several ranks, and MPI made several worlds of them.
+    """
+    hvd.init(comm, process_sets)
+    # Ranks of ours are looked at before anything else is done.
+    if comm is None and cell.current() is None:
+        check_started_world(hvd.size())
