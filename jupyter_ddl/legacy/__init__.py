@@ -15,6 +15,8 @@ alone, saved models hold nothing of ours, and what cannot mean the same any more
 | `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
+| `restored`, `gone` | names of Keras 2.15 that a few lines serve; those that say what to write instead |
+| `symbolic`, `lambdas` | TensorFlow's functions between layers; a Lambda's functions in files |
 
 To switch it off: JUPYTER_DDL_LEGACY=0. To delete it one day: this folder, and the calls of `install`.
 

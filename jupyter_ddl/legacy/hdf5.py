@@ -38,6 +38,7 @@ def load_model(stock: Callable[..., Any], filepath: Any, *args: Any, **kwargs: A
     call = inspect.signature(stock).bind(filepath, *args, **kwargs)
     call.apply_defaults()
     compiled, call.arguments["compile"] = call.arguments["compile"], False
+    call.arguments["custom_objects"] = {**_operations(), **(call.arguments["custom_objects"] or {})}
     model = stock(*call.args, **call.kwargs)
     if compiled:
         h5py = import_module("h5py")
@@ -47,6 +48,35 @@ def load_model(stock: Callable[..., Any], filepath: Any, *args: Any, **kwargs: A
             with h5py.File(filepath, "r") as file:
                 _compile_as_saved(model, file, call.arguments["custom_objects"])
     return model
+
+
+def _operations() -> dict[str, Any]:
+    """Return Keras's operations by name: what stands between layers, such as `x[:, 0]` or `2 * x`.
+
+    Keras 3 writes them to .h5 files and looks for layers of these names when it reads them.
+    Source: keras 3.15, src/legacy/saving/saving_utils.py, model_from_config (`MODULE_OBJECTS`: layers alone).
+    """
+    keras = import_module("keras")
+    found: dict[str, Any] = {}
+    pending = [keras.Operation]
+    while pending:
+        for cls in pending.pop().__subclasses__():
+            if cls.__module__.startswith("keras.src.ops."):
+                layer = getattr(keras.layers, cls.__name__, None)
+                found[cls.__name__] = cls if layer is None else _by_config(cls, layer)
+                pending.append(cls)
+    return found
+
+
+def _by_config(operation: type, layer: type) -> type:
+    """Return what makes, of a name that both have, the layer where the file tells a layer's settings."""
+
+    class Named:
+        @classmethod
+        def from_config(cls, config: dict[str, Any]) -> Any:
+            return (layer if "trainable" in config else operation).from_config(config)  # type: ignore[attr-defined]
+
+    return Named
 
 
 def _compile_as_saved(model: Any, file: Any, custom_objects: Any) -> None:

@@ -53,6 +53,8 @@ def _imported(module: ModuleType) -> None:
             _changed.add(name)
             for installer in _installers(name):
                 installer(module)
+            if name == "keras":
+                _module("gone").refuse_gone(module)
         if name == "keras":
             names.apply_to_loaded()
         elif name == _V1:
@@ -139,13 +141,20 @@ class _ThenChange(Loader):
 
 
 class _Server(MetaPathFinder):
-    """Finds the modules that Keras no longer has."""
+    """Finds the modules that Keras no longer has, and says of names that are not served what to write instead."""
 
     def find_spec(
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return the spec of a module that stands in for one that is gone, or None."""
+        """Return the spec of a module that stands in for one that is gone, or None.
+
+        Raises:
+            ImportError: a name, or a module, that is refused. `from keras.layers import Name` comes here too, after
+                the module itself has said that it has no such attribute, which Python then does not show.
+        """
         if fullname.partition(".")[0] not in _ROOTS or not _is_keras_3():
             return None
+        if (text := names.refusal(fullname)) is not None:
+            raise ImportError(text, name=fullname)
         target: Any = names.served(fullname)
         return None if target is None else names.spec_of(fullname, target)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method
+from jupyter_ddl.legacy.wrapping import wrap_method, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +40,11 @@ def patch_arguments(keras: ModuleType) -> None:
     """Have layers take `input_shape`, `batch_input_shape`, and what was said of how they compute."""
     wrap_method(keras.layers.Layer, "__init__", _initialise)
     wrap_method(keras.Sequential, "add", _add)
+
+
+def patch_shapes(keras: ModuleType) -> None:
+    """Have `keras.Input` take the one size of a vector in place of its shape, as `InputLayer` and `input_shape` do."""
+    names.replace(keras.Input, wrapped(keras.Input, _with_tuple))
 
 
 def patch_sequential(keras: ModuleType) -> None:
@@ -83,6 +91,9 @@ def _initialise(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any
         shape = (dimension,)
     if shape is not None:
         say("input_shape")
+        if isinstance(shape, (int, np.integer)):
+            say("Input(5)")
+            shape = (int(shape),)
         vars(self)["_input_shape_arg"] = shape
     stock(self, *args, **kwargs)
 
@@ -91,7 +102,14 @@ def _initialise_input(stock: Callable[..., None], self: Any, *args: Any, **kwarg
     if "input_shape" in kwargs:
         say("InputLayer(input_shape=...)")
         kwargs["shape"] = kwargs.pop("input_shape")
-    stock(self, *args, **kwargs)
+    _with_tuple(partial(stock, self), *args, **kwargs)
+
+
+def _with_tuple(stock: Callable[..., Any], shape: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if isinstance(shape, (int, np.integer)):
+        say("Input(5)")
+        shape = (int(shape),)
+    return stock(shape, *args, **kwargs)
 
 
 def _initialise_embedding(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:

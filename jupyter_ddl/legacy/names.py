@@ -14,6 +14,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy.notices import say
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _moved: dict[str, dict[str, Callable[[ModuleType], Any]]] = {}
 _instead: set[tuple[str, str]] = set()
 _replaced: dict[int, tuple[Any, Any]] = {}
 _gone: dict[str, tuple[str, str]] = {}
+_refused: dict[str, dict[str, str]] = {}
 
 
 def part(name: str) -> str | None:
@@ -73,6 +75,11 @@ def replace(stock: Any, ours: Any) -> None:
     _replaced[id(stock)] = (stock, ours)
 
 
+def is_replaced(stock: Any) -> bool:
+    """Return whether `replace` was called for this already."""
+    return id(stock) in _replaced
+
+
 def retire(module: str, today: str, row: str) -> None:
     """Serve a public module that is gone with the names of one that is there.
 
@@ -84,6 +91,31 @@ def retire(module: str, today: str, row: str) -> None:
     _gone[module] = (today, row)
     parent, _, name = module.rpartition(".")
     move(parent, name, None, lambda asked: importlib.import_module(f"{asked.__name__}.{name}"))
+
+
+def refuse(module: str, name: str, today: str) -> None:
+    """Have a public module say, of a name or module that Keras 3 lacks and we do not serve, what to write instead.
+
+    `hasattr` stays false, as libraries that look before they read expect.
+
+    Args:
+        module: its part, e.g. "layers".
+        name: of the attribute, or of the module below it.
+        today: a sentence: what to write instead.
+    """
+    _refused.setdefault(module, {})[name] = today
+
+
+def refusal(fullname: str) -> str | None:
+    """Return the error's text for a dotted name that is refused, e.g. "keras.layers.DenseFeatures"; None for others."""
+    here = part(fullname)
+    if not here:
+        return None
+    module, _, name = here.rpartition(".")
+    sentence = _refused.get(module, {}).get(name)
+    if sentence is None:
+        return None
+    return str(InvalidInput("Keras 3 has not every name of Keras 2.", f"keras.{here}", sentence))
 
 
 def apply_to_loaded() -> None:
@@ -110,9 +142,10 @@ def apply(module: ModuleType) -> None:
     def answer(name: str) -> Any:
         if name in moved:
             return moved[name](module)
-        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+        text = None if name in held else refusal(f"{module.__name__}.{name}")
+        raise AttributeError(text or f"module {module.__name__!r} has no attribute {name!r}")
 
-    if moved:
+    if moved or here in _refused:
         held["__getattr__"] = answer
 
 
@@ -159,6 +192,10 @@ class _Served(Loader):
             if name.startswith("__"):
                 raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
             own = _moved.get(part(module.__name__) or "", {})
-            return own[name](module) if name in own else getattr(target, name)
+            if name in own:
+                return own[name](module)
+            if not hasattr(target, name) and (text := refusal(f"{module.__name__}.{name}")) is not None:
+                raise AttributeError(text)
+            return getattr(target, name)
 
         module.__dict__["__getattr__"] = answer

@@ -360,6 +360,13 @@ ROWS = (
         "files.patch_saving",
     ),
     Row(
+        "functions of a Lambda",
+        "keras.models.load_model('siamese.h5'), with a Lambda(distance) in it",
+        "A Lambda's function is passed when its model is loaded: load_model(path, custom_objects={'distance': "
+        "distance}).",
+        "lambdas.patch_loading",
+    ),
+    Row(
         "weights file name",
         "model.save_weights('weights.h5'), ModelCheckpoint('weights.hdf5', save_weights_only=True)",
         "A weights file is written model.save_weights('name.weights.h5'); under another name it is written as Keras 2 "
@@ -397,6 +404,24 @@ ROWS = (
         "K.function(inputs, outputs) is written keras.Model(inputs, outputs).",
         "backend.serve_gone",
     ),
+    Row(
+        "variable.ref",
+        "{variable.ref(): gradient}",
+        "Keras's variables are in sets and dicts by id(variable) or variable.path.",
+        "restored.patch_variables",
+    ),
+    Row(
+        "in_train_phase",
+        "K.in_train_phase(noisy, x), K.in_test_phase(x, noisy)",
+        "K.in_train_phase(a, b) is written `a if training else b` in a layer's call(self, x, training=False).",
+        "restored.serve_phases",
+    ),
+    Row(
+        "private backend functions",
+        "K.tensorflow_backend._to_tensor(x, 'float32'), K.tensorflow_backend._get_available_gpus()",
+        "keras.backend's private functions are TensorFlow's own: tf.convert_to_tensor, tf.config.list_logical_devices.",
+        "restored.serve_backend",
+    ),
     # --- data
     Row(
         "keras.preprocessing",
@@ -410,6 +435,20 @@ ROWS = (
         "keras.layers.ThresholdedReLU, keras.losses.Reduction",
         "Some old layers and losses are in tf.keras alone.",
         "modules.serve_preprocessing",
+    ),
+    Row(
+        "losses of keras",
+        "tf.keras.losses.mean_squared_error, tf.keras.metrics.log_cosh",
+        "Some losses as functions are in keras.losses alone: keras.losses.mean_squared_error.",
+        "restored.serve_losses",
+    ),
+    Row(
+        "other names of Keras 2",
+        "keras.callbacks.BaseLogger(), keras.models.model_from_config(config), keras.utils.to_ordinal(y)",
+        "BaseLogger is not needed, AbstractRNNCell is keras.layers.Layer, model_from_config is "
+        "keras.saving.deserialize_keras_object, "
+        "to_ordinal is a line of NumPy, the initializers normal and uniform are RandomNormal and RandomUniform.",
+        "restored.serve_others",
     ),
     Row(
         "to_categorical(dtype=...)",
@@ -453,6 +492,25 @@ ROWS = (
         "keras.layers.InputLayer(input_shape=(784,))",
         "InputLayer(input_shape=s) is written keras.Input(s).",
         "layers.patch_names_of_arguments",
+    ),
+    Row(
+        "Input(5)",
+        "keras.Input((5)), keras.Input(5), keras.layers.Dense(10, input_shape=5)",
+        "A shape is a tuple: keras.Input((5,)).",
+        "layers.patch_shapes",
+    ),
+    Row(
+        "TensorFlow functions between layers",
+        "x = tf.concat([a, b], -1), of the outputs of two layers",
+        "Between layers write Keras's own functions: keras.ops.concatenate([a, b], -1). A model that is saved with "
+        "TensorFlow's is loaded after import jupyter_ddl.keras.",
+        "symbolic.patch_functions",
+    ),
+    Row(
+        "get_shape",
+        "layer.output.get_shape().as_list()",
+        "A Keras tensor's shape is a tuple: tensor.shape.",
+        "symbolic.patch_tensors",
     ),
     Row(
         "input_length",
