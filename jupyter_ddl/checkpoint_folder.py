@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 KEPT = 2
-_FIT = re.compile(r"fit-(\d+)")
-_EPOCH = re.compile(r"epoch-(\d+)\.npz")
+_FIT = re.compile(r"fit-([0-9]{1,9})")
+_EPOCH = re.compile(r"epoch-([0-9]{1,9})\.npz")
 _UNFINISHED = ".epoch-*.npz.new"
 
 
@@ -73,6 +73,9 @@ def damaged(folder: str | os.PathLike[str], fit: int | None = None) -> list[Chec
 def is_whole(path: Path) -> bool:
     """Return whether all of a file is there and is what was written."""
     try:
+        # A FIFO would be waited for.
+        if not path.is_file():
+            return False
         with zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
     except (zipfile.BadZipFile, OSError, EOFError, zlib.error, NotImplementedError, RuntimeError):
@@ -98,7 +101,9 @@ def write(folder: str | os.PathLike[str], fit: int, epoch: int, content: Callabl
     path = own / f"epoch-{epoch}.npz"
     unfinished = own / f".{path.name}.new"
     try:
-        with unfinished.open("wb") as file:
+        # Anew: what was never finished, or a link that leads elsewhere.
+        unfinished.unlink(missing_ok=True)
+        with unfinished.open("xb") as file:
             content(file)
             file.flush()
             os.fsync(file.fileno())
@@ -140,9 +145,13 @@ def _newest_first(folder: Path, fit: int | None) -> Iterator[Checkpoint]:
 
 
 def _matches(folder: Path, pattern: re.Pattern[str]) -> list[re.Match[str]]:
-    if not folder.is_dir():
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        # None was saved there. Another error is the caller's to tell: a training that cannot read its checkpoints must
+        # not begin at zero without a word.
         return []
-    return [found for path in folder.iterdir() if (found := pattern.fullmatch(path.name))]
+    return [found for name in names if (found := pattern.fullmatch(name))]
 
 
 def _folder_of(folder: Path, fit: int) -> Path:

@@ -9,14 +9,17 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import json
 import threading
+import time
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Any, cast
 
 import zmq
 from jupyter_client.session import Session as Signer
 
+from jupyter_ddl import own_files
+from jupyter_ddl.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.threads import ErrorsOnce, Supervised, described
 from jupyter_ddl.wire import decode, encode
 
 if TYPE_CHECKING:
@@ -26,8 +29,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.events import Event
     from jupyter_ddl.requests import Request
 
-_TOPIC = b"ddl"
-_MESSAGE_TYPE = "ddl_request"
+TOPIC = b"ddl"
+MESSAGE_TYPE = "ddl_event"
+_REQUEST_TYPE = "ddl_request"
 
 
 class Channel:
@@ -42,20 +46,21 @@ class Channel:
     def __init__(self, connection_file: Path, world_id: str, on_event: Callable[[Event], None]) -> None:
         self._world_id = world_id
         self._on_event = on_event
-        info = json.loads(connection_file.read_text())
-        self._sender, self._receiver = _signer(info), _signer(info)
+        info = own_files.read_object(connection_file, only_own=True)
+        self._sender, self._receiver = signer(info), signer(info)
         # A context of our own: closing it cannot wait for anybody else's sockets.
         self._context = zmq.Context()
         self._send_lock = threading.Lock()
-        self._mux = self._connect(zmq.DEALER, info, "mux")
-        self._control = self._connect(zmq.DEALER, info, "control")
-        self._events = self._connect(zmq.SUB, info, "iopub")
-        self._events.subscribe(_TOPIC)
+        self._errors = ErrorsOnce()
+        self._mux = connected(self._context, zmq.DEALER, info, "mux")
+        self._control = connected(self._context, zmq.DEALER, info, "control")
+        self._events = connected(self._context, zmq.SUB, info, "iopub")
+        self._events.subscribe(TOPIC)
         self._wake_reader = self._context.socket(zmq.PAIR)
         self._wake_reader.bind("inproc://wake")
         self._wake = self._context.socket(zmq.PAIR)
         self._wake.connect("inproc://wake")
-        self._thread = threading.Thread(target=self._read, name="jupyter_ddl events", daemon=True)
+        self._thread = Supervised(self._read, "jupyter_ddl events", self._on_failure)
         self._thread.start()
 
     def queue(self, request: Request, ranks: Iterable[int]) -> None:
@@ -82,7 +87,7 @@ class Channel:
             if self._context.closed:
                 return  # nobody is there any more, and whoever asks is told so otherwise
             for rank in ranks:
-                message = self._sender.msg(_MESSAGE_TYPE, content=content)
+                message = self._sender.msg(_REQUEST_TYPE, content=content)
                 identity = f"{self._world_id}.{rank}".encode()
                 socket.send_multipart(self._sender.serialize(message, ident=identity))
 
@@ -94,36 +99,85 @@ class Channel:
             ready = dict(poller.poll())
             if self._wake_reader in ready:
                 return
-            content = self._content(self._events.recv_multipart())
-            if content is not None:
-                self._on_event(decode(content))
+            self._take(self._events.recv_multipart())
 
-    def _content(self, parts: list[bytes]) -> dict[str, Any] | None:
-        """Return a message's content; None where it is not signed with the cluster's key.
+    def _take(self, parts: list[bytes]) -> None:
+        """Hand on the event of one message; one that cannot be read, or handled, is printed and costs no other."""
+        content: dict[str, Any] | None = None
+        try:
+            _, frames = self._receiver.feed_identities(parts)
+            content = signed_content(self._receiver, cast("list[bytes]", frames))
+            if content is None:
+                return
+            event = decode(content)
+        except Exception as error:  # noqa: BLE001  from unsigned noise to an event of a rank of another version
+            self._errors.tell(error)
+            if content is None or (event := _unreadable_end(content, error)) is None:
+                return
+        try:
+            self._on_event(event)
+        except Exception as error:  # noqa: BLE001  an error of ours: the next event may be a rank's end
+            self._errors.tell(error)
 
-        Not jupyter_client's `deserialize`: it parses the dates of two headers that nobody reads, which takes a kernel
-        with a thousand ranks a tenth of its core.
-        """
-        _, frames = self._receiver.feed_identities(parts)
-        signature, *signed = cast("list[bytes]", frames)
-        if not compare_digest(signature, self._receiver.sign(signed[:4])):
-            return None
-        content: dict[str, Any] = self._receiver.unpack(signed[3])
-        return content
-
-    def _connect(self, kind: int, info: dict[str, Any], port: str) -> zmq.Socket[bytes]:
-        socket: zmq.Socket[bytes] = self._context.socket(kind)
-        # Nothing is dropped: the ranks bound what they send.
-        socket.set_hwm(0)
-        if info.get("curve_serverkey"):
-            public, secret = zmq.curve_keypair()
-            socket.curve_serverkey = info["curve_serverkey"].encode()
-            socket.curve_publickey, socket.curve_secretkey = public, secret
-        socket.connect(f"{info['interface']}:{info[port]}")
-        return socket
+    def _on_failure(self, error: BaseException) -> None:
+        """Take the cluster for lost: without its events no run would ever end."""
+        cause = f"the kernel can no longer hear its ranks ({described(error)})"
+        self._on_event(RankLost(None, cause, time.time()))
 
 
-def _signer(info: dict[str, Any]) -> Signer:
+def _unreadable_end(content: dict[str, Any], error: Exception) -> RankFailed | None:
+    """Return the failure of a rank whose last word of a run cannot be read; None where it is no last word.
+
+    A run waits for each rank's last word, so that one must not be dropped.
+    """
+    if not isinstance(content, dict) or content.get("type") not in (RankFinished.type, RankFailed.type):
+        return None
+    run, rank, host = content.get("run"), content.get("rank"), content.get("host")
+    if not isinstance(run, str) or not isinstance(rank, int):
+        return None
+    message = f"The rank's report of its end could not be read: {described(error)}"
+    at_s = time.time()
+    return RankFailed(run, rank, str(host or "?"), "UnreadableReport", message, (message,), released=False, at_s=at_s)
+
+
+def signed_content(signer: Signer, frames: list[bytes]) -> dict[str, Any] | None:
+    """Return a message's content; None where it is not signed with the cluster's key.
+
+    Not jupyter_client's `deserialize`: it parses the dates of two headers that nobody reads, which takes a kernel
+    with a thousand ranks a tenth of its core.
+
+    Args:
+        signer: has the key.
+        frames: the message from its signature on.
+    """
+    signature, *signed = frames
+    if not compare_digest(signature, signer.sign(signed[:4])):
+        return None
+    content: dict[str, Any] = signer.unpack(signed[3])
+    return content
+
+
+def connected(context: zmq.Context[zmq.Socket[bytes]], kind: int, info: dict[str, Any], port: str) -> zmq.Socket[bytes]:
+    """Return a socket that is connected to one of the controller's ports.
+
+    Args:
+        context: of which it is one.
+        kind: zmq.DEALER, zmq.SUB ...
+        info: what ipyparallel's connection file holds.
+        port: the port's name there.
+    """
+    socket: zmq.Socket[bytes] = context.socket(kind)
+    # Nothing is dropped: the ranks bound what they send.
+    socket.set_hwm(0)
+    if info.get("curve_serverkey"):
+        public, secret = zmq.curve_keypair()
+        socket.curve_serverkey = info["curve_serverkey"].encode()
+        socket.curve_publickey, socket.curve_secretkey = public, secret
+    socket.connect(f"{info['interface']}:{info[port]}")
+    return socket
+
+
+def signer(info: dict[str, Any]) -> Signer:
     """Return what signs and checks messages with the cluster's key. Not safe to share between threads."""
     return Signer(
         key=info["key"].encode(),

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cores import ROOT, cgroup_folders
+from jupyter_ddl.rank_exits import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 _TAIL_LINES = 20
+# Of what mpiexec printed, where it tells how it ended. Before that stands what ranks printed between cells.
+_REPORT_CHARACTERS = 64_000
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Death:
         host: where it ran.
         signum: the signal that ended it.
         status: what it exited with, where no signal did.
+        is_unseen: nothing says how it ended: its process is gone.
     """
 
     rank: int | None
@@ -37,22 +41,24 @@ class Death:
     pid: int | None
     signum: int | None
     status: int | None
+    is_unseen: bool = False
 
 
 # What each MPI prints. Open MPI 4 and 5: MPI_Abort, a signal, an exit without MPI_Finalize, an exit status; MPICH's and
 # Intel's Hydra. Lines are wrapped anywhere.
 _REPORTS = (
-    r"MPI_ABORT was invoked on rank (?P<rank>\d+) .*?\berrorcode:?\s+(?P<status>\d+)",
+    r"MPI_ABORT was invoked on rank (?P<rank>\d+) .{0,500}?\berrorcode:?\s+(?P<status>\d+)",
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+)\s+exited\s+on\s+signal (?P<signum>\d+)",
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on\s+node (?P<host>\S+)\s+(?:calling|exiting)",
     r"Process name: \[\S+,\s*(?P<rank>\d+)\]\s+Exit code:\s+(?P<status>\d+)",
     r"(?:RANK (?P<rank>\d+) )?PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)\s*=\s*KILLED BY SIGNAL: (?P<signum>\d+)",
-    r"PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)\s*=\s*EXIT CODE: (?P<status>\d+)(?:.*\(signal (?P<signum>\d+)\))?",
+    r"PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)\s*=\s*EXIT CODE: (?P<status>\d+)(?:.{0,99}\(signal (?P<signum>\d+)\))?",
 )
 
 
 def read_report(output: str) -> Death | None:
     """Return what mpiexec printed of the rank that ended first, or None where it named none."""
+    output = output[-_REPORT_CHARACTERS:]
     for report in _REPORTS:
         found = re.search(report, output, re.DOTALL | re.IGNORECASE)
         if found:
@@ -68,9 +74,15 @@ def read_report(output: str) -> Death | None:
     return None
 
 
-def explain_mpiexec(exit_code: int | None, output: str) -> str:
-    """Return one paragraph on why mpiexec ended: the rank that it names, and what it printed last."""
-    death = read_report(output)
+def explain_mpiexec(exit_code: int | None, output: str, first: Death | None = None) -> str:
+    """Return one paragraph on why mpiexec ended: the rank that ended first, and what mpiexec printed last.
+
+    Args:
+        exit_code: mpiexec's.
+        output: what it printed.
+        first: the rank that was seen to end first, for where mpiexec names none.
+    """
+    death = read_report(output) or first
     if death is not None:
         head = describe(death)
     elif exit_code is not None and exit_code < 0:
@@ -84,10 +96,13 @@ def describe(death: Death) -> str:
     """Return one sentence on a rank's end."""
     who = f"rank {death.rank}" if death.rank is not None else f"the rank with PID {death.pid}"
     where = f" on {death.host}" if death.host else ""
-    if death.signum is not None:
+    if death.is_unseen:
+        how = f"ended: its process {death.pid} is gone, and nothing says how"
+    elif death.signum is not None:
         how = f"was ended by {signal_text(death.signum)}"
     elif death.status:
-        how = f"exited with status {death.status}"
+        meaning = MEANINGS.get(death.status)
+        how = f"exited with status {death.status}" + (f": {meaning}" if meaning else "")
     else:
         how = "ended its own process"
     return f"{who}{where} {how}"
@@ -172,6 +187,13 @@ _CAUSES: dict[int, str] = {
     signal.SIGILL: "a program built for another processor.",
     signal.SIGFPE: "a division by zero in C or C++ code.",
     signal.SIGTERM: "somebody or a batch system asked it to end.",
+    signal.SIGHUP: "its terminal, or the session that it was started from, was closed.",
+    signal.SIGINT: "somebody sent it SIGINT; %ddl interrupt ends a cell and keeps the ranks.",
+    signal.SIGQUIT: "somebody or a batch system asked it to end at once.",
+    signal.SIGUSR1: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
+    signal.SIGUSR2: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
+    signal.SIGALRM: "a timer that the cell set (`signal.alarm`, `setitimer`) and for which it had no handler.",
+    signal.SIGPIPE: "C or C++ code wrote to a pipe or a connection that nobody reads any more.",
     signal.SIGXCPU: "the limit on CPU time (`ulimit -t`) was reached.",
     signal.SIGXFSZ: "the limit on a file's size (`ulimit -f`) was reached.",
 }

@@ -1,11 +1,16 @@
 """A cluster's folder: what the kernel, the lease and a second kernel know of it.
 
-CLUSTERS/NAME/              0700
+CLUSTERS/HOST-ID/NAME/      0700
 cluster.json            what was asked for, and the world's id; written by the kernel that starts it
 lease.json              the lease's process; written by the lease
+lease.lock              locked while the lease lives
 ended.json              how it ended; written by the lease
 security/               ipyparallel's connection files, 0600
 log/                    what controller, mpiexec and ranks print outside cells
+
+HOST-ID is this host's, or container's, alone (`places`): only there is a cluster found, ended, or its folder removed.
+
+What is read is this user's own, in folders that nobody else can write to: a lease runs what cluster.json says.
 """
 
 from __future__ import annotations
@@ -19,10 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from jupyter_ddl import paths
+from jupyter_ddl import own_files, paths, process_identity
+from jupyter_ddl.cluster import places
 from jupyter_ddl.cluster.deaths import Death
 from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
+from jupyter_ddl.private_folders import check_private, is_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,9 +59,16 @@ class Ending:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ending:
-        """Return what `to_json` wrote."""
-        fields = json.loads(text)
-        return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
+        """Return what `to_json` wrote.
+
+        Raises:
+            ValueError: it is something else.
+        """
+        fields = own_files.parse_json(text)
+        try:
+            return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"An ending must have the fields of Ending. Received: {str(text)[:60]!r}.") from error
 
 
 class ClusterFolder:
@@ -62,7 +76,7 @@ class ClusterFolder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.path = paths.clusters_dir() / name
+        self.path = places.here() / name
 
     @property
     def connection_file(self) -> Path:
@@ -87,8 +101,9 @@ class ClusterFolder:
             InvalidInput: another one of that name starts at this moment.
         """
         clusters = paths.private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
+        here = paths.private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
         locks = paths.private_folder(clusters.parent / "starting", variable=paths.RUNTIME_VARIABLE)
-        with (locks / self.name).open("wb") as lock:
+        with (locks / f"{here.name}-{self.name}").open("wb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -103,11 +118,23 @@ class ClusterFolder:
             yield
 
     def create(self, spec: ClusterSpec, settings: dict[str, Any]) -> None:
-        """Make the folder anew for a cluster that is about to start; what a dead one of the name left is removed."""
+        """Make the folder anew for a cluster that is about to start; what a dead one of the name left is removed.
+
+        Raises:
+            FolderNotWritable: it cannot be made.
+        """
         self.remove()
-        paths.private_folder(self.path, variable=paths.RUNTIME_VARIABLE)
-        for name in ("security", "log", "pid", "startup"):
-            (self.path / name).mkdir(mode=0o700)
+        try:
+            # Anew: what could not be removed is not taken over.
+            paths.private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
+            self.path.mkdir(mode=0o700)
+            for name in ("security", "log", "pid", "startup"):
+                (self.path / name).mkdir(mode=0o700)
+        except FolderNotWritable:
+            raise
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise FolderNotWritable(self.path, paths.RUNTIME_VARIABLE, reason) from error
         self._write("cluster.json", {"spec": json.loads(spec.to_json()), **settings})
 
     def remove(self) -> None:
@@ -115,29 +142,58 @@ class ClusterFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def spec(self) -> ClusterSpec:
-        """Return what was asked for."""
-        return ClusterSpec.from_json(json.dumps(self.settings()["spec"]))
+        """Return what was asked for.
+
+        Raises:
+            ValueError: the folder does not say.
+        """
+        try:
+            return ClusterSpec.from_json(json.dumps(self.settings()["spec"]))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{self.path / 'cluster.json'} must hold a cluster's spec.") from error
 
     def settings(self) -> dict[str, Any]:
-        """Return cluster.json."""
+        """Return cluster.json; nothing where it is not there, or not one of ours."""
         return self._read("cluster.json") or {}
 
     def write_lease(self) -> None:
-        """Record the calling process as the cluster's lease."""
-        process = psutil.Process()
-        self._write("lease.json", {"pid": process.pid, "create_time": process.create_time()})
+        """Record the calling process as the cluster's lease, for as long as it lives.
+
+        Runs on: the lease.
+        """
+        places.hold_lock(self.path)
+        self._write("lease.json", process_identity.own())
 
     def lease(self) -> psutil.Process | None:
         """Return the lease's process if it lives: the same process, not another that got its number."""
         record = self._read("lease.json")
-        if record is None:
+        if record is None or not process_identity.lives(record):
             return None
         try:
-            process = psutil.Process(record["pid"])
-            same = abs(process.create_time() - record["create_time"]) < 0.01
-            return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+            return psutil.Process(record["pid"])
         except psutil.NoSuchProcess:
+            # It has ended meanwhile.
             return None
+
+    def is_usable(self) -> bool:
+        """Return whether cluster.json says what the cluster is."""
+        settings = self.settings()
+        try:
+            spec = self.spec()
+        except ValueError:
+            return False
+        is_spec = isinstance(spec.n, int) and all(isinstance(device, str) for device in spec.devices)
+        return is_spec and isinstance(settings.get("kernel_pid"), int)
+
+    def check_private(self) -> None:
+        """Check that no other user can write to the folder, or put another one in its place.
+
+        Raises:
+            FolderNotPrivate: one can.
+        """
+        # Made when the first cluster starts.
+        if self.path.parent.exists():
+            check_private(self.path.parent, paths.RUNTIME_VARIABLE)
 
     def is_orphan(self) -> bool:
         """Return whether it runs though the kernel that started it is gone: its lease then has another parent."""
@@ -164,28 +220,48 @@ class ClusterFolder:
         partial.replace(self.path / name)
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        try:
-            content: dict[str, Any] = json.loads((self.path / name).read_text())
-        except FileNotFoundError:
+        """Return what a file of the folder holds; None where it is not there, or is nothing that we wrote."""
+        if not is_private(self.path):
             return None
-        return content
+        try:
+            return own_files.read_object(self.path / name, only_own=True)
+        except (OSError, ValueError):
+            # A disk that was full, or a hand that was in it: a cluster that cannot be read must not hide the others.
+            return None
 
 
 def running() -> Iterator[ClusterFolder]:
-    """Yield the folder of each cluster of this user's that runs on this host, by name."""
-    try:
-        entries = sorted(paths.clusters_dir().iterdir())
-    except FileNotFoundError:
-        return
-    for entry in entries:
-        folder = ClusterFolder(entry.name)
-        if folder.lease() is not None:
+    """Yield the folder of each cluster of this user's that runs on this host, by name; what is none is skipped."""
+    for name in places.names(places.here()):
+        folder = ClusterFolder(name)
+        if folder.lease() is not None and folder.is_usable():
             yield folder
 
 
 def kept() -> Iterator[ClusterFolder]:
     """Yield the folder of each cluster that runs with `--keep` though the kernel that started it is gone, by name."""
     for folder in running():
-        # Its lease may have ended meanwhile, and the folder with it.
-        if folder.is_orphan() and folder.settings() and folder.spec().keep:
+        try:
+            is_kept = folder.is_orphan() and folder.spec().keep
+        except ValueError:
+            # Its lease has ended meanwhile, and the folder with it.
+            continue
+        if is_kept:
             yield folder
+
+
+def not_found(folder: ClusterFolder) -> NoCluster:
+    """Return the error that says why a cluster cannot be attached to, and what else runs, here and on other hosts."""
+    name, lease = folder.name, folder.lease()
+    others = list(places.elsewhere())
+    known = ", ".join(found.name for found in running()) or "none"
+    known += f"; on other hosts: {', '.join(f'{other} on {host}' for other, host in others)}" if others else ""
+    hosts = [host for other, host in others if other == name]
+    rule, remedy = "A cluster must run to be attached to.", f"Start one with %ddl start --name {name}."
+    if lease is not None:
+        rule = f"A cluster's folder must say what it is, and {folder.path / 'cluster.json'} does not."
+        remedy = f"End it with `kill {lease.pid}`, and start one with %ddl start --name {name}."
+    elif hosts:
+        rule = "A cluster is used on the host where it runs."
+        remedy = f"Use a kernel on {hosts[0]}, or start one here with %ddl start --name {name}."
+    return NoCluster(f"{rule} Received: {name!r}; running: {known}. {remedy}")

@@ -5,21 +5,28 @@ Runs on: the lease.
 
 from __future__ import annotations
 
-import sys
+from pathlib import Path
 
 from ipyparallel.cluster.launcher import LocalControllerLauncher, MPIEngineSetLauncher
 from traitlets import List, Unicode
 
-_MODULE = [sys.executable, "-m"]
+from jupyter_ddl import run_module
 
 
 class _KeepsLog:
     """Leaves a process's output in the cluster's folder when it ends, where ipyparallel would remove it."""
 
+    output_file: str
+
     def get_output(self, remove: bool = False) -> str:  # noqa: ARG002  ipyparallel's signature
-        """Return what the process printed."""
-        output: str = super().get_output(remove=False)  # type: ignore[misc]
-        return output
+        """Return what the process printed, also where that is no text.
+
+        ipyparallel 9.2 reads it as UTF-8 before it tells that the process has ended: at one other byte it never does.
+        """
+        try:
+            return Path(self.output_file).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
 
 
 class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
@@ -28,8 +35,7 @@ class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
     def find_args(self) -> list[str]:
         """Return the controller's command."""
         return [
-            *_MODULE,
-            "jupyter_ddl.cluster.controller",
+            *run_module.command("jupyter_ddl.cluster.controller"),
             f"--profile-dir={self.profile_dir}",
             "--ip=127.0.0.1",
             # By these three a configuration file of the machine's would still open it.
@@ -60,4 +66,4 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
 
     def find_args(self) -> list[str]:
         """Return mpiexec's command, tied to the lease's life."""
-        return [*_MODULE, "jupyter_ddl.tether", *self.command, *_MODULE, "jupyter_ddl.engine"]
+        return run_module.command("jupyter_ddl.tether", *self.command, *run_module.command("jupyter_ddl.engine"))

@@ -6,7 +6,8 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
   closing means nothing; where a process that the kernel forked still holds the other end, the lease sees that it has
   another parent),
 - it gets SIGTERM, from the kernel that attached to the cluster,
-- either of the two ends by itself.
+- either of the two ends by itself,
+- a rank's process on this host has ended, and mpiexec does not say so within some seconds.
 
 It tells how that came, at once, to its standard output and the cluster's folder, and leaves no descendant behind.
 """
@@ -22,9 +23,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 from jupyter_ddl.cluster import scratch
-from jupyter_ddl.cluster.deaths import OutOfMemoryKills, explain_mpiexec, read_report, tail
+from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, describe, explain_mpiexec, read_report, tail
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.tether import adopt_orphans, end_descendants
 
 if TYPE_CHECKING:
@@ -49,6 +53,7 @@ class Lease:
         self._spec = folder.spec()
         self._ended: asyncio.Future[Ending] | None = None
         self._cluster: Any = None
+        self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
 
     async def hold(self) -> Ending:
         """Start the cluster, hold it until something ends it, and clean up; return how it ended."""
@@ -90,6 +95,7 @@ class Lease:
         await self._cluster.start_controller()
         self._cluster.engine_set.on_stop(self._on_mpiexec_end)
         self._cluster.controller.on_stop(self._on_controller_end)
+        self._check_ranks()
 
     def _on_stdin(self) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
@@ -105,21 +111,29 @@ class Lease:
         else:
             asyncio.get_running_loop().call_later(_PARENT_CHECK_S, self._check_parent)
 
+    def _check_ranks(self) -> None:
+        self._deaths.tick()
+        asyncio.get_running_loop().call_later(DeathWatch.TICK_S, self._check_ranks)
+
+    def _left_behind(self) -> list[int]:
+        """Return the processes that were given to us when their parents ended."""
+        ours = {self._cluster.engine_set.pid, self._cluster.controller.pid}
+        return [child.pid for child in psutil.Process().children() if child.pid not in ours]
+
+    def _on_rank_end(self, death: Death) -> None:
+        cause = f"{describe(death)}\nmpiexec, its parent, said nothing of it"
+        self._finish(Ending(False, cause, time.time(), death, self._out_of_memory.count()))
+
     def _on_kernel_end(self) -> None:
         if not self._spec.keep:
             self._end(True, "its kernel ended")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         output = self._cluster.engine_set.get_output()
-        self._finish(
-            Ending(
-                False,
-                explain_mpiexec(data.get("exit_code"), output),
-                time.time(),
-                read_report(output),
-                self._out_of_memory.count(),
-            )
-        )
+        # Where mpiexec names no rank, Linux may have said which ended first.
+        death = read_report(output) or self._deaths.first
+        cause = explain_mpiexec(data.get("exit_code"), output, self._deaths.first)
+        self._finish(Ending(False, cause, time.time(), death, self._out_of_memory.count()))
 
     def _on_controller_end(self, data: dict[str, Any]) -> None:
         output = tail(self._cluster.controller.get_output())

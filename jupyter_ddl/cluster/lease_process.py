@@ -6,29 +6,45 @@ Runs on: kernel.
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import psutil
+
+from jupyter_ddl import own_files, run_module
+from jupyter_ddl.cluster.deaths import tail
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
 
 STOP_TIMEOUT_S = 20.0
+_LOG = "lease.log"
+_LOG_BYTES = 1 << 16
 
 
 def start(folder: ClusterFolder) -> subprocess.Popen[bytes]:
     """Start the lease of the cluster that has this folder."""
     # The write end of its stdin is ours alone (close-on-exec): it closes when this process ends, however it ends.
-    with (folder.log_dir / "lease.log").open("ab") as log:
+    with (folder.log_dir / _LOG).open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "jupyter_ddl.cluster.lease", folder.name],
+            run_module.command("jupyter_ddl.cluster.lease", folder.name),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             # A terminal's Ctrl-C is for the kernel: it reaches the ranks as a release.
             start_new_session=True,
         )
+
+
+def last_words(folder: ClusterFolder) -> str:
+    """Return how a lease ended that recorded no ending: what it printed last, under a line that says so."""
+    try:
+        with own_files.open_file(folder.log_dir / _LOG) as log:
+            log.seek(max(0, log.seek(0, 2) - _LOG_BYTES))
+            printed = tail(log.read().decode(errors="replace"))
+    except OSError:
+        # Its folder was removed.
+        printed = ""
+    return "its lease ended before it could say why" + (f"; it printed last:\n{printed}" if printed else "")
 
 
 def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:

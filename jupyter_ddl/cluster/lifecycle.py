@@ -10,19 +10,23 @@ import os
 import secrets
 import threading
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import mpi, paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
-from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput, NoCluster
+from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
 from jupyter_ddl.events import RankLost, RankReady, RankSilent, RankWarm
-from jupyter_ddl.requests import Describe
+from jupyter_ddl.requests import Describe, ReleaseAsked
+from jupyter_ddl.run_module import without_working_folder
 from jupyter_ddl.surroundings import check_surroundings
+from jupyter_ddl.threads import ErrorsOnce
 
 if TYPE_CHECKING:
     import subprocess
@@ -44,6 +48,7 @@ class Cluster:
         spec: what was asked for.
         supervisor: knows whether it lives.
         world_id: names this world of ranks, among all that were or will be.
+        kernel: names this kernel, among those that use the cluster.
         ranks: rank -> what it said of itself.
         warm: rank -> what came of its imports; filled as they end.
     """
@@ -53,6 +58,7 @@ class Cluster:
         self.spec = folder.spec()
         settings = folder.settings()
         self.world_id: str = settings["world_id"]
+        self.kernel = secrets.token_hex(4)
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
@@ -62,6 +68,7 @@ class Cluster:
         self._changed = threading.Condition()
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
+        self._errors = ErrorsOnce()
         self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event, self.warm)
 
     @property
@@ -155,6 +162,10 @@ class Cluster:
         assert self.channel is not None
         self.channel.interject(request, ranks)
 
+    def announce(self, reason: str) -> None:
+        """Tell the other kernels that use the cluster that all ranks were released, and why."""
+        announce(ReleaseAsked(self.kernel, reason, time.time()), self.folder.engine_connection_file)
+
     def stop(self) -> None:
         """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
 
@@ -197,14 +208,17 @@ class Cluster:
                     self._lost = event
                 self._changed.notify_all()
         for listener in self._listeners:
-            listener(event)
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001  what one listener raises is no reason that others miss an event
+                self._errors.tell(error)
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
         if given_up.is_set():
             raise ClusterStartFailed("Ranks come up while they are wanted. Received: %ddl stop or %ddl restart.")
         if not self.is_running():
             ending = self.folder.ending()
-            cause = ending.cause if ending else "its lease ended before it could say why"
+            cause = ending.cause if ending else leases.last_words(self.folder)
             raise ClusterStartFailed(
                 f"Every rank must come up. Received: {cause}\n"
                 f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."
@@ -267,6 +281,9 @@ def _start(
     cluster = Cluster(folder, leases.start(folder))
     progress(f"starting {spec.n} ranks")
     try:
+        # While the ranks come up: the first push or pull then need not wait for it.
+        with without_working_folder():
+            import_module("ipyparallel.serialize")
         cluster.connect(progress=progress, given_up=given_up)
     except BaseException:
         # Also on KeyboardInterrupt: nothing is left half started.
@@ -280,14 +297,12 @@ def attach(name: str) -> Cluster:
 
     Raises:
         NoCluster: none of that name runs on this host.
+        FolderNotPrivate: another user can write to the folder of the clusters.
     """
     folder = ClusterFolder(name)
-    if folder.lease() is None:
-        names = ", ".join(found.name for found in folders.running()) or "none"
-        raise NoCluster(
-            f"A cluster must run to be attached to. Received: {name!r}; running: {names}. "
-            f"Start one with %ddl start --name {name}."
-        )
+    folder.check_private()
+    if folder.lease() is None or not folder.is_usable() or "world_id" not in folder.settings():
+        raise folders.not_found(folder)
     cluster = Cluster(folder, None)
     cluster.connect()
     return cluster
@@ -296,6 +311,7 @@ def attach(name: str) -> Cluster:
 def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:
     settings: dict[str, Any] = {
         "world_id": world_id,
+        "n": spec.n,
         "devices": list(spec.devices),
         "threads": spec.threads,
         "connection_file": str(folder.engine_connection_file),

@@ -59,9 +59,15 @@ def _taken_by_clusters(spec: ClusterSpec) -> dict[str, str]:
     """Return device -> the cluster that uses it, for people, in the order of the spec's devices."""
     taken: dict[str, str] = {}
     for folder in folders.running():
-        if folder.name != spec.name:
-            for device in folder.spec().devices:
-                taken.setdefault(device, f"the cluster {folder.name!r} of pid {folder.settings()['kernel_pid']}")
+        if folder.name == spec.name:
+            continue
+        try:
+            devices, kernel_pid = folder.spec().devices, folder.settings().get("kernel_pid")
+        except ValueError:
+            # It has ended meanwhile, and its folder with it.
+            continue
+        for device in devices:
+            taken.setdefault(device, f"the cluster {folder.name!r} of pid {kernel_pid}")
     return {device: taken[device] for device in dict.fromkeys(spec.devices) if device in taken}
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from jupyter_ddl import settled_variables
 from jupyter_ddl.cluster.topology import (
     VISIBLE_VARIABLE,
     Gpu,
@@ -61,6 +62,11 @@ class ClusterSpec:
         """Return the spec that `to_json` wrote."""
         fields = json.loads(text)
         return cls(**{**fields, "devices": tuple(fields["devices"])})
+
+
+# More than the largest job has; what is more would fill this process's memory before mpiexec says so.
+_MOST = 1_000_000
+_SHOWN_BITS = 128
 
 
 def plan(
@@ -158,6 +164,9 @@ def variables_from(pairs: Sequence[str]) -> dict[str, str]:
 def _check_count(what: str, value: object, remedy: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f"{what} must be a whole number of at least 1.", f"{what}={value!r}", remedy)
+    if value > _MOST:
+        received = value if value.bit_length() <= _SHOWN_BITS else f"a number of {value.bit_length()} bits"
+        raise InvalidInput(f"{what} must be at most {_MOST:,}.", f"{what}={received}", remedy)
 
 
 def _checked_name(name: str) -> str:
@@ -190,6 +199,7 @@ def _checked_environment(environment: Mapping[str, str]) -> dict[str, str]:
                 f"{variable}={value}",
                 "Choose the GPUs with --gpus.",
             )
+    settled_variables.check(environment, os.environ)
     return dict(environment)
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from jupyter_ddl import own_files
 from jupyter_ddl.events import RankStacks
 from jupyter_ddl.requests import LookAtStacks
 from jupyter_ddl.stacks import SIGNAL, is_cell
@@ -33,9 +34,12 @@ if TYPE_CHECKING:
 
 ANSWER_S = 1.0
 _POLL_S = 0.05
+_HEADER_BYTES = 1_000
 _THREAD = re.compile(r"(?:Current thread|Thread) (0x[0-9a-f]+).*\(most recent call first\):")
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
+# No cell has so many lines above its magic; what a folder says may be anything.
+_MOST_ABOVE = 1000
 BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
 
 
@@ -96,7 +100,8 @@ class StackLooks:
             size = path.stat().st_size
             _, thread = _header(path)
             _signal_thread(process.pid, int(thread))
-        except (psutil.Error, OSError) as error:
+        except (psutil.Error, OSError, ValueError) as error:
+            # ValueError: its file is empty, or cut, as on a full disk.
             return f"it did not answer within {ANSWER_S:g} s: {error}"
         return size
 
@@ -119,29 +124,39 @@ class StackLooks:
         host = self._cluster.ranks[rank].host
         if isinstance(written, str):
             return RankStacks(look, rank, host, (), written)
-        main, _ = _header(self._path(rank))
-        dump = before = b""
-        with self._path(rank).open("rb") as file:
-            # The main thread is written last.
-            while main.encode() not in dump or dump != before:
-                if time.monotonic() > deadline_s:
-                    return RankStacks(look, rank, host, (), f"it did not answer within {2 * ANSWER_S:g} s")
-                time.sleep(_POLL_S)
-                file.seek(written)
-                before, dump = dump, file.read()
+        try:
+            main, _ = _header(self._path(rank))
+            dump = self._dumped(rank, main.encode(), written, deadline_s)
+        except (OSError, ValueError) as error:
+            return RankStacks(look, rank, host, (), f"its stacks cannot be read: {error}")
+        if dump is None:
+            return RankStacks(look, rank, host, (), f"it did not answer within {2 * ANSWER_S:g} s")
         text = dump.decode(errors="replace")
         return RankStacks(look, rank, host, tuple(parse_dump(text, main, self._cell(rank))), BY_SIGNAL)
 
+    def _dumped(self, rank: int, main: bytes, written: int, deadline_s: float) -> bytes | None:
+        """Return what a rank has written since, once it is whole; None where it is not in time."""
+        dump = before = b""
+        with own_files.open_file(self._path(rank)) as file:
+            # The main thread is written last.
+            while main not in dump or dump != before:
+                if time.monotonic() > deadline_s:
+                    return None
+                time.sleep(_POLL_S)
+                file.seek(written)
+                before, dump = dump, file.read()
+        return dump
+
     def _cell(self, rank: int) -> list[str]:
-        """Return the lines of the cell that a rank runs, as IPython counts them: not the first empty ones."""
+        """Return the lines of the notebook's cell that a rank runs, empty ones in the place of those above the code."""
         try:
-            folder = (self._cluster.folder.log_dir / f"rank-{rank}.run").read_text()
-            lines = (Path(folder) / "cell.py").read_text(encoding="utf-8", errors="surrogatepass").splitlines()
+            folder = Path(own_files.read_bytes(self._cluster.folder.log_dir / f"rank-{rank}.run").decode())
+            lines = own_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
+            options = own_files.read_object(folder / "run.json").get("options")
         except (OSError, ValueError):
             return []
-        while lines and not lines[0].strip():
-            del lines[0]
-        return lines
+        above = options.get("above") if isinstance(options, dict) else 0
+        return [""] * above + lines if isinstance(above, int) and 0 <= above < _MOST_ABOVE else lines
 
     def _path(self, rank: int) -> Path:
         return self._cluster.folder.log_dir / f"rank-{rank}.stacks"
@@ -173,8 +188,8 @@ def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:
 
 def _header(path: Path) -> tuple[str, str]:
     """Return a rank's main thread, as faulthandler numbers it, and the thread that is to be signalled."""
-    with path.open() as file:
-        main, signalled = file.readline().split()
+    with own_files.open_file(path) as file:
+        main, signalled = file.readline(_HEADER_BYTES).decode().split()
     return main, signalled
 
 

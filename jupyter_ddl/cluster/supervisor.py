@@ -1,6 +1,7 @@
 """Knows whether a cluster lives: that its processes do, and that its ranks answer.
 
-The lease says how the cluster ended, at once. While a cell runs, a rank from which nothing came for some seconds is
+The lease says how the cluster ended, at once; and where it says nothing, since it is stopped itself, a rank on this
+host whose process has ended is lost all the same. While a cell runs, a rank from which nothing came for some seconds is
 asked to answer, once a second; what is then known of its process is told. A rank that does not answer is not dead: it
 may be stopped, or in C code that holds Python's lock.
 
@@ -9,6 +10,7 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 import time
@@ -20,8 +22,11 @@ import psutil
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import describe
 from jupyter_ddl.cluster.folder import Ending
+from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.events import RankLost, RankSilent
+from jupyter_ddl.ranks import compact
 from jupyter_ddl.requests import Ping
+from jupyter_ddl.threads import Supervised, described
 
 if TYPE_CHECKING:
     import subprocess
@@ -35,6 +40,8 @@ _TICK_S = 1.0
 # Ranks send samples once a second: one from which nothing came for this long is asked.
 _ASK_S = 3.0
 SILENT_S = 10.0
+# The lease, which knows more, tells of a rank that has ended within 3 s.
+_GONE_S = 4.0
 
 
 class Supervisor:
@@ -69,12 +76,16 @@ class Supervisor:
         self._lock = threading.Lock()
         self._heard_s: dict[int, float] = {}
         self._silent_since_s: dict[int, float] = {}
-        self._attendant: threading.Thread | None = None
+        self._attendant: Supervised | None = None
         self._closed = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name="jupyter_ddl lease watch", daemon=True)
+        self._processes = RankProcesses()
+        self._gone_since_s: float | None = None
+        self._watcher = Supervised(self._watch, "jupyter_ddl lease watch", self._on_unwatched)
 
     def start(self) -> None:
         """Watch the lease from here on."""
+        for ready in self._ranks.values():
+            self._processes.know(ready.rank, ready.host, ready.pid)
         self._watcher.start()
 
     def join(self) -> None:
@@ -101,10 +112,11 @@ class Supervisor:
         """
         with self._lock:
             if self._attendant is None and not self._closed.is_set():
-                self._attendant = threading.Thread(
-                    target=self._attend, args=(busy,), name="jupyter_ddl supervisor", daemon=True
+                attendant = Supervised(
+                    self._attend, "jupyter_ddl supervisor", lambda _: self._attend_again(busy), (busy,)
                 )
-                self._attendant.start()
+                attendant.start()
+                self._attendant = attendant
 
     def state_of(self, rank: int) -> str:
         """Return what is known of a rank that is at something, as the end of a sentence."""
@@ -148,6 +160,18 @@ class Supervisor:
             for rank, seconds in quiet.items():
                 self._judge(rank, seconds)
 
+    def _attend_again(self, busy: Callable[[], set[int]]) -> None:
+        """Go on after an error, which was printed: a rank that does not answer must be told of all the same."""
+        with self._lock:
+            self._attendant = None
+        self.attend(busy)
+
+    def _on_unwatched(self, error: BaseException) -> None:
+        """Take the cluster for lost: nothing would tell of its end any more."""
+        self._tell(
+            RankLost(None, f"the kernel can no longer watch the cluster's lease ({described(error)})", time.time())
+        )
+
     def _judge(self, rank: int, seconds: float) -> None:
         now_s = time.monotonic()
         if seconds >= SILENT_S and rank not in self._silent_since_s and rank in self._warm:
@@ -159,21 +183,55 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Wait for the cluster's end and tell it as an event."""
-        ending = None
+        ending, is_told = None, False
+        while not self._has_said_how_it_ends():
+            ending = ending or self._lost_behind_its_back()
+            if ending is not None and not is_told:
+                is_told = True
+                self._tell(self._as_event(ending))
         if self._lease is not None:
             assert self._lease.stdout is not None
             line = self._lease.stdout.readline()
-            ending = Ending.from_json(line) if line else None
-            if ending is None:
+            ending = ending or (Ending.from_json(line) if line else None)
+            if not line:
                 self._lease.wait()
-        else:
-            process = self._folder.lease()
-            if process is not None:
-                process.wait()
-        self._tell(self._as_event(ending or self._folder.ending() or self._unwritten_ending()))
+        if not is_told:
+            self._tell(self._as_event(ending or self._folder.ending() or self._unwritten_ending()))
         if self._lease is not None:
             # A kernel that attached and stops the cluster waits until the lease is gone, which its zombie is not.
             self._lease.wait()
+
+    def _has_said_how_it_ends(self) -> bool:
+        """Wait for a tick; return whether the lease has told how the cluster ended, or is gone."""
+        if self._lease is not None:
+            poller = select.poll()
+            assert self._lease.stdout is not None
+            poller.register(self._lease.stdout, select.POLLIN)
+            return bool(poller.poll(_TICK_S * 1000))
+        process = self._folder.lease()
+        if process is None:
+            return True
+        try:
+            process.wait(_TICK_S)
+        except psutil.TimeoutExpired:
+            return False
+        return True
+
+    def _lost_behind_its_back(self) -> Ending | None:
+        """Return how the cluster ended where a rank's process has been gone for a while and its lease is silent."""
+        gone = self._processes.gone()
+        now_s = time.monotonic()
+        if not gone:
+            return None
+        self._gone_since_s = self._gone_since_s or now_s
+        if now_s - self._gone_since_s < _GONE_S - _TICK_S:
+            return None
+        said = self._folder.ending()
+        if said is not None or len(gone) == 1:
+            return said or Ending(False, describe(gone[0]), time.time(), gone[0])
+        # mpiexec ended the others: which was first only the lease knows.
+        ranks = compact(sorted(death.rank for death in gone if death.rank is not None))
+        return Ending(False, f"the processes of ranks {ranks} are gone, and the lease does not say how", time.time())
 
     def _as_event(self, ending: Ending) -> RankLost:
         """Return the event that says how the cluster ended, with what we know of the rank that was first."""

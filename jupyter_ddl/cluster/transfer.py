@@ -1,125 +1,226 @@
-"""Moves values between the kernel and the ranks, by ipyparallel's own views.
+"""Moves values between the kernel and the ranks, on a socket of its own beside the channel's.
+
+Not ipyparallel's client: its hub counts an engine from its second heartbeat on, seconds after it can run cells, and
+its reader thread ends with whatever unpickling raises. Values are pickled as ipyparallel pickles them: big arrays go
+without copies, functions and classes of the notebook by value.
+
+Pickle runs code, so values move over encrypted connections only, in messages signed with the cluster's key.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
+import secrets
+import threading
 import time
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import ClusterLost, TransferFailed
+import zmq
+
+from jupyter_ddl import own_files
+from jupyter_ddl.cluster.channel import connected, signed_content, signer
+from jupyter_ddl.cluster.pickled import rebuilt, serialized
+from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed
+from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.requests import PullValue, PushValues, Release, ValuesMoved
+from jupyter_ddl.wire import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from jupyter_ddl.requests import Request
 
-REGISTERED_S = 120.0
+    _Move = PushValues | PullValue
+
 _POLL_S = 0.05
+_MESSAGE_TYPE = "ddl_request"
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """What one rank answered: the buffers of a value, or an error."""
+
+    error: str | None
+    released: str | None
+    buffers: list[Any]
 
 
 class Transfer:
-    """Pushes and pulls variables. Connects on first use: most sessions start without a need.
+    """Pushes and pulls variables, for one thread at a time. Connects on first use: most sessions start without a need.
 
     Args:
         connection_file: ipyparallel's connection file for clients.
-        world_size: the number of ranks.
+        world_id: the prefix of the ranks' identities.
         lost: returns why the ranks are gone; None while they live.
+        request_now: sends a request that each rank handles at once: a release of what is moved.
     """
 
-    def __init__(self, connection_file: Path, world_size: int, lost: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        connection_file: Path,
+        world_id: str,
+        lost: Callable[[], str | None],
+        request_now: Callable[[Request, Iterable[int]], None],
+    ) -> None:
         self._connection_file = connection_file
-        self._world_size = world_size
+        self._world_id = world_id
         self._lost = lost
-        self._client: Any = None
+        self._request_now = request_now
+        self._lock = threading.Lock()
+        self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._socket: zmq.Socket[bytes] | None = None
+        self._signer: Any = None
+        self._releases = 0
+        self._release_reason = ""
+        self._began_at_s = 0.0
         self._is_closed = False
 
-    def push(self, values: dict[str, Any], ranks: Sequence[int]) -> None:
+    def push(self, values: Mapping[str, Any], ranks: Sequence[int]) -> None:
         """Set variables on ranks, and wait until they are.
 
         Raises:
             TransferFailed: a value cannot be sent, or not be rebuilt on a rank.
             ClusterLost: the ranks went away meanwhile.
+            RunInterrupted: an interrupt came; ranks that were rebuilding a value were released.
         """
-        from ipyparallel.error import CompositeError, RemoteError
-        from ipyparallel.serialize import serialize_object
-
-        for name, value in values.items():
-            try:
-                serialize_object(value)
-            except Exception as error:  # a value's own pickling may raise anything
-                raise _unsendable(name, value, error) from error
-        try:
-            self._answer(self._view(ranks).push(values, block=False))
-        except (CompositeError, RemoteError) as error:
-            names = ", ".join(values)
+        pickled = [serialized(name, value) for name, value in values.items()]
+        move = secrets.token_hex(8)
+        request = PushValues(move, tuple(values), tuple(len(buffers) for buffers in pickled))
+        answers = self._exchange(request, [buffer for buffers in pickled for buffer in buffers], ranks)
+        problems = _problems(answers)
+        if problems:
             raise TransferFailed(
-                f"A value must be known to the ranks' Python. Received: {names}, which a rank could not rebuild: "
-                f"{error}. Define its class on the ranks too, in a %%distributed cell or a module."
-            ) from error
+                f"A value must be known to the ranks' Python. Received: {', '.join(values)}, which a rank could not "
+                f"rebuild: {problems}. Define its class on the ranks too, in a %%distributed cell or a module."
+            )
 
     def pull(self, name: str, ranks: Sequence[int]) -> dict[int, Any]:
         """Return a variable's value on each rank.
 
         Raises:
-            TransferFailed: it is not defined there, or cannot be sent.
+            TransferFailed: it is not defined there, cannot be sent, or cannot be rebuilt here.
             ClusterLost: the ranks went away meanwhile.
+            RunInterrupted: an interrupt came; ranks that were pickling the value were released.
         """
-        from ipyparallel.error import CompositeError, RemoteError
-
-        try:
-            values = self._answer(self._view(ranks).pull(name, block=False))
-        except (CompositeError, RemoteError) as error:
+        answers = self._exchange(PullValue(secrets.token_hex(8), name), [], ranks)
+        problems = _problems(answers)
+        if problems:
             raise TransferFailed(
                 f"A variable must be defined on the ranks, and sendable. Received: {name} from ranks {list(ranks)}: "
-                f"{error}. Pull an array or a plain value instead."
-            ) from error
-        return dict(zip(ranks, values, strict=True))
+                f"{problems}. Pull an array or a plain value instead."
+            )
+        # No lock is held here: what a value's own code does, or how long it takes, is no other transfer's business.
+        return rebuilt(name, {rank: answers[rank].buffers for rank in ranks})
+
+    def release(self, reason: str, at_s: float | None = None) -> None:
+        """End the waits that are under way, as an interrupt does. Safe from any thread.
+
+        Args:
+            reason: by what, e.g. "the panel".
+            at_s: when that was asked for, in seconds since the epoch: a transfer that began later is not meant.
+        """
+        if at_s is not None and at_s < self._began_at_s:
+            return
+        self._release_reason = reason
+        self._releases += 1
 
     def close(self) -> None:
         """Close the connection, if there is one. Safe to call twice, and while another thread moves values."""
         self._is_closed = True
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        with self._lock:
+            self._disconnect()
+            if self._context is not None:
+                self._context.destroy(linger=0)
+                self._context = None
 
-    def _view(self, ranks: Sequence[int]) -> Any:
-        client = self._client
-        if client is None:
-            from jupyter_ddl.cluster.client import TransferClient
+    def _exchange(self, request: _Move, buffers: list[Any], ranks: Sequence[int]) -> dict[int, _Answer]:
+        """Send a request to ranks and wait for the answer of each."""
+        answers: dict[int, _Answer] = {}
+        self._began_at_s = time.time()
+        releases, began_s = self._releases, time.monotonic()
+        # Noted, not raised: an interrupt between two frames of one message would leave the socket in the middle of it.
+        with interrupts_noted() as interrupted:
 
-            try:
-                client = self._client = TransferClient(str(self._connection_file))
-            except OSError as error:
-                # The file is gone, or nobody answers.
-                raise self._gone(str(error)) from error
-            # ipyparallel's hub counts an engine from its second heartbeat on, seconds after it can run cells.
-            deadline_s = time.monotonic() + REGISTERED_S
-            while len(client.ids) < self._world_size:
+            def check() -> None:
                 self._check_alive()
-                if time.monotonic() > deadline_s:
-                    missing = sorted(set(range(self._world_size)) - set(client.ids))
-                    raise TransferFailed(
-                        f"Every rank must be known to ipyparallel's hub. Received: nothing from ranks {missing} within "
-                        f"{REGISTERED_S:g} s. %ddl restart starts new ones."
-                    )
-                time.sleep(_POLL_S)
-        self._check_alive()
-        # The engines ask for their rank as their id and end if they get another.
-        return client[list(ranks)]
+                if interrupted.came or self._releases != releases:
+                    by = "" if interrupted.came else f" by {self._release_reason}"
+                    interrupted.came = False
+                    raise RunInterrupted(f"Moving values was interrupted{by} after {time.monotonic() - began_s:.1f} s.")
 
-    def _answer(self, result: Any) -> Any:
-        """Wait for a request's answer, which ranks that are gone never send."""
-        while not result.done():
-            self._check_alive()
-            result.wait(_POLL_S)
-        return result.get()
+            with self._turn(check):
+                try:
+                    check()
+                    socket = self._connected()
+                    for rank in ranks:
+                        self._send(socket, request, buffers, rank)
+                    while len(answers) < len(ranks):
+                        if socket.poll(int(_POLL_S * 1000)):
+                            self._take(socket, request.move, answers)
+                        check()
+                except BaseException:
+                    # Answers that still come are for nobody: the next exchange has a socket of its own.
+                    self._disconnect()
+                    if not self._is_closed:
+                        self._request_now(
+                            Release(request.move, "the transfer ended"), sorted(set(ranks) - set(answers))
+                        )
+                    raise
+        by = next((answer.released for answer in answers.values() if answer.released is not None), None)
+        if by is not None:
+            raise RunInterrupted(f"Moving values was interrupted by {by} after {time.monotonic() - began_s:.1f} s.")
+        return answers
+
+    @contextmanager
+    def _turn(self, check: Callable[[], None]) -> Iterator[None]:
+        """Wait for other threads' transfers, unless `check` raises meanwhile."""
+        while not self._lock.acquire(timeout=_POLL_S):
+            check()
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _connected(self) -> zmq.Socket[bytes]:
+        if self._socket is None:
+            try:
+                info = own_files.read_object(self._connection_file, only_own=True)
+                assert info["curve_serverkey"], "values move over encrypted connections only"
+                self._signer = signer(info)
+                if self._context is None:
+                    # Of our own, as the channel's.
+                    self._context = zmq.Context()
+                self._socket = connected(self._context, zmq.DEALER, info, "mux")
+            except (OSError, ValueError, zmq.ZMQError) as error:
+                # The file is gone with its cluster, or this process can open no more.
+                raise self._gone(str(error)) from error
+        return self._socket
+
+    def _disconnect(self) -> None:
+        if self._socket is not None:
+            self._socket.close(linger=0)
+            self._socket = None
+
+    def _send(self, socket: zmq.Socket[bytes], request: _Move, buffers: list[Any], rank: int) -> None:
+        message = self._signer.msg(_MESSAGE_TYPE, content=encode(request))
+        frames = self._signer.serialize(message, ident=f"{self._world_id}.{rank}".encode())
+        socket.send_multipart(frames + buffers, copy=False)
+
+    def _take(self, socket: zmq.Socket[bytes], move: str, answers: dict[int, _Answer]) -> None:
+        """Take one message from the socket: an answer to `move`, if it is signed with the cluster's key."""
+        frames = socket.recv_multipart(copy=False)
+        # ipyparallel's queue sends the rank's identity first, and the signature comes after a delimiter.
+        _, rest = self._signer.feed_identities(frames, copy=False)
+        content = signed_content(self._signer, [frame.bytes for frame in rest[:5]])
+        answer = None if content is None else decode(content)
+        if isinstance(answer, ValuesMoved) and answer.move == move:
+            answers[answer.rank] = _Answer(answer.error, answer.released, [frame.buffer for frame in rest[5:]])
 
     def _check_alive(self) -> None:
-        if self._is_closed:
-            # Maybe before the connection was made.
-            self.close()
         if self._is_closed or self._lost() is not None:
             raise self._gone("they are being ended")
 
@@ -127,8 +228,10 @@ class Transfer:
         return ClusterLost(f"Ranks must live until their values have been moved. Received: {self._lost() or otherwise}")
 
 
-def _unsendable(name: str, value: object, error: Exception) -> TransferFailed:
-    return TransferFailed(
-        f"A value must be one that pickle can send. Received: {name}, a {type(value).__name__}: {error}. "
-        f"Send what it was made from (an array, a path, numbers) and make it again on the ranks."
-    )
+def _problems(answers: Mapping[int, _Answer]) -> str:
+    """Return what ranks could not do, each error once; empty where all could."""
+    ranks: dict[str, list[int]] = {}
+    for rank, answer in sorted(answers.items()):
+        if answer.error is not None:
+            ranks.setdefault(answer.error, []).append(rank)
+    return "; ".join(f"rank {failed[0]} raised {error}" for error, failed in ranks.items())

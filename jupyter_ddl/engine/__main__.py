@@ -26,9 +26,18 @@ def main() -> None:
     if horovod_dir:
         sys.path.insert(0, horovod_dir)
 
-    from jupyter_ddl.engine.world import World
+    import mpi4py
 
-    world = World.join()
+    # Python's end would wait in MPI_Finalize for all other ranks: one that fails here ends alone, and mpiexec sees it.
+    mpi4py.rc.finalize = False
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.errors import InvalidInput
+
+    try:
+        world = World.join(settings["n"])
+    except InvalidInput as error:
+        # What mpiexec printed is what the kernel tells.
+        sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.warmup import Warmup

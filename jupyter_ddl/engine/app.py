@@ -6,10 +6,13 @@ Runs on: every rank.
 from __future__ import annotations
 
 import io
+import json
 import os
+import signal
 import sys
+import traceback
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipyparallel.engine.app import IPEngine
 
@@ -17,21 +20,22 @@ from jupyter_ddl.engine import display, refusals
 from jupyter_ddl.engine.capture import Capture
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
+from jupyter_ddl.engine.forks import Forks
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
 from jupyter_ddl.engine.journal import Journal
 from jupyter_ddl.engine.last_words import LastWords
+from jupyter_ddl.engine.leaving import Leaving
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stacks import write_on_signal
+from jupyter_ddl.rank_exits import LOOP_ENDED
+from jupyter_ddl.run_module import hide_working_folder, show_working_folder
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
-
-# Source: tornado 6.5, tornado/ioloop.py, IOLoop.run_sync
-_LOOP_STOPPED = "Event loop stopped before Future completed."
 
 
 class RankEngine(IPEngine):
@@ -45,34 +49,61 @@ class RankEngine(IPEngine):
     pinned: Pinned
     warmup: Warmup
 
+    leaving: Leaving
+    forks: Forks
+
     @classmethod
-    def run(cls, world: World, pinned: Pinned, warmup: Warmup, *, world_id: str, connection_file: str) -> None:
+    def run(cls, world: World, pinned: Pinned, warmup: Warmup, *, world_id: str, connection_file: str) -> NoReturn:
         """Register with the controller and serve until the rank is ended."""
+        folder = Path(connection_file).parent.parent
+        _note_process(folder / "log", world)
+        # MPI_Init takes SIGHUP (Open MPI 5.0.11), which then does nothing: it is to end the rank again, or nothing
+        # where nohup has said so. Python still knows which.
+        signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGHUP))
         # The application logs to what is stderr now: mpiexec's own output. Later that descriptor is the cell's.
-        sys.stderr = io.TextIOWrapper(os.fdopen(os.dup(2), "wb"), errors="backslashreplace", line_buffering=True)
+        log = os.dup(2)
+        sys.stderr = io.TextIOWrapper(os.fdopen(log, "wb"), errors="backslashreplace", line_buffering=True)
         engine = cls.instance()
         engine.world, engine.pinned, engine.warmup = world, pinned, warmup
-        engine.initialize(
-            [
-                # Not ~/.ipython: the home may be read-only, and the user's start-up files are for kernels.
-                f"--profile-dir={Path(connection_file).parent.parent}",
-                f"--IPEngine.url_file={connection_file}",
-                # Both start at once, so the controller's file may come after us; on a busy machine much after.
-                "--IPEngine.wait_for_url_file=120",
-                "--IPEngine.timeout=120",
-                # One more process a rank, whose two tasks are done elsewhere: the guard releases, mpiexec ends.
-                "--IPEngine.enable_nanny=False",
-                "--log-level=WARN",
-            ]
-        )
-        engine.id = world.rank
-        engine.ident = f"{world_id}.{world.rank}"
+        engine.leaving, engine.forks = leaving, forks = Leaving(), Forks()
+        forks.ours += [log, leaving.log]
+        why = "its event loop was stopped"
         try:
+            engine.initialize(
+                [
+                    # Not ~/.ipython: the home may be read-only, and the user's start-up files are for kernels.
+                    f"--profile-dir={folder}",
+                    f"--IPEngine.url_file={connection_file}",
+                    # Both start at once, so the controller's file may come after us; on a busy machine much after.
+                    "--IPEngine.wait_for_url_file=120",
+                    "--IPEngine.timeout=120",
+                    # One more process a rank, whose two tasks are done elsewhere: the guard releases, mpiexec ends.
+                    "--IPEngine.enable_nanny=False",
+                    "--log-level=WARN",
+                ]
+            )
+            engine.id = world.rank
+            engine.ident = f"{world_id}.{world.rank}"
             engine.start()
-        except RuntimeError as error:
-            # The handler of SIGTERM, by which a rank is ended, stops the loop; tornado has no other name for that.
-            if str(error) != _LOOP_STOPPED:
-                raise
+        except BaseException:  # noqa: BLE001  a rank must end however its loop did, and its log says why
+            why = traceback.format_exc()
+        # Not by Python's own end, which would wait in MPI_Finalize for the other ranks, as they would for this one.
+        leaving(LOOP_ENDED, why)
+
+    def init_signal(self) -> None:
+        """Leave SIGTERM to the system, which ends the process whatever it is at; ipyparallel's handler stops the loop.
+
+        A batch system's signal may come while the rank waits in a collective or computes in C++ code: Python would
+        handle it when that returns, and then wait for the other ranks in MPI_Finalize.
+        """
+        signal.signal(signal.SIGINT, self._signal_sigint)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def init_engine(self) -> None:
+        """Connect; ipyparallel puts the working folder before Python's own modules meanwhile, and imports go on."""
+        hide_working_folder()
+        super().init_engine()
+        show_working_folder()
 
     def redirect_output(self, iopub_socket: Any) -> None:
         """Take over output and add our handlers: ipyparallel calls this when the kernel has been made."""
@@ -83,7 +114,7 @@ class RankEngine(IPEngine):
         kernel, shell = self.kernel, self.kernel.shell
         files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
-        capture = Capture(self.world.rank, emit, files)
+        capture = Capture(self.world.rank, emit, files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
         last_words = LastWords(self.world.rank, log_dir / f"rank-{self.world.rank}.run", capture.readers)
         write_on_signal(log_dir / f"rank-{self.world.rank}.stacks")
@@ -92,8 +123,17 @@ class RankEngine(IPEngine):
         refusals.install(shell)
         # By this tqdm and others decide for widgets, which need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
-        shell.user_ns.update(rank=self.world.rank, local_rank=self.world.local_rank, world_size=self.world.world_size)
         sampler = Sampler(self.world.rank, emit)
         emit.when_begun(last_words.belong_to)
-        guard = Guard(shell, self.world, emit, capture, outlet, sampler, self.warmup)
+        self.forks.ours += [capture.original_stderr, last_words.life]
+        guard = Guard(shell, self.world, emit, capture, outlet, sampler, self.warmup, self.leaving)
         Handlers(self.world, self.pinned, self.warmup, guard, emit).install(kernel)
+
+
+def _note_process(log_dir: Path, world: World) -> None:
+    """Tell the lease which process this rank is: mpiexec, its parent, may be in no state to say that it has ended."""
+    note = log_dir / f"rank-{world.rank}.process"
+    partial = note.with_suffix(".partial")
+    partial.write_text(json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))
+    # Renamed into place: the lease finds all of it.
+    partial.replace(note)

@@ -2,7 +2,9 @@
 
 Each descriptor becomes a pipe. A thread reads both, writes every byte to the run's log, and sends the session at most
 ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows nobody, and its log is
-complete. ipykernel's own OutStream is not used, since Python's prints would bypass the descriptors there.
+complete. What its thread calls is bound when this is imported, as everywhere in a rank's machinery where a cell may
+rebind it (`time.sleep`, `os.write`). ipykernel's own OutStream is not used, since Python's prints would bypass the
+descriptors there.
 
 Runs on: every rank.
 """
@@ -10,6 +12,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import codecs
+import errno
 import fcntl
 import io
 import os
@@ -17,12 +20,15 @@ import re
 import select
 import sys
 import threading
-import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from os import dup2, fstat, read, write
+from time import monotonic, sleep, time
+from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.rank_exits import THREAD_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,9 +46,9 @@ _PIPE_BYTES = 1 << 20  # what Linux lets everybody have
 # What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
 _STARTUP_LOG = re.compile(
     rb"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
-    rb"|[IWE]0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .*\n"
-    rb"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] [\w./]+:\d+\] .*\n"
-    rb"|To enable the following instructions: .*, rebuild TensorFlow with the appropriate compiler flags\.\n"
+    rb"|[IWE]0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
+    rb"|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+: [IWE] [\w./]+:\d+\] .{0,4000}\n"
+    rb"|To enable the following instructions: .{0,4000}, rebuild TensorFlow with the appropriate compiler flags\.\n"
 )
 
 
@@ -66,14 +72,14 @@ class _Pipe:
     def restore(self) -> None:
         """Open the descriptor again where a cell has closed it; one that put its own there keeps it."""
         try:
-            os.fstat(self._descriptor)
+            fstat(self._descriptor)
         except OSError:
-            os.dup2(self._writer, self._descriptor)
+            dup2(self._writer, self._descriptor)
 
     def read(self) -> bytes:
         """Return what stands in the pipe, without waiting; empty where nothing does."""
         try:
-            return os.read(self.reader, _READ_BYTES)
+            return read(self.reader, _READ_BYTES)
         except BlockingIOError:
             return b""
 
@@ -99,10 +105,15 @@ class _Pipe:
         if not self._pending:
             return None
         text = self._decoder.decode(bytes(self._pending))
-        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes, time.time(), end_bytes)
+        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes, time(), end_bytes)
         self._pending.clear()
         self._skipped_bytes = 0
         return chunk
+
+    def take_back(self, chunk: OutputChunk) -> None:
+        """Keep what could not be sent."""
+        self._skipped_bytes += chunk.skipped_bytes
+        self._pending[:0] = chunk.text.encode()
 
 
 class Capture:
@@ -112,23 +123,29 @@ class Capture:
         rank: this rank.
         emit: sends an event.
         files: takes every byte.
+        leave: ends this process, which nothing that is printed can leave any more.
     """
 
-    def __init__(self, rank: int, emit: Callable[[Event], None], files: RunFiles) -> None:
+    def __init__(
+        self, rank: int, emit: Callable[[Event], None], files: RunFiles, leave: Callable[[int, str], None]
+    ) -> None:
         self._rank = rank
         self._emit = emit
         self._files = files
+        self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
         self._stalls = StallReader(rank, emit)
-        self._original_stderr = os.dup(2)
+        self._notes = ShutdownNotes()
+        self.original_stderr = os.dup(2)
         sys.stdout.flush()
         sys.stderr.flush()
         self._pipes = (_Pipe("stdout", 1), _Pipe("stderr", 2))
         self._is_starting = False
         self._stdout = sys.stdout = _text_stream(1)
         self._stderr = sys.stderr = _text_stream(2)
-        threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True).start()
+        self._thread = threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True)
+        self._thread.start()
 
     @property
     def readers(self) -> tuple[int, int]:
@@ -146,12 +163,8 @@ class Capture:
             is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
             tells_stalls: what Horovod writes of a stall goes into the log, and is sent as an event.
         """
+        self.flush_streams()
         self.drain()
-        # A cell may have closed them; one that put its own there keeps them.
-        if sys.stdout is self._stdout and self._stdout.closed:
-            self._stdout = sys.stdout = _text_stream(1)
-        if sys.stderr is self._stderr and self._stderr.closed:
-            self._stderr = sys.stderr = _text_stream(2)
         with self._lock:
             self._is_starting = is_starting
             self._run = run
@@ -159,42 +172,86 @@ class Capture:
 
     def drain(self) -> None:
         """Send everything that has been written so far. Call it before the event that ends the run."""
+        try:
+            self._drain()
+        except OSError as error:
+            self._judge(error)
+            raise
+
+    def _drain(self) -> None:
         for pipe in self._pipes:
             # What was printed since is still to be written; and the next file to be opened would take its place.
             pipe.restore()
         for stream in (self._stdout, self._stderr):
-            with suppress(OSError):
-                if not stream.closed:
-                    stream.flush()
+            # ValueError: a cell has closed it, or detached what is below it.
+            with suppress(OSError, ValueError):
+                stream.flush()
         with self._lock:
             for pipe in self._pipes:
                 while self._take_in(pipe):
                     pass
-            self._pipes[1].keep(self._stalls.finish())
+            self._pipes[1].keep(self._notes.feed(self._stalls.finish()) + self._notes.finish())
             self._send()
+
+    def flush_streams(self) -> None:
+        """Flush the standard streams, a cell's own too; where one cannot be written any more, put ours there.
+
+        A cell may have closed, detached or deleted them. What it put in their place is its code, and may take long.
+        """
+        for name, descriptor in (("stdout", 1), ("stderr", 2)):
+            ours = getattr(self, f"_{name}")
+            if not _can_be_flushed(ours):
+                ours = _text_stream(descriptor)
+                setattr(self, f"_{name}", ours)
+            if not _can_be_flushed(getattr(sys, name, ...)):
+                # ipykernel flushes it after each cell: its event loop would not outlive an error that it cannot log.
+                setattr(sys, name, ours)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether anybody empties the pipes."""
+        return self._thread.is_alive()
 
     def _pump(self) -> None:
         poller = select.poll()
         for pipe in self._pipes:
             poller.register(pipe.reader, select.POLLIN)
-        next_s = 0.0
-        waiting = False
+        self._next_s, self._is_waiting = 0.0, False
         while True:
-            timeout_ms = max(0.0, next_s - time.monotonic()) * 1000 if waiting else None
-            poller.poll(timeout_ms)
-            with self._lock:
+            try:
+                is_more = self._pump_once(poller)
+            except OSError as error:
+                self._judge(error)
                 is_more = False
-                for pipe in self._pipes:
-                    size = self._take_in(pipe)
-                    waiting = waiting or size > 0
-                    is_more = is_more or size == _READ_BYTES
-                if waiting and time.monotonic() >= next_s:
-                    self._send()
-                    waiting = False
-                    next_s = time.monotonic() + CHUNK_INTERVAL_S
+            except Exception:  # noqa: BLE001  what cannot be sent stands in the log; who prints must never wait for us
+                is_more = False
             if not is_more:
                 # Whoever prints line after line would wake this thread for each, and wait for Python's lock each time.
-                time.sleep(_NAP_S)
+                sleep(_NAP_S)
+
+    def _judge(self, error: OSError) -> None:
+        """End this process where a cell has closed our pipes: who prints next would wait for ever."""
+        if error.errno == errno.EBADF:
+            self._leave(THREAD_ENDED, "a cell has closed the descriptors of the pipes that take its output")
+
+    def _pump_once(self, poller: select.poll) -> bool:
+        """Wait for output, take it in, and send it when its time has come; return whether there is more."""
+        wait_s = max(0.0, self._next_s - monotonic()) if self._is_waiting else self._stalls.waits_s
+        poller.poll(None if wait_s is None else wait_s * 1000)
+        with self._lock:
+            is_more = False
+            for pipe in self._pipes:
+                size = self._take_in(pipe)
+                self._is_waiting = self._is_waiting or size > 0
+                is_more = is_more or size == _READ_BYTES
+            if self._stalls.waits_s == 0.0:
+                self._pipes[1].keep(self._stalls.finish())
+                self._is_waiting = True
+            if self._is_waiting and monotonic() >= self._next_s:
+                # Before it is sent, which may fail: the next is not tried at once.
+                self._is_waiting, self._next_s = False, monotonic() + CHUNK_INTERVAL_S
+                self._send()
+        return is_more
 
     def _take_in(self, pipe: _Pipe) -> int:
         """Take in what stands in a pipe, up to _READ_BYTES; return how much it was."""
@@ -203,22 +260,38 @@ class Capture:
             return 0
         if self._is_starting:
             data = _STARTUP_LOG.sub(self._divert, data)
-        pipe.keep(self._stalls.feed(data) if pipe.stream == "stderr" else data)
+        pipe.keep(self._notes.feed(self._stalls.feed(data)) if pipe.stream == "stderr" else data)
         if self._files.has_log:
             self._files.write_output(pipe.stream, data)
         else:
-            os.write(self._original_stderr, data)
+            write(self.original_stderr, data)
         return len(data)
 
     def _divert(self, match: re.Match[bytes]) -> bytes:
-        os.write(self._original_stderr, match[0])
+        write(self.original_stderr, match[0])
         return b""
 
     def _send(self) -> None:
         for pipe in self._pipes:
             chunk = pipe.take(self._run, self._rank, self._files.log_bytes)
             if chunk is not None and self._run:
-                self._emit(chunk)
+                try:
+                    self._emit(chunk)
+                except BaseException:
+                    # To be sent when that works again.
+                    pipe.take_back(chunk)
+                    raise
+
+
+def _can_be_flushed(stream: Any) -> bool:
+    if stream is None:
+        # As Python itself has it where there is no such stream.
+        return True
+    try:
+        stream.flush()
+    except Exception:  # noqa: BLE001  closed or detached: ValueError; of a user's own class, anything
+        return False
+    return True
 
 
 def _text_stream(descriptor: int) -> io.TextIOWrapper:

@@ -38,6 +38,7 @@ class Cell:
 
 
 _current: Cell | None = None
+_failed = False
 _preparations: list[Callable[[Cell], None]] = []
 
 
@@ -45,6 +46,17 @@ def begin(cell: Cell) -> None:
     """Note what runs now."""
     global _current
     _current = cell
+
+
+def end(*, failed: bool) -> None:
+    """Note how what ran has ended on this rank."""
+    global _failed
+    _failed = failed
+
+
+def last_failed() -> bool:
+    """Return whether what ran last on this rank was ended by an exception, an interrupt or a timeout."""
+    return _failed
 
 
 def prepare_with(preparation: Callable[[Cell], None]) -> None:

@@ -18,6 +18,39 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.journal import Journal
 
 
+# A screen shows some thousand lines. A picture or an animation is one thing: of it there is no half.
+_TEXT_CHARACTERS = 1 << 20
+_OTHER_BYTES = 64 << 20
+
+
+def bounded_bundle(data: dict[str, Any]) -> dict[str, Any]:
+    """Return a MIME bundle of which each part can be sent, kept and shown; what is left out is said in its text."""
+    bounded = {}
+    for kind, value in data.items():
+        if not isinstance(value, (str, bytes)):
+            bounded[kind] = value
+        elif kind == "text/plain" and len(value) > _TEXT_CHARACTERS:
+            bounded[kind] = _ends_of(str(value))
+        elif len(value) > _OTHER_BYTES:
+            note = (
+                f"({kind} of {len(value) >> 20:,} MiB was left out: at most {_OTHER_BYTES >> 20} MiB are shown. "
+                f"Write it to a file.)"
+            )
+            bounded["text/plain"] = f"{bounded.get('text/plain', '')}\n{note}".lstrip()
+        else:
+            bounded[kind] = value
+    return bounded
+
+
+def _ends_of(text: str) -> str:
+    half = _TEXT_CHARACTERS // 2
+    note = (
+        f"… ({len(text) - 2 * half:,} characters left out: at most {_TEXT_CHARACTERS:,} of a value are shown; "
+        f"session.pull gives all of it) …"
+    )
+    return f"{text[:half]}\n{note}\n{text[-half:]}"
+
+
 class Outlet:
     """Where a rank's rich output leaves: after the text that was printed before it.
 
@@ -40,7 +73,7 @@ class Outlet:
     ) -> None:
         """Send a MIME bundle."""
         self._capture.drain()
-        clean: dict[str, Any] = json_clean(encode_images(data))
+        clean: dict[str, Any] = json_clean(encode_images(bounded_bundle(data)))
         self._emit(RichOutput(self.run, self._rank, kind, clean, json_clean(metadata or {}), display_id))
 
     def clear(self, *, wait: bool) -> None:
@@ -76,6 +109,11 @@ class RankDisplayHook(ZMQShellDisplayHook):
     """The value of a cell's last expression on a rank."""
 
     outlet: Outlet
+
+    def compute_format_data(self, result: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the value's MIME bundle and its metadata, bounded: IPython keeps the text in its history too."""
+        data, metadata = super().compute_format_data(result)
+        return bounded_bundle(data), metadata
 
     def finish_displayhook(self) -> None:
         """Send the value that IPython has formatted."""

@@ -21,14 +21,14 @@ def text_of(error: BaseException) -> str:
         return f"<its text cannot be had: {type(second).__name__}>"
 
 
-def bounded(text: str) -> str:
-    """Return a text as UTF-8 can hold it; of one that is longer than anybody reads, the beginning and the end."""
+def bounded(text: str, limit: int = _LIMIT) -> str:
+    """Return a text as UTF-8 can hold it; of one that is longer than `limit`, the beginning and the end."""
     # A lone surrogate can be in a string, and not in a message.
     text = text.encode("utf-8", "backslashreplace").decode()
-    if len(text) <= _LIMIT:
+    if len(text) <= limit:
         return text
-    left_out = len(text) - _LIMIT
-    return f"{text[: _LIMIT // 2]}… ({left_out:,} characters left out) …{text[-_LIMIT // 2 :]}"
+    left_out = len(text) - limit
+    return f"{text[: limit // 2]}… ({left_out:,} characters left out) …{text[-(limit // 2) :]}"
 
 
 def is_recursion(error: BaseException) -> bool:

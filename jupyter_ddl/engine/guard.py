@@ -1,4 +1,4 @@
-"""Runs a cell on this rank so that it always ends: with its value, with its own exception, or released.
+"""Runs a cell on this rank so that it always ends: with its value, its own exception, or released.
 
 A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
 milliseconds. A `Release` from the session does the same, and raises KeyboardInterrupt in Python code.
@@ -9,24 +9,29 @@ Runs on: every rank. `run` is called in the main thread, `release` in ipykernel'
 from __future__ import annotations
 
 import asyncio
-import gc
 import re
 import sys
-import time
 import traceback
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
+from time import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import cell, horovod_runtime, late_variables, mismatch
+from jupyter_ddl.engine import advice, cell, horovod_runtime, late_variables, mismatch
 from jupyter_ddl.engine.cell import Cell
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
+from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
+from jupyter_ddl.engine.last_resort import LastResort
+from jupyter_ddl.engine.notebook_lines import NotebookLines
 from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from jupyter_ddl.engine.capture import Capture
     from jupyter_ddl.engine.display import Outlet
     from jupyter_ddl.engine.journal import Journal
+    from jupyter_ddl.engine.leaving import Leaving
     from jupyter_ddl.engine.sampler import Sampler
     from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
@@ -48,6 +53,7 @@ class Guard:
         outlet: Outlet,
         sampler: Sampler,
         warmup: Warmup,
+        leaving: Leaving,
     ) -> None:
         self._shell = shell
         self._world = world
@@ -56,12 +62,16 @@ class Guard:
         self._outlet = outlet
         self._sampler = sampler
         self._warmup = warmup
+        self._last_resort = LastResort(shell.kernel, world, emit, capture, leaving)
+        self._names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
+        shell.user_ns.update(self._names)
         self._interrupts = Interrupts(shell.user_ns)
         self._traceback: list[str] = []
-        # When the cell's own code raised, and whether that was after its release; None while it has not raised.
+        # When the cell's own code raised, and whether after its release; None while it has not.
         self._raised_s: float | None = None
         self._was_released = False
-        # IPython would print the traceback, or publish it: it goes with the rank's report instead.
+        self._lines = NotebookLines(shell)
+        # IPython would print or publish the traceback: it goes with the rank's report instead.
         shell._showtraceback = self._keep_traceback
         self._format_traceback = shell.showtraceback
         shell.showtraceback = self._show_traceback
@@ -72,39 +82,78 @@ class Guard:
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
-        # What a thread that an earlier cell left behind has printed meanwhile is still that cell's.
-        self._capture.drain()
-        self._emit.begin(request.run, request.log_dir)
-        self._outlet.run = request.run
-        self._traceback = []
+        try:
+            self._last_resort.begin()
+            # What a thread that an earlier cell left behind has printed meanwhile is still that cell's.
+            self._capture.drain()
+            self._emit.begin(request.run, request.log_dir)
+            self._outlet.run = request.run
+            self._traceback = []
+            failed = await self._run(request)
+        except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
+            self._interrupts.disarm()
+            self._interrupts.end(request.run)
+            self._last_resort.report(request.run, error, tuple(self._traceback), self._abandon)
+            self._capture.flush_streams()
+            failed = True
+        if failed:
+            let_go_of_the_failure(self._shell)
+        self._last_resort.confirm()
+
+    async def _run(self, request: RunCell) -> bool:
+        """Run a cell and report how it ended; return whether it failed."""
         error = await self._outcome(request)
+        self._last_resort.end_if_child(error, self._traceback)
+        cell.end(failed=error is not None)
         reason = self._interrupts.end(request.run)
         was_released = reason is not None
         if self._raised_s is not None:
             # What raised by itself has not become an effect because a release came meanwhile.
             was_released = self._was_released
         if error is not None:
-            horovod_runtime.abandon()
+            self._abandon()
+        else:
+            horovod_runtime.end_cell()
         self._sampler.end()
         self._capture.drain()
         if error is None:
             self._emit(self._finished(request))
-            return
+            return False
         self._emit(self._failed(request, error, was_released, reason))
-        del error
-        self._let_go_of_the_failure()
+        return True
+
+    def _abandon(self) -> None:
+        """End this rank's collectives; where no thread can be started for that, the session has other ranks do it."""
+        with suppress(RuntimeError):
+            horovod_runtime.abandon()
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
-        run = request.run or self._outlet.run
+        run = request.run or self._interrupts.armed or self._outlet.run
         is_on = self._interrupts.request(run, request.reason)
         if self._outlet.run == run and (is_on or request.run):
-            horovod_runtime.abandon()
+            self._abandon()
 
     @property
     def interrupted(self) -> str | None:
         """The run in whose code a KeyboardInterrupt was raised last."""
         return self._interrupts.raised
+
+    @contextmanager
+    def interruptible(self, run: str) -> Iterator[list[str]]:
+        """Let a release of `run`, which is no cell, raise KeyboardInterrupt in the block. Runs in the main thread.
+
+        Yields:
+            The reason of the release, after the block; nothing where there was none.
+        """
+        reasons: list[str] = []
+        try:
+            self._interrupts.arm(run)
+            yield reasons
+        finally:
+            self._interrupts.disarm()
+            reason = self._interrupts.end(run)
+            reasons += [] if reason is None else [reason]
 
     def task(self) -> asyncio.Task[Any] | None:
         """Return the task of a cell that awaits; None where none does."""
@@ -145,23 +194,35 @@ class Guard:
                     self._interrupts.arm(request.run)
                     self._begin_capture(request)
                 cell.prepare()
-                result = await self._run_cell(request.code)
+                self._set_names()
+                result = await self._run_cell(self._lines.placed(request.code, request.above, request.count))
+                self._capture.flush_streams()
+                self._last_resort.put_back(request.run)
             finally:
                 self._interrupts.disarm()
                 late = late_variables.put_back(before)
             if result.success and late is not None:
                 raise late
         except (Exception, KeyboardInterrupt, asyncio.CancelledError) as error:  # noqa: BLE001  the cell must end with it
-            # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between two
-            # steps, Horovod's initialisation, what is imported to distribute a cell, a variable that was set too late,
-            # no more descriptors or threads.
+            # Raised outside the cell's own code, whose exceptions IPython keeps in `result`: a release between steps,
+            # Horovod's initialisation, an import that distributes a cell, a variable set too late, no more threads.
             self._interrupts.disarm()
-            self._traceback = self._traceback or [f"{type(error).__name__}: {error}"]
+            self._last_resort.put_back(request.run)
+            self._traceback = self._traceback or [f"{type(error).__name__}: {text_of(error)}"]
             return error
         problem: BaseException | None = result.error_before_exec or result.error_in_exec
         # The task of a cell that awaited holds its result for as long as this one runs, which it woke.
         result.error_before_exec = result.error_in_exec = None
         return problem
+
+    def _set_names(self) -> None:
+        """Give the cell the rank's names, where an earlier one has taken them away (`%reset -f`, `del rank`)."""
+        names = self._shell.user_ns
+        if "_oh" not in names:
+            # `globals().clear()`: IPython's own are gone too.
+            self._shell.init_user_ns()
+        for name, value in self._names.items():
+            names.setdefault(name, value)
 
     def _begin_capture(self, request: RunCell) -> None:
         if request.horovod or _NEEDS_IMPORTS.search(request.code):
@@ -197,7 +258,7 @@ class Guard:
         return RankFinished(
             request.run,
             self._world.rank,
-            time.time(),
+            time(),
             uses_horovod=horovod_runtime.is_used(),
             horovod_runs=horovod_runtime.is_running(),
         )
@@ -213,6 +274,9 @@ class Guard:
                 f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
             )
             self._traceback.append(f"{name}: {message}")
+        what_to_write = advice.of(error)
+        if what_to_write is not None:
+            self._traceback.append(what_to_write)
         return RankFailed(
             request.run,
             self._world.rank,
@@ -221,23 +285,11 @@ class Guard:
             message,
             tuple(self._traceback),
             released=was_released or shut_down,
-            at_s=self._raised_s or time.time(),
+            at_s=self._raised_s or time(),
             uses_horovod=horovod_runtime.is_used(),
             reason=reason if was_released else None,
             given=mismatch.given(error, message),
         )
-
-    def _let_go_of_the_failure(self) -> None:
-        """Free what the failed cell's frames hold: perhaps most of a GPU's memory, which the next cell wants.
-
-        IPython keeps the exception, and by it the frames, for a debugger, which a rank does not have.
-        """
-        for name in ("last_type", "last_value", "last_traceback", "last_exc"):
-            vars(sys).pop(name, None)
-        self._shell.last_execution_result = None
-        self._shell.InteractiveTB.tb = None
-        # The frames hold each other: IPython's own has the exception in a local variable.
-        gc.collect()
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:
         """Stand in for IPython's `showtraceback`, which formats, and then calls `_keep_traceback`."""
@@ -246,8 +298,8 @@ class Guard:
             # The cell has raised and is over: a release that comes now would interrupt the formatting, not the cell.
             # (%run shows tracebacks too, and the cell goes on.)
             self._interrupts.disarm()
-            horovod_runtime.abandon()
-            self._raised_s = time.time()
+            self._abandon()
+            self._raised_s = time()
             self._was_released = self._interrupts.is_requested(self._outlet.run)
             if error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in text_of(error)):
                 # Hardly anybody reads it, and IPython takes seconds for a deep one of TensorFlow's.

@@ -1,4 +1,4 @@
-"""Answers the session's requests. None gets a reply message: the rank's events say what came of it.
+"""Answers the session's requests. The rank's events say what came of each; only values are sent back as a reply.
 
 Runs on: every rank. Shell requests are handled one after another in the main thread, control requests in ipykernel's
 control thread, which answers while the main thread is blocked.
@@ -11,8 +11,20 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.lookups import Lookups
 from jupyter_ddl.engine.stacks import Stacks
+from jupyter_ddl.engine.values import Values
 from jupyter_ddl.events import RankAlive, RankReady
-from jupyter_ddl.requests import Describe, LookAtStacks, LookUp, Ping, PrepareHorovod, Release, RestHorovod, RunCell
+from jupyter_ddl.requests import (
+    Describe,
+    LookAtStacks,
+    LookUp,
+    Ping,
+    PrepareHorovod,
+    PullValue,
+    PushValues,
+    Release,
+    RestHorovod,
+    RunCell,
+)
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
@@ -41,12 +53,13 @@ class Handlers:
     def install(self, kernel: Any) -> None:
         """Add the handlers to ipykernel's."""
         self._lookups = Lookups(kernel.shell, self._world.rank, self._emit)
+        self._values = Values(kernel, self._world.rank, self._guard)
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
         _keep_status_to_others(kernel)
         self._warmup.when_done(self._emit)
 
-    async def on_shell(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
+    async def on_shell(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
         """Handle what must wait for the rank's turn: a cell, and Horovod's life between cells."""
         request = decode(message["content"])
         if isinstance(request, RunCell):
@@ -57,6 +70,8 @@ class Handlers:
             self._guard.prepare(on_subset=True)
         elif isinstance(request, RestHorovod):
             horovod_runtime.rest()
+        elif isinstance(request, PushValues | PullValue):
+            self._values.answer(request, stream, identities, message)
 
     def on_control(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
         """Handle what must not wait."""

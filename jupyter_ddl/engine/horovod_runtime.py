@@ -14,9 +14,11 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import late_variables, timeline_file
+from jupyter_ddl.engine.timeline_file import TimelineFile
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,6 +49,11 @@ _on_subset = False
 _stall: dict[str, str] = {}
 _problem: str | None = None
 _used = False
+# The file that HOROVOD_TIMELINE names, by its path; and that of Horovod's life that goes on.
+_timelines: dict[str, TimelineFile] = {}
+_timeline: TimelineFile | None = None
+# The coordinator's writer closes the file within milliseconds, unless Horovod is shut down at that moment.
+_TIMELINE_CLOSES_S = 2.0
 
 
 def watch() -> None:
@@ -100,6 +107,11 @@ def is_running() -> bool:
     return basics is not None and basics.is_initialized()
 
 
+def generation() -> int:
+    """Return how often Horovod has been initialised on this rank."""
+    return _generation
+
+
 def begin_cell(*, on_subset: bool, stall_after_s: float | None = None) -> None:
     """Note what holds for the cell that begins.
 
@@ -111,6 +123,28 @@ def begin_cell(*, on_subset: bool, stall_after_s: float | None = None) -> None:
     _on_subset = on_subset
     # A tensor that Horovod has in its cache is found after four intervals, and a stall is told when it is seen twice.
     _stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
+
+
+def end_cell() -> None:
+    """Complete the timeline, if there is one, before the end of a cell is reported. Horovod itself runs on."""
+    basics, timeline = _basics(), _timeline
+    if timeline is None or basics is None or not basics.is_initialized() or not timeline.part.exists():
+        return
+
+    def close() -> None:
+        with suppress(ValueError):  # shut down meanwhile, which closes it too
+            basics.stop_timeline()
+
+    # Not here: where a peer shuts Horovod down at this moment the call does not return.
+    closing = threading.Thread(target=close, name="jupyter_ddl timeline", daemon=True)
+    closing.start()
+    closing.join(_TIMELINE_CLOSES_S)
+    # A shutdown that waits for a frozen peer holds the lock, and joins by itself when it ends.
+    if not closing.is_alive() and _lock.acquire(timeout=_TIMELINE_CLOSES_S):
+        try:
+            timeline.join()
+        finally:
+            _lock.release()
 
 
 def has_own_ranks() -> bool:
@@ -199,6 +233,7 @@ def _watched_init(basics: Any, comm: Any = None, process_sets: Any = None) -> No
             _problem,
             "Run `jupyter ddl doctor`, which tells the remedy.",
         )
+    late_variables.check()
     _used = True
     asks = comm is not None or process_sets is not None or _horovod_environment() != _environment
     if basics.is_initialized() and not asks:
@@ -269,7 +304,7 @@ def _watched_remove(remove: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
     """Initialise Horovod. The caller holds the lock."""
-    global _generation, _had_communicator
+    global _generation, _had_communicator, _timeline
     assert _init is not None, "load() comes first"
     _generation += 1
     _had_communicator |= communicator is not None
@@ -278,8 +313,15 @@ def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
         from mpi4py import MPI
 
         communicator = MPI.COMM_WORLD
-    with _environment_with({} if _STALL_CHECK in os.environ else _stall):
+    path = timeline_file.wanted()
+    _timeline = None if path is None else _timelines.setdefault(path, TimelineFile(path))
+    variables = {} if _STALL_CHECK in os.environ else dict(_stall)
+    if _timeline is not None:
+        variables[timeline_file.VARIABLE] = str(_timeline.part)
+    with _environment_with(variables):
         _init(basics, communicator, process_sets)
+    if _timeline is not None and basics.rank() == 0:
+        _timeline.begin()
     # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
     # peers are gone and a shutdown would wait for them.
     atexit.unregister(basics.shutdown)
@@ -289,6 +331,8 @@ def _shut_down(basics: Any) -> None:
     """Shut Horovod down, if it runs. The caller holds the lock."""
     assert _shutdown is not None, "load() comes first"
     _shutdown(basics)
+    if _timeline is not None:
+        _timeline.join()
 
 
 def _basics() -> Any:

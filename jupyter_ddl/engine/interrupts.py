@@ -8,10 +8,11 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-import time
 from collections import deque
 from functools import partial
 from queue import SimpleQueue
+from signal import pthread_kill, pthread_sigmask
+from time import sleep
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 # interrupt waits no longer than this for the last one's.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
+# Bound here, as `sleep` and `pthread_kill` are: a cell may replace what it likes in modules.
+_MAIN = threading.main_thread().ident or 0
+_SIGINT = signal.SIGINT
 
 
 class Interrupt(KeyboardInterrupt):
@@ -89,12 +93,19 @@ class Interrupts:
         Raises:
             KeyboardInterrupt: it was released before it began.
         """
-        signal.signal(signal.SIGINT, self._on_sigint)
+        signal.signal(_SIGINT, self._on_sigint)
+        # A cell before may have blocked it; what was sent since then is nobody's now.
+        pthread_sigmask(signal.SIG_UNBLOCK, {_SIGINT})
         with self._lock:
             self._armed = run
             early = run in self._reasons
         if early:
             raise KeyboardInterrupt
+
+    @property
+    def armed(self) -> str | None:
+        """What a release interrupts now; None where nothing may be interrupted."""
+        return self._armed
 
     def disarm(self) -> None:
         """Let nothing interrupt any more. Safe to call twice."""
@@ -165,7 +176,7 @@ class Interrupts:
                 if self._armed != run or self._handled != before:
                     return
                 _signal_main_thread()
-            time.sleep(pause_s)
+            sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     def _in_cell(self, frame: FrameType | None) -> bool:
@@ -178,4 +189,4 @@ class Interrupts:
 
 def _signal_main_thread() -> None:
     # To that thread itself, so that a system call which blocks it (a sleep, a read) ends too.
-    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    pthread_kill(_MAIN, _SIGINT)

@@ -39,11 +39,14 @@ class LastWords:
         rank: this rank.
         note: a file of ours that tells the shell which run's log it is.
         pipes: the reading ends of what was captured: standard output, standard error.
+
+    Attributes:
+        life: the descriptor whose end is the rank's. A child that holds it keeps the shell waiting.
     """
 
     def __init__(self, rank: int, note: Path, pipes: tuple[int, int]) -> None:
         self._note = note
-        ours, self._life = os.pipe()
+        ours, self.life = os.pipe()
         names = [str(note), str(rank), *map(str, pipes)]
         self._shell = subprocess.Popen(
             ["/bin/sh", "-c", _SCRIPT, "jupyter_ddl last words", *names],

@@ -9,7 +9,9 @@ Runs on: every rank.
 from __future__ import annotations
 
 import os
+import sys
 
+from jupyter_ddl import settled_variables
 from jupyter_ddl.errors import InvalidInput
 
 # Not here, because setting them late is harmless: CUDA_VISIBLE_DEVICES and TF_FORCE_GPU_ALLOW_GROWTH, which old
@@ -29,28 +31,82 @@ READ_AT_IMPORT = (
     "OMP_NUM_THREADS",
     "CUDA_DEVICE_ORDER",
 )
+# What programs set to what holds anyway.
+_AS_IT_IS = {
+    "KERAS_BACKEND": ("tensorflow",),
+    "TF_USE_LEGACY_KERAS": ("", "0", "false"),
+    "TF_ENABLE_ONEDNN_OPTS": ("1", "true"),
+}
+# Too late, and no result hangs on them: a rank has its device already, and TensorFlow has threads of its own.
+_HARMLESS = ("OMP_NUM_THREADS", "CUDA_DEVICE_ORDER")
+
+
+# As they were when the cell began.
+_before: dict[str, str | None] = {}
 
 
 def snapshot() -> dict[str, str | None]:
-    """Return the variables' values now."""
-    return {name: os.environ.get(name) for name in READ_AT_IMPORT}
+    """Return the variables' values now, and keep them for `check`."""
+    global _before
+    _before = {name: os.environ.get(name) for name in _watched()}
+    return _before
+
+
+def check() -> None:
+    """Raise if the cell has set one of them so far, which is before it trains where what trains calls this.
+
+    Raises:
+        InvalidInput: as `put_back` says.
+    """
+    if _before and (late := put_back(_before)) is not None:
+        raise late
 
 
 def put_back(before: dict[str, str | None]) -> InvalidInput | None:
     """Undo what a cell changed since `before`; return the error that says so, or None where it changed nothing."""
-    changed = {name: os.environ.get(name) for name, value in before.items() if os.environ.get(name) != value}
-    if not changed:
-        return None
+    changed = {
+        name: os.environ.get(name)
+        for name in {**before, **dict.fromkeys(_watched())}
+        if os.environ.get(name) != before.get(name)
+    }
+    changed = {name: value for name, value in changed.items() if not _is_as_it_was(name, value, before.get(name))}
     for name in changed:
-        value = before[name]
+        value = before.get(name)
         if value is None:
             del os.environ[name]
         else:
             os.environ[name] = value
-    assignments = " ".join(f"{name}={value or ''}" for name, value in changed.items())
+    harmless = {name: changed.pop(name) for name in _HARMLESS if name in changed}
+    if harmless:
+        print(f"WARNING: {_too_late(harmless)}", file=sys.stderr)
+    settled = {name: value for name, value in changed.items() if settled_variables.is_settled(name)}
+    if settled:
+        return settled_variables.refusal(f"{_assignments(settled)}, set in a cell (put back)")
+    if (backend := changed.get("KERAS_BACKEND")) is not None:
+        return settled_variables.backend_refusal(f"KERAS_BACKEND={backend}, set in a cell (put back)")
+    return _too_late(changed) if changed else None
+
+
+def _watched() -> list[str]:
+    return [*READ_AT_IMPORT, *(name for name in os.environ if settled_variables.is_settled(name))]
+
+
+def _is_as_it_was(name: str, value: str | None, before: str | None) -> bool:
+    """Return whether a change changes nothing."""
+    if settled_variables.is_settled(name):
+        return not (settled_variables.changes(name, value) or settled_variables.changes(name, before))
+    holds = _AS_IT_IS.get(name, ())
+    return bool(holds) and all(each is None or each.lower() in holds for each in (value, before))
+
+
+def _assignments(changed: dict[str, str | None]) -> str:
+    return " ".join(f"{name}={value or ''}" for name, value in changed.items())
+
+
+def _too_late(changed: dict[str, str | None]) -> InvalidInput:
     options = " ".join(f"--env {name}={value or ''}" for name, value in changed.items())
     return InvalidInput(
         "TensorFlow reads this variable when it is imported, which happens when the ranks start.",
-        f"{assignments}, set in a cell (put back)",
+        f"{_assignments(changed)}, set in a cell (put back)",
         f"Start the ranks with it: %ddl stop, then %ddl start {options}",
     )

@@ -1,12 +1,15 @@
 """Completes and explains names of this rank's user, while the main thread does whatever it does.
 
 Runs on: every rank. `ask` is called in ipykernel's control thread, which must be free for the next release: the work is
-done in a thread of its own, the newest request first.
+done in a thread of its own, the newest request first. Where a user's `__dir__` or `__getattr__` never returns, another
+thread takes the next request.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.completer import IPCompleter
@@ -22,6 +25,9 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 500
 MAX_CHARACTERS = 100_000
+# Who asks waits for a second; a thread that is longer at it is left to itself, if it is not the last of so many.
+HANGS_S = 2.0
+MAX_HUNG = 4
 
 
 class Lookups:
@@ -41,41 +47,57 @@ class Lookups:
         # What is typed on makes an older request of the same kind worthless.
         self._newest: dict[str, LookUp] = {}
         self._thread: threading.Thread | None = None
-        self._completer: Any = None
+        self._began_s: float | None = None
+        self._hung: list[threading.Thread] = []
 
     def ask(self, request: LookUp) -> None:
         """Have a request answered soon; at once return."""
         with self._changed:
             self._newest[request.what] = request
             self._changed.notify()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._answer, name="jupyter_ddl lookups", daemon=True)
-                self._thread.start()
+            if self._thread is None or self._leaves_it():
+                thread = threading.Thread(target=self._answer, name="jupyter_ddl lookups", daemon=True)
+                thread.start()
+                self._thread, self._began_s = thread, None
+
+    def _leaves_it(self) -> bool:
+        """Return whether another thread is to take what comes; then this one is noted as hung."""
+        assert self._thread is not None
+        self._hung = [thread for thread in self._hung if thread.is_alive()]
+        if self._began_s is None or time.monotonic() - self._began_s < HANGS_S or len(self._hung) >= MAX_HUNG:
+            return False
+        self._hung.append(self._thread)
+        return True
 
     def _answer(self) -> None:
-        looks: dict[str, Callable[[LookUp], dict[str, Any]]] = {"complete": self._complete, "inspect": self._inspect}
+        # Each thread has its own: a completer that hangs cannot be used by another.
+        completer = self._new_completer()
+        looks: dict[str, Callable[[LookUp], dict[str, Any]]] = {
+            "complete": lambda request: _completed(completer, request),
+            "inspect": self._inspect,
+        }
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._newest)
+                self._changed.wait_for(lambda: self._newest or self._thread is not threading.current_thread())
+                if self._thread is not threading.current_thread():
+                    return
                 what, request = self._newest.popitem()
+                self._began_s = time.monotonic()
             try:
                 content = looks[what](request)
-            except Exception:  # noqa: BLE001  a user's own __dir__, __getattr__ or __repr__ may raise anything
+            except BaseException:  # noqa: BLE001  a user's own __dir__, __getattr__ or __repr__ may raise SystemExit too
                 content = {}
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._began_s = None
             self._emit(LookedUp(request.look, self._rank, content))
 
-    def _complete(self, request: LookUp) -> dict[str, Any]:
-        if self._completer is None:
-            # Not the shell's own, which the cell may be using. Jedi reads whole libraries: seconds for TensorFlow.
-            names = self._shell.user_ns, self._shell.user_global_ns
-            self._completer = IPCompleter(
-                shell=self._shell, namespace=names[0], global_namespace=names[1], parent=self._shell, use_jedi=False
-            )
-        before = request.code[: request.cursor]
-        column = len(before) - (before.rfind("\n") + 1)
-        line = before[len(before) - column :] + request.code[request.cursor :].partition("\n")[0]
-        text, matches = self._completer.complete(line_buffer=line, cursor_pos=column)
-        return {"matches": list(matches[:MAX_MATCHES]), "start": request.cursor - len(text), "end": request.cursor}
+    def _new_completer(self) -> Any:
+        # Not the shell's own, which the cell may be using. Jedi reads whole libraries: seconds for TensorFlow.
+        names = self._shell.user_ns, self._shell.user_global_ns
+        return IPCompleter(
+            shell=self._shell, namespace=names[0], global_namespace=names[1], parent=self._shell, use_jedi=False
+        )
 
     def _inspect(self, request: LookUp) -> dict[str, Any]:
         name = token_at_cursor(request.code, request.cursor)
@@ -86,3 +108,18 @@ class Lookups:
         detail = 1 if request.detail else 0
         told = self._shell.inspector._get_info(info.obj, name, info=info, detail_level=detail)
         return {"data": {"text/plain": told["text/plain"][:MAX_CHARACTERS]}, "found": True}
+
+
+def _completed(completer: Any, request: LookUp) -> dict[str, Any]:
+    before = request.code[: request.cursor]
+    column = len(before) - (before.rfind("\n") + 1)
+    line = before[len(before) - column :] + request.code[request.cursor :].partition("\n")[0]
+    try:
+        text, matches = completer.complete(line_buffer=line, cursor_pos=column)
+    except Warning:
+        # IPython's `complete` warns of itself, and the user's cell has made warnings errors. Not before: the filters
+        # are the whole process's.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            text, matches = completer.complete(line_buffer=line, cursor_pos=column)
+    return {"matches": list(matches[:MAX_MATCHES]), "start": request.cursor - len(text), "end": request.cursor}

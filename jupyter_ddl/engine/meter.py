@@ -8,16 +8,22 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.events import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+# Of what is no number, in an error.
+_SHOWN = 60
+_ROUNDING = 1e-6
 
 
 class Source(Protocol):
@@ -33,12 +39,12 @@ class Reports:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reported_s: list[float] = []
-        self._samples = 0
+        self._samples = 0.0
         self._step = 0
         self._loss: float | None = None
         self._metrics: dict[str, float] = {}
 
-    def add(self, samples: int, loss: float | None, metrics: dict[str, float]) -> None:
+    def add(self, samples: float, loss: float | None, metrics: dict[str, float]) -> None:
         """Note one step."""
         with self._lock:
             if self._reported_s:
@@ -55,7 +61,7 @@ class Reports:
             times, samples = self._reported_s, self._samples
             if len(times) < 2:
                 return None
-            self._reported_s, self._samples = times[-1:], 0
+            self._reported_s, self._samples = times[-1:], 0.0
             durations_s = [after - before for before, after in pairwise(times)]
             return TrainingReading(
                 step=self._step, loss=self._loss, metrics=dict(self._metrics), **step_times(durations_s, samples)
@@ -79,6 +85,31 @@ def step_times(durations_s: Sequence[float], samples: float | None) -> dict[str,
         "step_p50_s": cuts[9],
         "step_p95_s": cuts[18],
     }
+
+
+def largest_batch(steps: int, samples: float, squares: float) -> int:
+    """Return how many samples the largest of some batches has at least, from their number and two sums.
+
+    It is exact where all batches are alike, and where all but one smaller are, as the last one of an epoch is; of other
+    batches it is a bound that is never too large.
+
+    Args:
+        steps: how many batches: at least one.
+        samples: of all of them.
+        squares: the sum of the squares of the samples of each.
+
+    Source: P. A. Samuelson, "How deviant can you be?", Journal of the American Statistical Association 63 (1968): of n
+        numbers the largest exceeds the mean by the standard deviation over the root of n - 1 at least.
+
+    Example:
+        >>> largest_batch(32, 31 * 32 + 8, 31 * 32**2 + 8**2)
+        32
+    """
+    # Whole numbers, of which the difference is exact.
+    count = int(samples)
+    spread = max(0, steps * int(squares) - count * count)
+    most = (count + math.sqrt(spread / max(1, steps - 1))) / steps
+    return math.ceil(most - _ROUNDING)
 
 
 _reports = Reports()
@@ -114,16 +145,64 @@ def read() -> TrainingReading | None:
     return reading or last or _reports.read()
 
 
-def report(samples: int, loss: float | None = None, **metrics: float) -> None:
+def report(samples: float, loss: float | None = None, **metrics: float) -> None:
     """Report one step of a training loop of your own, so that it shows as `fit` does. Keras's `fit` reports by itself.
 
-    Costs a microsecond; outside of a cell on the ranks it does nothing that anybody sees.
+    Costs a microsecond; outside of a cell on the ranks it does nothing that anybody sees. NaN and the infinities are
+    numbers here, and show as such.
 
     Runs on: every rank that trains.
 
     Args:
         samples: how many this rank trained on in the step.
-        loss: the step's loss, a number.
-        metrics: what else is to show, by name, each a number.
+        loss: the step's loss, a number: of Python, or one value of NumPy, Keras, TensorFlow or PyTorch.
+        metrics: what else is to show, by name, each a number as `loss` is.
+
+    Raises:
+        InvalidInput: one of them is no number.
+
+    Example:
+        >>> report(32, loss=0.25, accuracy=0.9)
     """
-    _reports.add(int(samples), None if loss is None else float(loss), {k: float(v) for k, v in metrics.items()})
+    count = _reported("samples", samples)
+    value = None if loss is None else _reported("loss", loss)
+    _reports.add(count, value, {_sendable(name): _reported(name, metric) for name, metric in metrics.items()})
+
+
+def number_of(value: Any) -> float:
+    """Return the number that a value is, be it Python's, NumPy's, Keras's, TensorFlow's or PyTorch's.
+
+    A whole number beyond the range of a float is the infinity of its sign.
+
+    Raises:
+        TypeError, ValueError: it is no number, or more than one.
+    """
+    if type(value) is float:
+        return value
+    for name in ("numpy", "item"):
+        # A tensor's array, and an array's one value. PyTorch's tensors have both, and `numpy` refuses gradients.
+        take = getattr(value, name, None)
+        if callable(take) and not (name == "numpy" and hasattr(value, "item")):
+            value = take()
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _reported(name: str, value: Any) -> float:
+    try:
+        return number_of(value)
+    except (TypeError, ValueError, AttributeError, NotImplementedError, RuntimeError) as error:
+        # The last three: TensorFlow's and PyTorch's tensors without a value, of a graph that is being made.
+        shown = repr(value)
+        raise InvalidInput(
+            "What is reported must be a number.",
+            f"{name}={shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}",
+            "Pass one value, e.g. float(loss) outside of tf.function.",
+        ) from error
+
+
+def _sendable(name: str) -> str:
+    """Return a name as UTF-8 can hold it."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -8,12 +8,11 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import re
 import traceback
 from typing import Any
 
 # Source: horovod 0.28.1, horovod/common/controller.cc, Controller::ConstructResponse
-_REFUSED = re.compile(r"\bMismatched .*[Oo]ne rank .* another rank ", re.DOTALL)
+_REFUSED = ("Mismatched ", "ne rank ", " another rank ")
 _COLLECTIVES = "mpi_ops.py"
 
 
@@ -24,8 +23,12 @@ def given(error: BaseException, text: str) -> str | None:
         error: what the cell raised.
         text: its text.
     """
-    if _REFUSED.search(text) is None:
-        return None
+    at = 0
+    for words in _REFUSED:
+        # Not one regular expression: on a text that repeats them it would take the third power of its length.
+        at = text.find(words, at)
+        if at < 0:
+            return None
     for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
         if frame.f_code.co_filename.endswith(_COLLECTIVES):
             tensor = frame.f_locals.get("tensor")

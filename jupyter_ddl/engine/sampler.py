@@ -6,16 +6,17 @@ Runs on: every rank, in a thread of its own.
 from __future__ import annotations
 
 import threading
-import time
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from time import time
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from jupyter_ddl.engine import meter
+from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
-from jupyter_ddl.events import GpuReading, MetricsSample
+from jupyter_ddl.events import GpuReading, MetricsSample, OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,27 +35,33 @@ class Sampler:
         emit: sends an event.
     """
 
-    def __init__(self, rank: int, emit: Callable[[MetricsSample], None]) -> None:
+    def __init__(self, rank: int, emit: Callable[[MetricsSample | OutputChunk], None]) -> None:
         self._rank = rank
         self._emit = emit
         self._process = psutil.Process()
         self._gpu: Gpu | None = None
         self._knows_gpu = False
         self._run = ""
+        self._is_told = False
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
     def begin(self, run: str, every_s: float | None) -> None:
         """Sample from here on, until `end`; not at all where `every_s` is None."""
         meter.begin()
-        self._run = run
+        self._run, self._is_told = run, False
         if every_s is None:
             return
         self._stop = threading.Event()
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=self._sample_until, args=(self._stop, every_s), name="jupyter_ddl sampler", daemon=True
         )
-        self._thread.start()
+        try:
+            thread.start()
+        except Exception as error:  # noqa: BLE001  an earlier cell has left no room for a thread: this one has no figures
+            self._tell(error)
+        else:
+            self._thread = thread
 
     def end(self) -> None:
         """Send what the training did since the last sample, and stop. Safe to call twice."""
@@ -63,21 +70,41 @@ class Sampler:
         self._stop.set()
         self._thread.join(_END_S)
         self._stop = self._thread = None
-        reading = meter.read()
+        try:
+            reading = meter.read()
+        except Exception as error:  # noqa: BLE001  as in _send
+            self._tell(error)
+            return
         if reading is not None:
             self._send(reading)
 
     def _sample_until(self, stop: threading.Event, every_s: float) -> None:
-        # The first call only notes from when on.
-        with suppress(OSError):
+        # The first call only notes from when on; where it fails the next will say so.
+        with suppress(Exception):
             self._process.cpu_percent()
         while not stop.wait(every_s):
-            self._send(meter.read())
+            try:
+                self._send(meter.read())
+            except Exception as error:  # noqa: BLE001  as in _send
+                self._tell(error)
 
     def _send(self, reading: TrainingReading | None) -> None:
-        # Of a process that can open no more files there are no figures; its cell goes on, and ends.
-        with suppress(OSError):
+        try:
             self._emit(self._sample(reading))
+        except OSError:
+            # Of a process that can open no more files there are no figures; its cell goes on, and ends.
+            return
+        except Exception as error:  # noqa: BLE001  figures are the user's; whatever they are, the cell must come to its end
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        """Tell, once a run, that figures could not be sent; the cell is not to fail for it."""
+        if not self._is_told:
+            self._is_told = True
+            text = f"jupyter_ddl: figures of rank {self._rank} are missing: {type(error).__name__}: {text_of(error)}\n"
+            # Nothing is left to tell it by.
+            with suppress(Exception):
+                self._emit(OutputChunk(self._run, self._rank, "stderr", text))
 
     def _sample(self, reading: TrainingReading | None) -> MetricsSample:
         with self._process.oneshot():
@@ -85,10 +112,10 @@ class Sampler:
         return MetricsSample(
             self._run,
             self._rank,
-            time.time(),
+            time(),
             cpu_pct=cpu_pct,
             rss_bytes=rss_bytes,
-            **(asdict(reading) if reading is not None else {}),
+            **(_fields(reading) if reading is not None else {}),
             **asdict(self._read_gpu()),
         )
 
@@ -96,3 +123,10 @@ class Sampler:
         if not self._knows_gpu:
             self._gpu, self._knows_gpu = Gpu.of_this_rank(), True
         return self._gpu.read() if self._gpu is not None else GpuReading()
+
+
+def _fields(reading: TrainingReading) -> dict[str, Any]:
+    fields = asdict(reading)
+    # A name may be any string of a program's, also one that no message can hold.
+    fields["metrics"] = {bounded(name): value for name, value in fields["metrics"].items()}
+    return fields

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import cell, interrupts
+from jupyter_ddl.engine import advice, cell, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -55,16 +55,17 @@ class ScriptRank:
             SystemExit: the script raised it, or anything else, which has been told then.
         """
         faulthandler.enable()
+        path = str(Path(script).absolute())  # now: the script may go to another folder
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
             self._interrupts.arm(_RUN)
             cell.prepare()
-            _run_as_main(script)
+            _run_as_main(path)
         except SystemExit as error:
             self._exited(error)
             raise
         except BaseException as error:  # noqa: BLE001  the script may raise anything, and the terminal tells it
-            self._raised(error, script)
+            self._raised(error, path)
         self._interrupts.disarm()
         self._emit(RankFinished(_RUN, self._world.rank, time.time()))
 
@@ -79,10 +80,12 @@ class ScriptRank:
         self._emit(self._failed(error, str(status), (), released=released))
         self._horovod.wait(status)
 
-    def _raised(self, error: BaseException, script: str) -> NoReturn:
+    def _raised(self, error: BaseException, path: str) -> NoReturn:
         released = self._give_up()
         text = text_of(error)
-        told = bounded(_formatted(error, script)).splitlines()
+        told = bounded(_formatted(error, path)).splitlines()
+        what_to_write = advice.of(error)
+        told += [] if what_to_write is None else [what_to_write]
         self._emit(self._failed(error, text, tuple(told), released=released or SHUT_DOWN_TEXT in text))
         self._horovod.wait(1)
         if sys.excepthook is not sys.__excepthook__:
@@ -144,12 +147,13 @@ class _HorovodEnd:
             os._exit(status)
 
 
-def _run_as_main(script: str) -> None:
-    """Run a script as the module `__main__`, which it stays: threads and exit handlers of its own may need it.
+def _run_as_main(path: str) -> None:
+    """Run the script of an absolute path as the module `__main__`.
+
+    It stays that: threads and exit handlers of the script's own may need it.
 
     runpy.run_path would put back the module `__main__` at the end, and the path as given in its tracebacks.
     """
-    path = str(Path(script).absolute())
     main = ModuleType("__main__")
     vars(main).update(__file__=path, __loader__=SourceFileLoader("__main__", path), __cached__=None)
     sys.modules["__main__"] = main
@@ -164,9 +168,9 @@ def _status(error: SystemExit) -> int:
     return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
-def _formatted(error: BaseException, script: str) -> str:
-    """Return an exception as Python prints it, without the frames that are ours."""
-    path, trace = str(Path(script).absolute()), error.__traceback__
+def _formatted(error: BaseException, path: str) -> str:
+    """Return an exception as Python prints it, without the frames that are ours, of a script's absolute path."""
+    trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next
     told = traceback.TracebackException(type(error), error, trace)

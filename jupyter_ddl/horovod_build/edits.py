@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-PATCH_VERSION = 6
+PATCH_VERSION = 7
 
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 """The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
@@ -51,6 +51,10 @@ _HALF_ADDED = (
 _MISSED_END = (
     "It looks every millisecond, and where the whole shutdown falls between two looks it waited for ever; the process "
     "set it looked at is gone by then, too."
+)
+_CUT_JOIN = (
+    "A rank whose hvd.join() was cut short stayed joined in the next life of Horovod: it took part in the first "
+    "collective with a tensor that was gone, and ended with signal 11; and the coordinator waited for too few ranks."
 )
 EDITS: tuple[Edit, ...] = (
     Edit(
@@ -220,9 +224,12 @@ REGISTER_OP("HorovodJoin")
 """,
         new="""\
   Get(0).tensor_queue.Open();
+  Get(0).joined = false;
+  Get(0).joined_size = 0;
+  Get(0).last_joined_rank = -1;
   Get(0).Initialize(global_context);
 """,
-        why=_CLOSED_QUEUE,
+        why=f"{_CLOSED_QUEUE} {_CUT_JOIN}",
     ),
     Edit(
         path="horovod/common/process_set.cc",

@@ -33,6 +33,7 @@ def run_pip(
     finished = subprocess.run(
         command,
         env=dict(os.environ if env is None else env),
+        cwd="/",  # `python -m` looks for modules in its working folder first
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

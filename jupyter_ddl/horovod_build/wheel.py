@@ -100,6 +100,7 @@ def _run_logged(command: list[str], env: Mapping[str, str], log: Path, progress:
         subprocess.Popen(
             command,
             env=dict(env),
+            cwd="/",  # `python -m` looks for modules in its working folder first
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,49 @@
+"""Sends a message to every kernel that uses a cluster, as ranks send their events.
+
+It goes the ranks' way through the controller, and through no rank: one that does not answer does not hold it up.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import zmq
+
+from jupyter_ddl import own_files
+from jupyter_ddl.cluster.channel import MESSAGE_TYPE, TOPIC, connected, signer
+from jupyter_ddl.threads import print_error
+from jupyter_ddl.wire import encode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jupyter_ddl.requests import ReleaseAsked
+
+# The controller answers a new connection within milliseconds.
+_TIMEOUT_MS = 1000
+
+
+def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
+    """Send a message to the cluster's kernels, this one too; what goes wrong is printed.
+
+    Args:
+        message: what is sent.
+        engine_connection_file: ipyparallel's connection file for engines.
+    """
+    try:
+        info = own_files.read_object(engine_connection_file, only_own=True)
+        signs = signer(info)
+        # A context of our own: closing it cannot wait for anybody else's sockets.
+        with zmq.Context() as context, connected(context, zmq.XPUB, info, "iopub") as socket:
+            socket.linger = _TIMEOUT_MS
+            # XPUB and not PUB: it says when the controller listens. What is sent before is dropped.
+            if socket.poll(_TIMEOUT_MS):
+                signed = signs.msg(MESSAGE_TYPE, content=encode(message))
+                socket.send_multipart(signs.serialize(signed, ident=TOPIC))
+    except FileNotFoundError:
+        return  # the cluster is just being ended
+    except (OSError, ValueError, zmq.ZMQError) as error:
+        # No more descriptors: this kernel's own runs were released all the same.
+        print_error(error)

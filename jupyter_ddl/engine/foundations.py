@@ -1,0 +1,238 @@
+"""What the rank's machinery, and the libraries below it, stand on, and a cell may replace: builtins, json, time, os ...
+
+A cell that replaces one of these functions with another that does the same keeps it. One with which a rank cannot send,
+receive or wait would make it deaf and mute: it is put back when the cell has ended, and the cell says so. So is every
+builtin but those that programs do replace, such as `print`.
+
+Runs on: every rank, in the main thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import codecs
+import collections
+import contextlib
+import functools
+import hashlib
+import heapq
+import hmac
+import inspect
+import json
+import logging
+import operator
+import os
+import queue
+import select
+import selectors
+import struct
+import sys
+import threading
+import time
+import traceback
+import uuid
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import jupyter_client.session
+import zmq
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Names that programs do replace.
+_THEIRS = {"print", "input", "open", "__import__", "breakpoint", "exit", "quit", "help", "copyright", "credits"}
+_THEIRS |= {"license", "display", "get_ipython", "_", "__debug__", "__build_class__"}
+
+# Where they do not do what is asked of them here, they are put back too.
+
+# What a class and Python itself set anew.
+_VARY = {"__class__", "__hash__", "__subclasshook__", "__init_subclass__", "__loader__"}
+_BUILTINS = ("print", "input", "open", "__import__", "__build_class__")
+_OS = (
+    "write",
+    "read",
+    "close",
+    "open",
+    "pipe",
+    "dup",
+    "dup2",
+    "fstat",
+    "stat",
+    "getpid",
+    "urandom",
+    "fspath",
+    "replace",
+)
+# All functions and classes of these.
+_HOLDERS: tuple[Any, ...] = (
+    *(json, json.encoder, json.decoder, time, threading, threading.Thread, threading.Event, threading.Condition),
+    *(select, selectors, selectors.DefaultSelector, heapq, hmac, hmac.HMAC, hashlib, codecs, queue, queue.SimpleQueue),
+    *(asyncio, asyncio.events, asyncio.events.Handle, asyncio.base_events.BaseEventLoop, asyncio.locks, asyncio.tasks),
+    *(logging, logging.Logger, logging.Handler, logging.StreamHandler, traceback, warnings, uuid, struct, weakref),
+    *(zmq.Socket, jupyter_client.session, jupyter_client.session.Session, inspect, functools, contextlib, collections),
+)
+# Not TensorFlow, which is being imported meanwhile, and takes modules back.
+_STACK = {
+    *sys.stdlib_module_names,
+    "IPython",
+    "ipykernel",
+    "ipyparallel",
+    "jupyter_client",
+    "zmq",
+    "tornado",
+    "traitlets",
+}
+_STACK |= {"psutil", "jupyter_ddl", "mpi4py", "dateutil"}
+_Used = tuple[Any, Any, tuple[str, ...], list[Any], str]
+_MISSING = object()
+# A thread runs at once; on a machine that does much else, later.
+_THREAD_S = 5.0
+
+
+class Foundations:
+    """What was there before any cell ran.
+
+    Args:
+        check: raises where the machinery cannot do what a cell's end and the next cell's begin take.
+    """
+
+    def __init__(self, check: Callable[[], None]) -> None:
+        self._check = check
+        self._recursion_limit = sys.getrecursionlimit()
+        self._set_recursion_limit, self._recursion = sys.setrecursionlimit, sys.getrecursionlimit
+        self._builtins = builtins.__dict__
+        # Looked at with nothing but methods of dictionaries, which no cell can replace.
+        self._needed = [(name, value) for name, value in self._builtins.items() if name not in _THEIRS]
+        used = [(builtins, _BUILTINS), (os, _OS), *((holder, _callables(holder)) for holder in _HOLDERS)]
+        # Of each: where its names are looked up, the names, what they stand for, and what it is called.
+        self._used = [
+            (holder, vars(holder), names, [vars(holder)[name] for name in names], _name_of(holder))
+            for holder, names in used
+        ]
+        self._modules = {name: module for name, module in list(sys.modules.items()) if name.split(".")[0] in _STACK}
+        # Bound here: a cell may have replaced them in the module that this is.
+        self._is, self._set, self._all, self._map, self._zip = operator.is_, setattr, all, map, zip
+
+    def put_back(self, *, without_asking: bool = False) -> list[str]:
+        """Put back what the machinery cannot do without; return the names.
+
+        Args:
+            without_asking: also what it might work with.
+        """
+        changed = []
+        for name, value in self._needed:
+            if self._builtins.get(name, _MISSING) is not value:
+                self._builtins[name] = value
+                changed.append("builtins." + name)
+        if self._recursion() < self._recursion_limit:
+            self._set_recursion_limit(self._recursion_limit)
+            changed.append("sys.setrecursionlimit")
+        gone = [name for name in self._modules if name not in sys.modules]
+        for name in gone:
+            sys.modules[name] = self._modules[name]
+        if gone:
+            changed.append("sys.modules")
+        replaced = [used for used in self._used if not self._is_as_it_was(used)]
+        if replaced:
+            if without_asking or not self._works(replaced):
+                for used in replaced:
+                    changed += self._restore(used)
+            else:
+                # They are the program's from here on.
+                for _, held, names, values, _ in replaced:
+                    values[:] = self._map(held.get, names, values)
+        return changed
+
+    def _is_as_it_was(self, used: _Used) -> bool:
+        _, held, names, values, _ = used
+        return self._all(self._map(self._is, values, self._map(held.get, names)))
+
+    def _restore(self, used: _Used) -> list[str]:
+        holder, held, names, values, told = used
+        changed = []
+        for name, value in self._zip(names, values):
+            if held.get(name, _MISSING) is not value:
+                self._set(holder, name, value)
+                changed.append(told + "." + name)
+        return changed
+
+    def _works(self, replaced: Sequence[_Used]) -> bool:
+        for _, held, names, _, _ in replaced:
+            if not self._all(self._map(callable, self._map(held.get, names))):
+                return False
+        try:
+            self._check()
+        except Exception:  # noqa: BLE001  whatever a replaced function raises, it is not what the machinery needs
+            return False
+        return True
+
+
+class Objects:
+    """The kernel's own objects, through whose methods each cell comes; a cell reaches them by `get_ipython()`.
+
+    Args:
+        parts: object -> its attributes that must stay what they are.
+    """
+
+    def __init__(self, parts: Sequence[tuple[Any, Sequence[str]]]) -> None:
+        self._parts = [(owner, name, getattr(owner, name)) for owner, names in parts for name in names]
+        self._methods = [(owner, dict(vars(owner))) for owner, _ in parts]
+
+    def put_back(self) -> list[str]:
+        """Put back what a cell replaced; return the names."""
+        changed = []
+        for owner, name, value in self._parts:
+            if getattr(owner, name, None) is not value:
+                setattr(owner, name, value)
+                changed.append(f"{type(owner).__name__}.{name}")
+        for owner, before in self._methods:
+            for name in [
+                name for name in vars(owner) if name not in before and callable(getattr(type(owner), name, None))
+            ]:
+                delattr(owner, name)
+                changed.append(f"{type(owner).__name__}.{name}")
+        return changed
+
+
+def _callables(holder: Any) -> tuple[str, ...]:
+    return tuple(name for name, value in vars(holder).items() if callable(value) and name not in _VARY)
+
+
+def _name_of(holder: Any) -> str:
+    return f"{holder.__module__}.{holder.__name__}" if isinstance(holder, type) else str(holder.__name__)
+
+
+def check_functions() -> None:
+    """Raise where no file, module, thread or pipe can be had, or a clock runs backwards."""
+    if not all(map(callable, (print, input, __build_class__))):
+        raise TypeError("A function must be one.")
+    with open(os.devnull) as nothing:  # noqa: PTH123  this is the function that is to be tried
+        nothing.read()
+    __import__("json")
+    sender: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PUSH)
+    receiver: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.PULL)
+    try:
+        receiver.bind("inproc://jupyter_ddl-check")
+        sender.connect("inproc://jupyter_ddl-check")
+        sender.send_multipart([b"x", b"y"])
+        if receiver.recv_multipart() != [b"x", b"y"]:
+            raise RuntimeError("A message must arrive as it was sent.")
+    finally:
+        sender.close()
+        receiver.close()
+    ran = threading.Event()
+    threading.Thread(target=ran.set, name="jupyter_ddl check", daemon=True).start()
+    began_s = time.monotonic()
+    time.sleep(0.0)
+    reader, writer = os.pipe()
+    try:
+        if os.write(writer, b"x") != 1 or os.read(reader, 1) != b"x" or not ran.wait(_THREAD_S):
+            raise RuntimeError("A descriptor, or a thread, does not do what it should.")
+    finally:
+        os.close(reader)
+        os.close(writer)
+    if time.monotonic() - began_s < 0.0 or time.time() < 0.0:
+        raise RuntimeError("A clock must not run backwards.")

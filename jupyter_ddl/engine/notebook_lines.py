@@ -1,0 +1,67 @@
+"""Cells on a rank are numbered as in the notebook: a traceback names the line that its user sees, and the prompt.
+
+The magic's line stands above the code, and the kernel counts other cells than the ranks do.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from IPython.core.interactiveshell import InteractiveShell
+
+_MAGIC = "%%"
+
+
+class NotebookLines:
+    """The numbering of one shell's cells.
+
+    Args:
+        shell: of this rank. Its IPython drops empty lines above a cell, which are kept from here on.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        transforms: Any = shell.input_transformer_manager.cleanup_transforms
+        for at, transform in enumerate(transforms):
+            # Source: ipython 9.18, IPython/core/inputtransformer2.py, TransformerManager
+            if getattr(transform, "__name__", "") == "leading_empty_lines":
+                transforms[at] = _where_a_magic_follows(transform)
+        compiler: Any = shell.compile
+        self._names: dict[str, Any] = compiler._filename_map
+        self._cache: Callable[..., str] = compiler.cache
+        compiler.cache = self._named
+        self._count: int | None = None
+
+    def placed(self, code: str, above: int, count: int | None) -> str:
+        """Return a cell's code with its lines where the notebook has them.
+
+        Args:
+            code: what is run.
+            above: lines of the notebook's cell above it.
+            count: the number of the notebook's prompt; None where there is none.
+        """
+        self._count = count
+        # A magic must be the first line.
+        return code if code.lstrip().startswith(_MAGIC) else "\n" * above + code
+
+    def _named(self, *arguments: Any, **options: Any) -> str:
+        """Stand in for the compiler's `cache`, by whose numbers tracebacks name cells.
+
+        Source: ipython 9.18, IPython/core/compilerop.py, CachingCompiler.cache
+        """
+        name = self._cache(*arguments, **options)
+        if self._count is not None:
+            self._names[name] = self._count
+        return name
+
+
+def _where_a_magic_follows(leading_empty_lines: Callable[[list[str]], list[str]]) -> Callable[[list[str]], list[str]]:
+    def transform(lines: list[str]) -> list[str]:
+        first = next((line for line in lines if line.strip()), "")
+        return leading_empty_lines(lines) if first.lstrip().startswith(_MAGIC) else lines
+
+    return transform

@@ -1,0 +1,120 @@
+"""Horovod's timeline of all cells in one file: HOROVOD_TIMELINE=file.
+
+Horovod is initialised anew for each cell, and each time it would begin the file anew. So it writes each of its lives to
+a file of its own, whose events are then put at the end of the user's: valid JSON after each cell, on one clock.
+Source: horovod 0.28.1, horovod/common/timeline.cc: a list; TimelineWriter::SetTimelineFile opens with std::ios::trunc,
+WriteAtFileStart tells the time that the others count from, and each tensor is a process.
+
+Runs on: every rank; the coordinator, Horovod's rank 0, writes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "HOROVOD_TIMELINE"
+# The user's own hvd.start_timeline then says where to.
+DYNAMIC = "DYNAMIC"
+_END = "\n]\n"
+
+
+def wanted() -> str | None:
+    """Return the file that the environment asks for, absolute; None for none."""
+    path = os.environ.get(VARIABLE, "")
+    return None if path in ("", DYNAMIC) else str(Path(path).absolute())
+
+
+class TimelineFile:
+    """One file of the user's, for as long as this process lives.
+
+    Args:
+        path: absolute.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        self.part = Path(f"{path}.{os.getpid()}.part")
+        self._began_us: int | None = None
+        # Each tensor is one process, in all of Horovod's lives.
+        self._processes: dict[str, int] = {}
+        self._is_empty = True
+        self._is_begun = False
+
+    def begin(self) -> None:
+        """Begin the file, so that it is valid JSON from the first cell on. On the coordinator."""
+        if not self._is_begun:
+            self._is_begun = True
+            self._guarded(lambda: self.path.write_text(f"[{_END}", encoding="utf-8"))
+
+    def join(self) -> None:
+        """Put what Horovod's last life has recorded at the file's end, if it has: only the coordinator's has."""
+        if self.part.exists():
+            self.begin()
+            self._guarded(self._join)
+
+    def _join(self) -> None:
+        try:
+            self._append([self._moved(event) for event in self._events(self.part.read_text(encoding="utf-8"))])
+        finally:
+            self.part.unlink()
+
+    def _events(self, text: str) -> list[dict[str, Any]]:
+        if not text.strip():
+            return []  # no collective in this cell
+        events: list[dict[str, Any]] = json.loads(text)
+        first = events[0].get("args", {}).get("start_time_since_epoch_in_micros")
+        shift_us = 0
+        if first is not None:
+            self._began_us = first if self._began_us is None else self._began_us
+            shift_us = first - self._began_us
+        names = {
+            event["pid"]: event["args"]["name"]
+            for event in events
+            if event.get("name") == "process_name" and "name" in event.get("args", {})
+        }
+        known = set(self._processes)
+        numbers = {pid: self._processes.setdefault(name, len(self._processes) + 1) for pid, name in names.items()}
+        numbers[0] = 0
+        kept = []
+        for event in events:
+            if event.get("ph") == "M" and not self._is_new(event, names, known):
+                continue
+            if "ts" in event:
+                event["ts"] += shift_us
+            if "pid" in event:
+                event["pid"] = numbers[event["pid"]]
+            kept.append(event)
+        return kept
+
+    def _is_new(self, event: dict[str, Any], names: dict[int, str], known: set[str]) -> bool:
+        name = names.get(event.get("pid", 0))
+        return self._is_empty if name is None else name not in known
+
+    def _moved(self, event: dict[str, Any]) -> str:
+        if event.get("name") == "process_sort_index":
+            event["args"]["sort_index"] = event["pid"]
+        return json.dumps(event)
+
+    def _append(self, lines: list[str]) -> None:
+        if not lines:
+            return
+        with self.path.open("r+b") as file:
+            # In place of the list's end; in one write, so that hardly a moment leaves it cut off.
+            file.seek(-len(_END), os.SEEK_END)
+            before = "" if self._is_empty else ","
+            file.write((before + "\n" + ",\n".join(lines) + _END).encode())
+        self._is_empty = False
+
+    def _guarded(self, write: Any) -> None:
+        """Write, or say why not: a disk that is full must not keep Horovod from ending."""
+        try:
+            write()
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:  # also what is no timeline
+            print(
+                f"WARNING: Horovod's timeline {self.path} lacks this cell: {type(error).__name__}: {error}",
+                file=sys.stderr,
+            )

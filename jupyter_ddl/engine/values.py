@@ -1,0 +1,95 @@
+"""Sets variables of this rank to values from the kernel, and sends values there.
+
+Pickling and unpickling run the code of the values' classes: whatever that raises is the answer, and a release
+interrupts it.
+
+Runs on: every rank, in the main thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine.error_text import text_of
+from jupyter_ddl.requests import PullValue, ValuesMoved
+from jupyter_ddl.wire import encode
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.guard import Guard
+    from jupyter_ddl.requests import PushValues
+
+MESSAGE_TYPE = "ddl_values"
+
+
+class Values:
+    """The values of one rank's user.
+
+    Args:
+        kernel: the engine's.
+        rank: its number.
+        guard: lets releases interrupt what takes too long.
+    """
+
+    def __init__(self, kernel: Any, rank: int, guard: Guard) -> None:
+        self._kernel = kernel
+        self._rank = rank
+        self._guard = guard
+
+    def answer(self, request: PushValues | PullValue, stream: Any, identities: Any, message: dict[str, Any]) -> None:
+        """Do what is asked for, and send the answer to the socket that asked."""
+        buffers: list[Any] = []
+        error = None
+        released: list[str] = []
+        try:
+            with self._guard.interruptible(request.move) as released:
+                if isinstance(request, PullValue):
+                    buffers = self._pickled(request.name)
+                else:
+                    self._set(request, message["buffers"])
+        except BaseException as raised:  # noqa: BLE001  a value's own code may raise SystemExit too; the kernel waits
+            buffers, error = [], f"{type(raised).__name__}: {text_of(raised)}"
+        self._kernel.session.send(
+            stream,
+            MESSAGE_TYPE,
+            encode(ValuesMoved(request.move, self._rank, error, released[0] if error and released else None)),
+            parent=message,
+            ident=identities,
+            buffers=buffers,
+        )
+
+    def _pickled(self, name: str) -> list[Any]:
+        from ipyparallel.serialize import serialize_object
+
+        # The cluster's own user asks, who may run any cell here.
+        pickled: list[Any] = serialize_object(eval(name, self._namespace))  # noqa: S307
+        return pickled
+
+    def _set(self, request: PushValues, buffers: list[Any]) -> None:
+        from ipyparallel.serialize import deserialize_object
+
+        values, left = {}, list(buffers)
+        for name, frames in zip(request.names, request.frames, strict=True):
+            # In the rank's namespace: functions of the notebook find their globals there.
+            values[name], _ = deserialize_object(left[:frames], self._namespace)
+            del left[:frames]
+        # All or none: each could be unpickled.
+        for name, value in values.items():
+            if name.isidentifier():
+                self._namespace[name] = value
+            else:
+                _assign(name, value, self._namespace)
+
+    @property
+    def _namespace(self) -> dict[str, Any]:
+        namespace: dict[str, Any] = self._kernel.shell.user_ns
+        return namespace
+
+
+def _assign(target: str, value: Any, namespace: dict[str, Any]) -> None:
+    """Assign to an item or an attribute, as `weights["layer"]`."""
+    temporary = "_jupyter_ddl_pushed"
+    namespace[temporary] = value
+    try:
+        exec(f"{target} = {temporary}", namespace)  # noqa: S102  the cluster's own user asks
+    finally:
+        del namespace[temporary]
