@@ -14,7 +14,8 @@ from jupyter_ddl.cluster.horovod_turns import HorovodTurns
 from jupyter_ddl.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.ranks import compact
-from jupyter_ddl.requests import Ping, Release, RestHorovod
+from jupyter_ddl.requests import Ping, Release, ReleaseAsked, RestHorovod
+from jupyter_ddl.threads import described, print_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -48,6 +49,7 @@ class ActiveRuns:
         self._replaces_lost = replaces_lost
         self._lock = threading.Lock()
         self._runs: dict[str, Run] = {}
+        self._followers: dict[str, Callable[[str], None]] = {}
         self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         self.lost: RankLost | None = None
         self.remedy = ""
@@ -75,6 +77,11 @@ class ActiveRuns:
         """Return whether Horovod must be initialised on all ranks before a cell that is about to begin."""
         return self._horovod.begins_with(code, auto=auto)
 
+    def follow(self, run: Run, release: Callable[[str], None]) -> None:
+        """Have `release` called with a reason where somebody releases all runs: it sees to the end of this one."""
+        with self._lock:
+            self._followers[run.id] = release
+
     def begin(self, run: Run) -> None:
         """Hand a run its events from here on."""
         with self._lock:
@@ -88,6 +95,13 @@ class ActiveRuns:
         """Return the ranks that are at a run."""
         with self._lock:
             return set().union(*(set(run.pending) for run in self._runs.values() if run.lost is None))
+
+    def drop(self, run: Run) -> None:
+        """Forget a run that no rank was sent."""
+        with self._lock:
+            self._runs.pop(run.id, None)
+            self._followers.pop(run.id, None)
+        changes.tell()
 
     def resume(self, run: Run) -> None:
         """Hand a run that another kernel began all its events: those that have been, and those to come."""
@@ -124,13 +138,25 @@ class ActiveRuns:
         self._on_event(RankLost(None, cause, time.time()))
 
     def release_all(self, reason: str) -> None:
-        """Release every rank from what it runs, also from what another kernel runs there."""
+        """Release every rank from what it runs, also from what another kernel runs there.
+
+        Whoever follows a run, in this kernel or another, then sees to it that it ends.
+        """
         with self._lock:
             runs = list(self._runs.values())
-        for run in runs:
-            self.release(run, reason)
         others = set(range(self._cluster.world_size)).difference(*(run.pending for run in runs))
-        self._cluster.request_now(Release("", reason), sorted(others))
+        self._release(runs, reason)
+        if others:
+            self._cluster.request_now(Release("", reason), sorted(others))
+            self._cluster.announce(reason)
+
+    def _release(self, runs: Sequence[Run], reason: str) -> None:
+        for run in runs:
+            follower = self._followers.get(run.id)
+            if follower is None:
+                self.release(run, reason)
+            else:
+                follower(reason)
 
     def end(self, run: Run) -> None:
         """Take leave of a run: Horovod rests until the next one.
@@ -147,6 +173,7 @@ class ActiveRuns:
     def _settles(self, run: Run) -> bool:
         """Note that nobody follows a run any more; return whether Horovod rests now. Called under the lock."""
         run.abandoned = bool(run.pending)
+        self._followers.pop(run.id, None)
         if not run.pending:
             self._runs.pop(run.id, None)
         return self._horovod.rests_after(uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs)
@@ -165,6 +192,9 @@ class ActiveRuns:
 
     def _on_event(self, event: Event) -> None:
         """Hand an event to the run that it belongs to. Called in the channel's thread."""
+        if isinstance(event, ReleaseAsked):
+            self._on_release_asked(event)
+            return
         if isinstance(event, RankLost):
             with self._lock:
                 if self._is_lost:
@@ -172,7 +202,7 @@ class ActiveRuns:
                 self._is_lost = True
                 runs = list(self._runs.values())
             # First: whoever sees that the ranks are lost finds that they are being replaced.
-            self.remedy = self._on_loss(event, runs)
+            self.remedy = self._remedy(event, runs)
         with self._lock:
             if isinstance(event, RankLost):
                 self.lost = event
@@ -182,12 +212,36 @@ class ActiveRuns:
                     run.unwinding.add(event.rank)
                 return
             for run in runs:
-                run.take(event)
+                _take(run, event)
             late = [run for run in runs if run.abandoned]
         for run in late:
             self.end(run)
         if isinstance(event, RankLost | RankSilent):
             changes.tell()
+
+    def _remedy(self, lost: RankLost, runs: Sequence[Run]) -> str:
+        """Have lost ranks replaced; return what the user can do."""
+        try:
+            return self._on_loss(lost, runs)
+        except BaseException as error:  # noqa: BLE001  whatever it is: the runs must hear of the loss all the same
+            print_error(error)
+            return f"New ones could not be started by themselves ({described(error)}). %ddl restart starts new ones."
+
+    def _on_release_asked(self, event: ReleaseAsked) -> None:
+        """See to the end of what another kernel released the ranks from."""
+        if event.kernel == self._cluster.kernel:
+            return
+        with self._lock:
+            runs = [run for run in self._runs.values() if run.folder.start_s <= event.at_s and run.lost is None]
+        self._release(runs, event.reason)
+
+
+def _take(run: Run, event: Event) -> None:
+    """Hand a run an event; whatever its recorder or figures raise, the event reaches whoever follows it."""
+    try:
+        run.take(event)
+    except Exception as error:  # noqa: BLE001  the ranks' end must not be lost with what observes it
+        print_error(error)
 
 
 def _concerns(event: Event, run: Run) -> bool:

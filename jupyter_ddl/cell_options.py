@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions:
-    """The options of one cell; `Session.run` says what each means."""
+    """The options of one cell; `Session.run` says what each means, `RunCell` what `above` and `count` do."""
 
     timeout_s: float | None = None
     independent: bool = False
@@ -31,6 +31,8 @@ class CellOptions:
     stalls: StallOptions = field(default_factory=StallOptions)
     checkpoint: str | os.PathLike[str] | None = None
     on_drift: str = STOP
+    above: int = 0
+    count: int | None = None
 
     def checked(self, ranks: Sequence[int], world_size: int) -> CellOptions:
         """Return them for a cell on some ranks, with the whole path of the checkpoints' folder.
@@ -56,5 +58,6 @@ class CellOptions:
             "auto": self.auto and asdict(self.auto),
             "stalls": asdict(self.stalls),
             "checkpoint": self.checkpoint,
+            "above": self.above,
             "on_drift": self.on_drift,
         }

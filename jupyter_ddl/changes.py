@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.threads import print_error
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -41,9 +43,12 @@ def listen(listener: Listener) -> None:
 
 
 def tell(run: Run | None = None) -> None:
-    """Tell all listeners that something has changed."""
+    """Tell all listeners that something has changed. What one raises is printed: the cell goes on."""
     for listener in _listeners:
-        listener(run)
+        try:
+            listener(run)
+        except Exception as error:  # noqa: BLE001  a panel's trouble must not end what follows a cell
+            print_error(error)
 
 
 def starting() -> Starting | None:

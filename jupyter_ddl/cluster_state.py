@@ -30,9 +30,9 @@ def cluster_state(cluster: Cluster, runs: ActiveRuns, step: str | None) -> Clust
         state = "stopped" if lost.asked else "lost"
     silent = cluster.supervisor.silent & busy
 
-    def of_rank(rank: int) -> Literal["ready", "running", "lost", "silent"]:
+    def of_rank(rank: int) -> Literal["ready", "running", "lost", "ended", "silent"]:
         if lost is not None:
-            return "lost"
+            return "lost" if lost.rank in (None, rank) else "ended"
         return "silent" if rank in silent else "running" if rank in busy else "ready"
 
     ranks: list[RankState] = [

@@ -5,6 +5,7 @@ Each says the rule, what was received, and the remedy.
     DdlError
     ├── InvalidInput (ValueError)         what the user passed breaks a rule
     ├── FolderNotWritable (OSError)       a folder of ours cannot be made or written
+    │   └── FolderNotPrivate              another user could change what is in it, or replace it
     ├── ClusterError
     │   ├── HostUnfit                     this host lacks what ranks take: loopback, room on a disk
     │   ├── NoCluster                     nothing is running, or nothing of that name
@@ -21,11 +22,12 @@ Each says the rule, what was received, and the remedy.
     └── DashboardMissing                  the browser's part of the dashboard was not built
 
 A rank's own exception is not rebuilt in the kernel (its class may not exist there): RankError carries its name,
-message and traceback as text.
+message and traceback as text, and has a RankTraceback as its cause, which any Python prints above it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.events import RankFailed
+
+
+# IPython colours a rank's traceback.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class DdlError(Exception):
@@ -70,6 +76,19 @@ class FolderNotWritable(DdlError, OSError):
     def __str__(self) -> str:
         # OSError.__str__ would format (errno, strerror), which this error does not have.
         return str(self.args[0])
+
+
+class FolderNotPrivate(FolderNotWritable):
+    """A folder of ours is not this user's alone: who can write to it can run code as this user."""
+
+    def __init__(self, path: Path, variable: str, reason: str, remedy: str | None) -> None:
+        self.path = path
+        mend = f"Look at what is in it and run `{remedy}`, or set" if remedy else "Set"
+        DdlError.__init__(
+            self,
+            "A folder of jupyter_ddl's must be this user's, and no other user may write to it or to a folder above it. "
+            f"Received: {path} ({reason}). {mend} {variable} to a folder that is yours alone.",
+        )
 
 
 class ClusterError(DdlError):
@@ -123,6 +142,22 @@ class RankError(RunError):
 
     def _render_traceback_(self) -> list[str]:
         return [self.report] if self.report else super()._render_traceback_()
+
+
+class RankTraceback(Exception):
+    """What ranks raised, with their own tracebacks: the cause of a RankError.
+
+    A notebook shows `RankError.report`, which says the same with colours.
+
+    Source: the way of `concurrent.futures.process._RemoteTraceback`, which mpi4py.futures takes too.
+    """
+
+    def __init__(self, report: str) -> None:
+        self.text = _COLOURS.sub("", report)
+        super().__init__(self.text)
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text}\n"""'
 
 
 class RunTimedOut(RunError, TimeoutError):

@@ -1,8 +1,9 @@
 """Follows one run to its end: shows its events, and sees to it that it has an end.
 
-The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all; a rank
-that does not answer its release is named, step by step, and then all ranks are ended and replaced. Where ranks are not
-to be replaced, the cell gives such a rank up, and the next one works once it has answered.
+The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all, and so
+does whoever else asks for it; a rank that does not answer its release is named, step by step, and then all ranks are
+ended and replaced. Where ranks are not to be replaced, the cell gives such a rank up, and the next one works once it
+has answered. What only shows or counts may fail: that is said once, and the run is followed on.
 
 Runs on: kernel.
 """
@@ -11,25 +12,29 @@ from __future__ import annotations
 
 import contextvars
 import queue
-import threading
 import time
-from typing import TYPE_CHECKING
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import changes
-from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
+from jupyter_ddl.conclusion import conclude
+from jupyter_ddl.errors import (
+    HostUnfit,
+)
 from jupyter_ddl.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.interruption import interrupts_noted
-from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.patience import Patience
 from jupyter_ddl.ranks import compact
 from jupyter_ddl.runs.unseen import last_words
-from jupyter_ddl.views.failure import render_failure
+from jupyter_ddl.shown import Isolated
+from jupyter_ddl.threads import Supervised, described, print_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import threading
+    from collections.abc import Callable, Iterator
 
     from jupyter_ddl.active_runs import ActiveRuns
-    from jupyter_ddl.events import Outcome, RankLost
+    from jupyter_ddl.events import Event, Outcome
     from jupyter_ddl.runs.run import Run, RunResult
     from jupyter_ddl.stall_watch import StallWatch
     from jupyter_ddl.views import View
@@ -48,8 +53,6 @@ _TOLD_S = 5.0
 _ASK_S = 1.0
 _TICK_S = 0.1
 _HOW = {"interrupted": "was interrupted", "timed out": "timed out", "stalled": "stalled", "failed": "failed"}
-# Of what a rank printed, where its end is explained.
-_LAST_CHARACTERS = 4000
 
 
 class Follower:
@@ -75,7 +78,7 @@ class Follower:
         self.run = run
         self._runs = runs
         self._finished = finished
-        self._view = view
+        self._view = Isolated(view, self._tell)
         self._timeout_s = timeout_s
         self._stalls = stalls
         self._release_due_s: float | None = None
@@ -87,6 +90,9 @@ class Follower:
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
         self._is_told = False
+        self._released_by: str | None = None
+        self._problems: set[str] = set()
+        runs.follow(run, self.release)
 
     def wait(self) -> RunResult:
         """Follow the run in this thread to its end; return its result.
@@ -109,12 +115,29 @@ class Follower:
         """Follow the run in a thread of its own; `wait` then waits for that."""
         # In a copy of the cell's context, by which ipykernel knows under which cell to show output.
         context = contextvars.copy_context()
-        self._thread = threading.Thread(target=context.run, args=(self._follow,), name=self.run.id, daemon=True)
-        self._thread.start()
+        # What it raises, `wait` finds in the run: its ranks were released.
+        thread = Supervised(context.run, self.run.id, lambda _: None, (self._follow,))
+        try:
+            thread.start()
+        except HostUnfit:
+            # The ranks are at it already, and must not be left alone.
+            self.interrupt()
+            self._follow()
+            raise
+        self._thread = thread
 
     def interrupt(self) -> None:
         """Release the run's ranks. Safe from any thread."""
         self._let_go("interrupted", "interrupted")
+
+    def release(self, reason: str) -> None:
+        """Release the run's ranks, as `interrupt` does, for another than this cell's user. Safe from any thread.
+
+        Args:
+            reason: what asked for it, e.g. "the panel"; the ranks' reports say it.
+        """
+        self._released_by = reason
+        self._begin_release(reason)
 
     @property
     def done(self) -> bool:
@@ -129,6 +152,10 @@ class Follower:
                     if interrupted.came:
                         interrupted.came = False
                         self._let_go("interrupted", "interrupted")
+            except BaseException as error:
+                # The last line of defence: ranks that run on with nobody following would block the next cell.
+                self._let_go("failed", f"following the run raised {described(error)}")
+                raise
             finally:
                 self._finish()
             if interrupted.came and self._outcome == "finished":
@@ -144,32 +171,59 @@ class Follower:
         except queue.Empty:
             event = None
         if event is not None:
-            run.handle(event)
-            if isinstance(event, RankSilent):
-                self._tell_of_silence(event)
-            elif self._view is not None:
-                self._view.handle(event)
-            if self._stalls is not None:
-                self._stalls.handle(event)
-            if isinstance(event, RankFinished | RankFailed):
-                changes.tell()
+            self._take(event)
         self._tell_of_the_record()
         now_s = time.monotonic()
-        if self._view is not None:
-            self._view.tick(now_s)
+        self._view.tick(now_s)
+        self._note_stall(now_s)
         self._check_deadlines(now_s)
+
+    def _take(self, event: Event) -> None:
+        with self._going_on("what a rank reported"):
+            self.run.handle(event)
+        if isinstance(event, RankSilent):
+            self._tell_of_silence(event)
+        else:
+            self._view.handle(event)
+        if self._stalls is not None:
+            with self._going_on("the stall watch"):
+                self._stalls.handle(event)
+        if isinstance(event, RankFinished | RankFailed):
+            changes.tell()
+
+    @contextmanager
+    def _going_on(self, what: str) -> Iterator[None]:
+        """Say once that a part of ours raised in the block, and go on: the run must come to its end.
+
+        Args:
+            what: the part, as the subject of a sentence.
+        """
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  whatever it is, leaving the loop would leave the ranks alone
+            if what not in self._problems:
+                self._problems.add(what)
+                print_error(error)
+                self._tell(f"{what} raised {described(error)}; the cell goes on")
+
+    def _note_stall(self, now_s: float) -> None:
+        """Have the panel show a stall for as long as it lasts."""
+        stall = self._stalls.standing(now_s) if self._stalls is not None else ""
+        if stall != self.run.stall:
+            self.run.stall = stall
+            changes.tell()
 
     def _tell_of_the_record(self) -> None:
         """Tell, once, that the run's folder cannot be written: the run goes on."""
         problem = self.run.recorder.problem
-        if problem is None or self._is_told or self._view is None:
+        if problem is None or self._is_told:
             return
         self._is_told = True
         self._tell(f"this run is not recorded any more: {problem}")
 
     def _tell(self, text: str) -> None:
         """Show a line of ours under the cell."""
-        if self._view is not None:
+        if self._view.is_shown:
             self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", f"jupyter_ddl: {text}\n"))
 
     def _tell_of_silence(self, event: RankSilent) -> None:
@@ -198,16 +252,29 @@ class Follower:
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
         self._reasons.add(reason)
+        self._begin_release(reason)
+
+    def _begin_release(self, reason: str) -> None:
         if self._released_s is None:
-            self._released_s = time.monotonic()
-            self._patience = Patience(lambda: self._runs.starve(self.run), self._released_s)
-        self._runs.release(self.run, reason)
+            now_s = time.monotonic()
+            self._patience = Patience(self._starve, now_s)
+            self._released_s = now_s
+        with self._going_on("the release of the ranks"):
+            self._runs.release(self.run, reason)
+
+    def _starve(self) -> bool:
+        # Where it cannot be known, time counts: else the ranks would be waited for without an end.
+        found = [False]
+        with self._going_on("the look for a free core"):
+            found.append(self._runs.starve(self.run))
+        return found[-1]
 
     def _check_release(self, now_s: float, since_s: float) -> None:
         """See to it that ranks answer their release, and say what is known of those that do not."""
         if since_s > _ASK_S and now_s - self._asked_s > _ASK_S:
             self._asked_s = now_s
-            self._runs.ask(self.run)
+            with self._going_on("asking the ranks"):
+                self._runs.ask(self.run)
         if since_s < IMPORT_S and self._runs.importing(self.run) and self._patience is not None:
             self._patience.renew()
         if since_s > _TOLD_S and not self._is_stuck_told:
@@ -217,7 +284,7 @@ class Follower:
         if self._is_given_up() and self._runs.replaces_lost:
             self._tell(f"{self._who()} did not answer in time: all ranks are ended")
             self._runs.give_up(
-                f"the cell {_HOW[self._outcome]}, and {self._who()} did not answer the release within {since_s:.0f} s: "
+                f"the cell {self._how()}, and {self._who()} did not answer the release within {since_s:.0f} s: "
                 + "; ".join(f"rank {rank}: {self._why(rank)}" for rank in sorted(self.run.pending))
             )
 
@@ -227,7 +294,16 @@ class Follower:
             return "it is still importing TensorFlow, which nothing can interrupt"
         if rank in self.run.unwinding:
             return "its code was interrupted, and has not ended yet"
-        return self._runs.state_of(rank)
+        known = ["nothing is known of its process"]
+        with self._going_on("the look at a rank"):
+            known.append(self._runs.state_of(rank))
+        return known[-1]
+
+    def _how(self) -> str:
+        """Return how the cell ended, as the predicate of a sentence."""
+        if self._outcome in _HOW:
+            return _HOW[self._outcome]
+        return "was interrupted" if self._released_by is None else f"was interrupted by {self._released_by}"
 
     def _who(self) -> str:
         stuck = sorted(self.run.pending)
@@ -239,21 +315,31 @@ class Follower:
         return self._patience.used_s > (ANSWER_S if self.run.pending - self.run.unwinding else UNWIND_S)
 
     def _finish(self) -> None:
+        """Record and show the run's end. Each part on its own: the run must be taken off the active ones."""
         run = self.run
         if run.lost is not None:
             self._outcome = "lost"
-            self._show_last_words()
+            with self._going_on("the search for what a lost rank printed last"):
+                self._show_last_words()
         elif run.causes() and self._outcome in ("finished", "failed"):
             # Also where ranks failed first of which none knew why.
             self._outcome = self._outcome_of_failures()
+        elif run.pending and self._outcome == "finished":
+            # Given up after a release that was not this cell's own.
+            self._outcome = "interrupted"
         finished = RunFinished(run.id, self._outcome, run.seconds)
-        run.recorder.handle(finished)
-        run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **run.summary.fields())
+        figures: dict[str, Any] = {}
+        with self._going_on("the sum of the run's figures"):
+            figures = run.summary.fields()
+        with self._going_on("the record of the run"):
+            run.recorder.handle(finished)
+        with self._going_on("the record of the run"):
+            run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **figures)
         self._tell_of_the_record()
-        if self._view is not None:
-            self._view.handle(finished)
-            self._view.flush()
-        self._runs.end(run)
+        self._view.handle(finished)
+        self._view.flush()
+        with self._going_on("the end of the run"):
+            self._runs.end(run)
         if self._outcome == "finished" and self._finished is not None:
             self._finished()
 
@@ -269,46 +355,15 @@ class Follower:
         for chunk in last_words(run.folder.path, run.id, run.seen_bytes, sorted(run.pending)):
             run.recorder.handle(chunk)
             run.handle(chunk)
-            if self._view is not None:
-                self._view.handle(chunk)
-
-    def _describe_loss(self, lost: RankLost) -> str:
-        result = None if lost.rank is None else self.run.results.get(lost.rank)
-        if result is None or lost.rank is None:
-            return describe_loss(lost)
-        printed = (result.stderr or result.stdout)[-_LAST_CHARACTERS:].splitlines()
-        return describe_loss(lost, self.run.last_samples.get(lost.rank), printed)
+            self._view.handle(chunk)
 
     def _conclude(self) -> RunResult:
-        run = self.run
-        causes = run.causes()
-        if run.lost is not None:
-            raised = f"\n\n{render_failure(RankError(causes, (), run.world_size))}" if causes else ""
-            raise ClusterLost(
-                f"Ranks must live to the end of the cell. Received: {self._describe_loss(run.lost)}\n"
-                f"{self._runs.remedy} Logs: {run.folder.path}{raised}"
-            )
-        if run.pending:
-            raise ClusterError(
-                f"Every rank must answer its release within {ANSWER_S:g} s. Received: nothing from ranks "
-                f"{compact(sorted(run.pending))} ({self._outcome}). They are blocked outside Python and Horovod: "
-                f"the next cell works once they have answered, and %ddl restart starts new ones. "
-                f"Logs: {run.folder.path}"
-            )
-        if self._outcome == "interrupted":
-            by = "" if (reason := self._reason_elsewhere()) is None else f" by {reason}"
-            raise RunInterrupted(
-                f"The cell was interrupted{by} after {run.seconds:.1f} s, and its ranks were released."
-            )
-        if self._outcome == "stalled" and self._stalls is not None:
-            raise RunStalled(f"{self._stalls.report}\nThe ranks were released, as --on-stall abort says.")
-        if self._outcome == "timed out":
-            raise RunTimedOut(
-                f"The cell must end within its timeout. Received: --timeout {self._timeout_s:g}, and ranks still "
-                f"at it. They were released. Pass a longer one, or none."
-            )
-        if causes:
-            error = RankError(causes, run.released(), run.world_size)
-            error.report = render_failure(error)
-            raise error
-        return run.result(self._outcome)
+        return conclude(
+            self.run,
+            self._outcome,
+            remedy=self._runs.remedy,
+            elsewhere=self._reason_elsewhere(),
+            timeout_s=self._timeout_s,
+            stalled="" if self._stalls is None else self._stalls.report,
+            answer_s=ANSWER_S,
+        )

@@ -7,12 +7,12 @@ and browser. A run's events are no messages: the hub reads them from the run's f
 
 from __future__ import annotations
 
-import json
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, get_origin, get_type_hints
 
 from jupyter_ddl.events import Outcome  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.own_files import parse_json
 from jupyter_ddl.wire import Wire
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ SOCKET_VARIABLE = "JUPYTER_DDL_HUB"
 
 
 class RankState(TypedDict):
-    """One rank, as a panel shows it; `silent` is one from which nothing has come for some seconds."""
+    """One rank, as a panel shows it.
+
+    `silent` is one from which nothing has come for some seconds, `lost` one whose process died, `ended` one that ended
+    with it.
+    """
 
     rank: int
     local_rank: int
@@ -31,7 +35,7 @@ class RankState(TypedDict):
     pid: int
     device: str
     threads: int
-    state: Literal["ready", "running", "lost", "silent"]
+    state: Literal["ready", "running", "lost", "ended", "silent"]
 
 
 class ClusterState(TypedDict):
@@ -53,7 +57,8 @@ class KernelState(Wire):
         kernel: Jupyter's id of the kernel.
         cluster: its ranks; None where it has none.
         run: the newest run that goes on; None where none does.
-        fault: the last fault's sentence; None again after the next good cell, or with new ranks.
+        fault: the last fault's sentence, or the stall of a cell that runs; None again once the next cell begins, after
+            a good one, or with new ranks.
     """
 
     type: ClassVar[str] = "kernel_state"
@@ -187,8 +192,8 @@ def from_hub(data: bytes | str) -> Control:
 def _parse(data: bytes | str, kinds: Iterable[Any]) -> Any:
     known = {kind.type: kind for kind in kinds}
     try:
-        content = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        content = parse_json(data)
+    except ValueError as error:
         raise ValueError(f"A message must be JSON. Received: {data[:60]!r}.") from error
     kind = known.get(str(content.get("type"))) if isinstance(content, dict) else None
     if kind is None:

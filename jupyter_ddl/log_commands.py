@@ -110,7 +110,7 @@ class _Printer:
             # What a pattern leaves is not known before it is read.
             start = 0 if tail is None or self._pattern else log.lines_before(log.size(), tail)
             lines = self._lines(log, start)
-            self._print(rank, lines if tail is None else deque(lines, maxlen=tail))
+            self._print(rank, lines if tail is None else deque(lines, maxlen=min(tail, sys.maxsize)))
 
     def print_end(self, rank: int, path: Path) -> None:
         """Print as much of the end of a rank's log as a notebook bears, under a line that counts what it leaves out."""
@@ -171,7 +171,10 @@ class _Followed:
 
     def lines(self, *, is_over: bool) -> Iterator[str]:
         """Yield the lines that have ended since; at the run's end all there is."""
-        size_bytes = self._path.stat().st_size if self._path.exists() else 0
+        try:
+            size_bytes = self._path.stat(follow_symlinks=False).st_size
+        except FileNotFoundError:
+            size_bytes = 0
         if size_bytes == self._size_bytes and not is_over:
             return
         self._size_bytes = size_bytes

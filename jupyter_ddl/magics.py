@@ -159,6 +159,8 @@ class DdlMagics(Magics):
             stalls=stall_options.from_arguments(arguments),
             checkpoint=arguments.checkpoint,
             on_drift=arguments.on_drift,
+            above=_lines_above(self.shell),
+            count=_prompt(self.shell),
         )
         ranks = _ranks(arguments.ranks, session)
         with interrupts_noted():
@@ -310,3 +312,20 @@ def _view(session: Session, run: Run, *, only_first_rank: bool) -> View:
     publisher = current_publisher()
     output = for_environment(publisher, run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
     return with_figures(publisher, output, session.ranks, session.single_rank_samples_per_s)
+
+
+def _prompt(shell: Any) -> int:
+    """Return the number of the prompt of the cell that runs."""
+    count: int = shell.execution_count
+    return count
+
+
+def _lines_above(shell: Any) -> int:
+    """Return how many lines of the notebook's cell stand above the code: the magic's, and empty ones above that."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else None
+    content = parent.get("content") if isinstance(parent, dict) else None
+    code = content.get("code") if isinstance(content, dict) else None
+    if not isinstance(code, str) or not code.lstrip().startswith("%%distributed"):
+        # A terminal, or another magic that ran this one.
+        return 1
+    return code[: len(code) - len(code.lstrip())].count("\n") + 1

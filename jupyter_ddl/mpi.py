@@ -53,8 +53,9 @@ _LIBRARY_NAMES: dict[Flavour, tuple[str, ...]] = {
 # The symbols are those by which mpi4py's wheel tells the flavours apart.
 # Source: mpi4py 4.1.2, _mpiabi.py, _get_mpiabi_from_libmpi.
 _PROBE = """
-import ctypes, os, sys
+import sys
 sys.path[:] = [folder for folder in sys.path if folder]
+import ctypes, os
 flavour, *names = sys.argv[1:]
 
 def text_of(library):
@@ -144,7 +145,8 @@ def launch_environment(mpi: Mpi, *, one_host: bool = True, n: int = 2) -> dict[s
     """
     # Gradients and Horovod's buffers are large blocks: in large pages they cost a seventh of the page faults, and a
     # 25 M parameter step takes 8 % less (docs/performance.md). Read when a process starts; other C libraries ignore it.
-    wanted = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+    # Strings hash alike on all ranks, so that a set of words has one order on them: `--auto` divides by it.
+    wanted = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1", "PYTHONHASHSEED": "0"}
     if mpi.library is not None:
         wanted["MPI4PY_LIBMPI"] = str(mpi.library)
     if mpi.flavour == "openmpi":

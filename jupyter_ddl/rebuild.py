@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import changes
-from jupyter_ddl.checkpoint_folder import newest
+from jupyter_ddl.checkpoint_offer import Offer
 from jupyter_ddl.errors import ClusterLost, DdlError, RunInterrupted, SetupFailed
 from jupyter_ddl.interruption import interrupts_noted
+from jupyter_ddl.threads import Supervised, described
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,9 +97,11 @@ class Rebuilder:
             self._given_up = threading.Event()
             self._problem, self._told = None, None
             self._step = "beginning"
-            work = (lost, n, _offer(runs))
-            self._thread = threading.Thread(target=self._work, args=work, name="jupyter_ddl rebuild", daemon=True)
-            self._thread.start()
+            work = (lost, n, _checkpoint_folders(runs))
+            thread = Supervised(self._work, "jupyter_ddl rebuild", lambda error: self._fail(lost, error), work)
+            thread.start()
+            # Not before: there is nothing to wait for where it could not be started.
+            self._thread = thread
         setup = f", and {_counted(len(self._cells), 'setup cell')} will be run again" if self._cells else ""
         return (
             f"{_counted(n, 'new rank')} are being started on the same devices: the next cell waits for them. "
@@ -176,8 +179,9 @@ class Rebuilder:
     def _is_at_it(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def _work(self, lost: str, n: int, offer: str) -> None:
+    def _work(self, lost: str, n: int, folders: Sequence[str]) -> None:
         began_s = time.monotonic()
+        offer = Offer(folders)
         try:
             self._renew(self._tell, self._given_up)
             self._is_untried = True
@@ -186,31 +190,31 @@ class Rebuilder:
         except (ClusterLost, SetupFailed) as error:
             self._problem = error
         except (DdlError, OSError) as error:
-            self._problem = ClusterLost(
-                f"Ranks must run. Received: {lost}\nNew ones did not come up: {error}\n%ddl restart tries again."
-            )
+            self._fail(lost, error)
         else:
             self._told = (
                 f"{lost}\n{_counted(n, 'new rank')} were started in {seconds:.1f} s; the variables of the old ones are "
-                f"lost.{replayed}{offer}"
+                f"lost.{replayed}{offer.text()}"
             )
         # The thread still lives when this is told.
         self._tell("")
+
+    def _fail(self, lost: str, error: BaseException) -> None:
+        """Have the next cell say why there are no new ranks."""
+        told = str(error) if isinstance(error, DdlError | OSError) else described(error)
+        self._problem = ClusterLost(
+            f"Ranks must run. Received: {lost}\nNew ones did not come up: {told}\n%ddl restart tries again."
+        )
 
     def _tell(self, step: str) -> None:
         self._step = step
         changes.tell()
 
 
-def _offer(runs: Sequence[Run]) -> str:
-    """Return how the trainings that were lost can go on: from the newest checkpoint of each that saved some."""
-    offers = ""
-    for run in runs:
-        folder = run.folder.record.get("options", {}).get("checkpoint")
-        found = newest(folder) if folder else None
-        if found is not None:
-            offers += f"\nThe newest checkpoint is {found.path}: the cell, run again, goes on from there."
-    return offers
+def _checkpoint_folders(runs: Sequence[Run]) -> list[str]:
+    """Return where the trainings that were lost saved themselves."""
+    folders = (run.folder.record.get("options", {}).get("checkpoint") for run in runs)
+    return [folder for folder in folders if folder]
 
 
 def _first_line(code: str) -> str:

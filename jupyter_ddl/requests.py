@@ -26,6 +26,8 @@ class RunCell(Wire):
         stall_after_s: how soon a collective that not all ranks enter is to be told; None for never.
         checkpoint: the folder that `fit` saves to and goes on from; None for none.
         on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+        above: lines of the notebook's cell above the code, which tracebacks count.
+        count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -40,6 +42,8 @@ class RunCell(Wire):
     stall_after_s: float | None = None
     checkpoint: str | None = None
     on_drift: str = STOP
+    above: int = 0
+    count: int | None = None
 
     def __post_init__(self) -> None:
         """Make the options that came as JSON what they are."""
@@ -92,6 +96,22 @@ class Release(Wire):
 
 
 @dataclass(frozen=True)
+class ReleaseAsked(Wire):
+    """Sent to the cluster's other kernels, with the Release that went to all ranks: they see to its end.
+
+    Attributes:
+        kernel: who sent it.
+        reason: as of Release.
+        at_s: when; a run that began later is not meant.
+    """
+
+    type: ClassVar[str] = "release_asked"
+    kernel: str
+    reason: str
+    at_s: float
+
+
+@dataclass(frozen=True)
 class LookAtStacks(Wire):
     """Send RankStacks: where the rank's threads are now.
 
@@ -122,4 +142,54 @@ class LookUp(Wire):
     detail: int = 0
 
 
-Request = RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks | LookUp
+@dataclass(frozen=True)
+class PushValues(Wire):
+    """Set variables to the values in the message's buffers; answer with ValuesMoved, on the same socket.
+
+    Attributes:
+        move: tells this request from others; the answer has it too, and a Release of it interrupts the rank.
+        names: the variables.
+        frames: how many of the message's buffers each value takes, in the order of `names`.
+    """
+
+    type: ClassVar[str] = "push_values"
+    move: str
+    names: tuple[str, ...]
+    frames: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PullValue(Wire):
+    """Answer with ValuesMoved, on the same socket, and a variable's value in the message's buffers.
+
+    Attributes:
+        move: as of PushValues.
+        name: the variable, or an expression of variables.
+    """
+
+    type: ClassVar[str] = "pull_value"
+    move: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ValuesMoved(Wire):
+    """A rank's answer to PushValues or PullValue.
+
+    Attributes:
+        move: which.
+        rank: whose answer.
+        error: what pickling or unpickling raised there, as `NAME: text`; None where nothing did.
+        released: the reason of the Release that interrupted it; None where none did.
+    """
+
+    type: ClassVar[str] = "values_moved"
+    move: str
+    rank: int
+    error: str | None = None
+    released: str | None = None
+
+
+Request = (
+    RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks | LookUp | PushValues | PullValue
+)

@@ -29,11 +29,18 @@ def main() -> None:
     end_with_parent()
     settings = _settings()
     script, *arguments = sys.argv[1:]
-    _stand_as_python_would(script, arguments)
+    sys.argv[:] = [script, *arguments]
+    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    if horovod_dir:
+        sys.path.insert(0, horovod_dir)
 
     from jupyter_ddl.engine.world import World
+    from jupyter_ddl.errors import InvalidInput
 
-    world = World.join()
+    try:
+        world = World.join(settings["n"])
+    except InvalidInput as error:
+        sys.exit(str(error))
 
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.engine import cell, devices
@@ -58,7 +65,9 @@ def main() -> None:
         )
     )
     install()
-    ScriptRank(world, pipes).run(script)
+    rank = ScriptRank(world, pipes)
+    _look_in_folder_of(script)
+    rank.run(script)
 
 
 def _settings() -> dict[str, Any]:
@@ -72,14 +81,13 @@ def _settings() -> dict[str, Any]:
     return settings
 
 
-def _stand_as_python_would(script: str, arguments: list[str]) -> None:
-    """Set `sys.argv` and `sys.path` as `python SCRIPT ARGS...` does; a Horovod built with --target comes next."""
-    sys.argv[:] = [script, *arguments]
+def _look_in_folder_of(script: str) -> None:
+    """Look for modules in the script's folder first, as `python SCRIPT` does; ours are imported by now.
+
+    Of a name that Python and the script's folder both have, what is imported already stays.
+    """
     if not getattr(sys.flags, "safe_path", False):  # -P, PYTHONSAFEPATH: Python 3.11
-        sys.path[0] = str(Path(script).resolve().parent)
-    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
-    if horovod_dir:
-        sys.path.insert(1, horovod_dir)
+        sys.path.insert(0, str(Path(script).resolve().parent))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ Runs on: kernel, or the terminal's process.
 from __future__ import annotations
 
 import re
+import sys
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from jupyter_ddl.events import RankFailed, RankLost
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
 from jupyter_ddl.runs.reading import causes_of, run_events
-from jupyter_ddl.runs.store import CUT_OFF, newest_first, resolve, single_rank_samples_per_s
+from jupyter_ddl.runs.store import CUT_OFF, as_number, foreign, newest_first, resolve, single_rank_samples_per_s
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.line import plain_lines
 from jupyter_ddl.views.runs_table import run_line, runs_table
@@ -67,13 +68,12 @@ def list_runs(arguments: Namespace) -> None:
     if arguments.n < 1:
         raise InvalidInput("-n takes a number of at least 1.", f"-n {arguments.n}", "Pass how many runs to list.")
     runs = newest_first()
-    shown = list(islice(runs, arguments.n))
-    if not shown:
-        print("No runs yet.")
-        return
-    print(runs_table(shown))
+    shown = list(islice(runs, min(arguments.n, sys.maxsize)))
+    print(runs_table(shown) if shown else "No runs yet.")
     if next(runs, None) is not None:
         print(f"… and older ones: -n {10 * arguments.n} lists more")
+    if others := foreign():
+        print(f"… and {others:,} of other users, which are not listed")
 
 
 def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
@@ -169,8 +169,8 @@ class _Ends:
         if record.state == "stalled":
             return "RunStalled: Ranks waited for others, and all were released, as --on-stall abort says."
         if record.state == "timed out":
-            timeout_s = record.options.get("timeout_s")
-            given = f"--timeout {timeout_s:g}, and " if isinstance(timeout_s, int | float) else ""
+            timeout_s = as_number(record.options.get("timeout_s"))
+            given = "" if timeout_s is None else f"--timeout {timeout_s:g}, and "
             received = f"{given}ranks still at it"
             return f"RunTimedOut: The cell must end within its timeout. Received: {received}. They were released."
         causes = causes_of(self._failures.values())

@@ -14,6 +14,7 @@ from jupyter_ddl.requests import PrepareHorovod, RunCell
 from jupyter_ddl.runs.folder import RunFolder, this_process
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.stall_watch import StallWatch
+from jupyter_ddl.threads import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +60,6 @@ class Sender:
             finished: called when the run has ended well.
         """
         world_size = self._cluster.world_size
-        is_whole = len(ranks) == world_size
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
         prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
         folder = RunFolder(self._cluster.spec.name)
@@ -68,9 +68,27 @@ class Sender:
         watch = StallWatch(run, options.stalls, self._looks.look)
         follower = Follower(run, self._runs, shown, options.timeout_s, finished, watch)
         run.take(RunStarted(run.id, ranks, world_size, folder.start_s))
+        try:
+            self._begin(run, options, code, prepares=prepares)
+        except BaseException:
+            # No more threads, or a socket's error: no rank must be left at a cell that is not followed.
+            self._runs.release(run, "it could not be sent to all ranks")
+            self._runs.drop(run)
+            raise
+        # While the ranks are at it already.
+        try:
+            folder.write(code, **self._record(ranks), options=options.record())
+        except (TypeError, ValueError) as error:
+            # What JSON cannot hold; what the disk refuses, the folder knows itself.
+            folder.problem = f"{folder.path}: {described(error)}"
+        return follower
+
+    def _begin(self, run: Run, options: CellOptions, code: str, *, prepares: bool) -> None:
+        ranks, folder = run.ranks, run.folder
+        is_whole = len(ranks) == run.world_size
         self._runs.begin(run)
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
-        others = sorted(set(range(world_size)) - set(ranks)) if prepares else []
+        others = sorted(set(range(run.world_size)) - set(ranks)) if prepares else []
         self._cluster.request(PrepareHorovod(run.id), others)
         cell = RunCell(
             run.id,
@@ -85,11 +103,10 @@ class Sender:
             options.stalls.after_s if is_whole else None,
             None if options.checkpoint is None else os.fspath(options.checkpoint),
             options.on_drift,
+            options.above,
+            options.count,
         )
         self._cluster.request(cell, ranks)
-        # While the ranks are at it already.
-        folder.write(code, **self._record(ranks), options=options.record())
-        return follower
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         cluster = self._cluster

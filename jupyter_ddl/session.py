@@ -11,6 +11,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import changes
@@ -31,6 +32,7 @@ from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.life import Life
 from jupyter_ddl.loss import describe_loss
 from jupyter_ddl.rebuild import Rebuilder, SetupCell
+from jupyter_ddl.requests import ReleaseAsked
 from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.lifecycle import Cluster
-    from jupyter_ddl.events import RankReady, RankStacks, RankWarm
+    from jupyter_ddl.events import Event, RankReady, RankStacks, RankWarm
     from jupyter_ddl.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views import View
@@ -62,7 +64,8 @@ class Session:
     def _adopt(self, cluster: Cluster) -> None:
         self._cluster = cluster
         runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
-        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_size, runs.why_lost)
+        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
+        cluster.listen(partial(_release_asked, cluster.kernel, self._transfer))
         self._looks = StackLooks(cluster)
         self._lookups = Lookups(cluster)
         self._sender = Sender(cluster, runs, self._looks)
@@ -226,6 +229,7 @@ class Session:
 
     def interrupt(self, reason: str = "Session.interrupt") -> None:
         """Release every rank from what it runs, also from what another kernel runs there. Safe from any thread."""
+        self._transfer.release(reason)
         self._runs.release_all(reason)
 
     def wait_rebuilt(self, progress: Callable[[str], None] = lambda _: None) -> str | None:
@@ -362,3 +366,9 @@ class Session:
                 f"Every rank must have ended the cell before. Received: ranks {stuck} did not answer "
                 f"their release. Wait until they do, or start new ones with %ddl restart."
             )
+
+
+def _release_asked(kernel: str, transfer: Transfer, event: Event) -> None:
+    """End a transfer's wait where another kernel released the ranks from it."""
+    if isinstance(event, ReleaseAsked) and event.kernel != kernel:
+        transfer.release(event.reason, event.at_s)

@@ -77,7 +77,8 @@ def current() -> Session:
     """
     if _current is None:
         raise NoCluster(
-            "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start."
+            "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start, or with "
+            "Start ranks in JupyterLab's Distributed panel."
         )
     return _current
 

@@ -5,12 +5,13 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.events import CollectiveStalled, StallReported
-from jupyter_ddl.views.stalls import render_stall
+from jupyter_ddl.threads import Supervised, described
+from jupyter_ddl.views.stalls import render_stall, stall_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,6 +41,16 @@ class StallWatch:
         self._seen_s: dict[object, tuple[float, float]] = {}
         self._told: set[object] = set()
         self.report = ""
+        self._sentence = ""
+        self._until_s = 0.0
+
+    def standing(self, now_s: float) -> str:
+        """Return who waits for whom, of a stall that was told and lasts; empty where none does.
+
+        Args:
+            now_s: by the monotonic clock.
+        """
+        return self._sentence if now_s <= self._until_s else ""
 
     @property
     def aborts(self) -> bool:
@@ -58,14 +69,38 @@ class StallWatch:
                 first_s = event.at_s
             self._seen_s[what] = first_s, event.at_s
             lasts_s = event.at_s - first_s + event.waited_s
+            # Horovod says it again and again for as long as it lasts.
+            self._until_s = time.monotonic() + 3 * event.waited_s + _SLACK_S
             if what not in self._told and lasts_s + _SLACK_S >= self._options.after_s / 2:
                 self._told.add(what)
-                threading.Thread(
-                    target=self._tell, args=(event, lasts_s), name="jupyter_ddl stall report", daemon=True
-                ).start()
+                self._begin_telling(event, lasts_s)
+
+    def _begin_telling(self, stalled: CollectiveStalled, lasts_s: float) -> None:
+        thread = Supervised(
+            self._tell,
+            "jupyter_ddl stall report",
+            lambda error: self._tell_little(stalled, lasts_s, error),
+            (stalled, lasts_s),
+        )
+        try:
+            thread.start()
+        except HostUnfit as error:
+            self._tell_little(stalled, lasts_s, error)
 
     def _tell(self, stalled: CollectiveStalled, lasts_s: float) -> None:
         run = self._run
         stacks = self._look(sorted(run.pending))
-        text = render_stall(stalled, lasts_s, run.ranks, stacks.values(), run.world_size)
+        self._sentence = stall_sentence(stalled, run.ranks)
+        self._report(render_stall(stalled, lasts_s, run.ranks, stacks.values(), run.world_size))
+
+    def _tell_little(self, stalled: CollectiveStalled, lasts_s: float, error: BaseException) -> None:
+        """Report a stall without stacks: `--on-stall abort` waits for a report."""
+        names = ", ".join(stalled.tensors)
+        self._report(
+            f"Ranks have waited for {lasts_s:.0f} s in a collective ({names}) that others have not entered. Where they "
+            f"are could not be looked up: {described(error)}"
+        )
+
+    def _report(self, text: str) -> None:
+        run = self._run
         run.take(StallReported(run.id, run.ranks, time.time(), text))

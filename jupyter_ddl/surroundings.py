@@ -35,10 +35,27 @@ def check_surroundings() -> None:
     Raises:
         HostUnfit: it cannot; it says why, and what to do.
         FolderNotWritable: the folder of the clusters cannot be made or written.
+        FolderNotPrivate: another user can write to it.
     """
     check_for_mpi()
     clusters = paths.private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
     check_room(clusters, "The folder of the clusters", paths.RUNTIME_VARIABLE)
+
+
+def check_working_folder() -> None:
+    """Check that this process's working folder is there: ranks work in the same one.
+
+    Raises:
+        HostUnfit: it was removed, or cannot be entered any more.
+    """
+    try:
+        Path.cwd()
+    except OSError as error:
+        raise HostUnfit(
+            "Ranks need the working folder that their kernel has.",
+            f"none ({error.strerror}: it was removed, or moved)",
+            "Go to one that is there: `%cd ~`, or os.chdir(...).",
+        ) from error
 
 
 def check_for_mpi() -> None:
@@ -49,6 +66,7 @@ def check_for_mpi() -> None:
     Raises:
         HostUnfit: it cannot; it says why, and what to do.
     """
+    check_working_folder()
     check_loopback()
     check_room(temporary_dir(), "The folder of temporary files, which MPI uses,", "TMPDIR")
 

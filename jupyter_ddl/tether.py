@@ -10,9 +10,12 @@ import os
 import signal
 import stat
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import psutil
 
 # Source: linux/prctl.h
@@ -29,12 +32,17 @@ _LAST_WORDS_BYTES = 64 * 1024
 
 def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
     """Ask the kernel for `signum` when the parent dies. The request outlives an exec of an ordinary program."""
-    _prctl(_PR_SET_PDEATHSIG, signum)
+    parent_death_signal(signum)()
+
+
+def parent_death_signal(signum: signal.Signals) -> Callable[[], None]:
+    """Return what asks for `signum` when the parent dies: safe to call in a child of a process with threads."""
+    return partial(_prctl, _libc(), _PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
     """Become the parent of every descendant whose own parent ends, so that none is lost from sight."""
-    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(_libc(), _PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reserve_last_words(descriptor: int) -> None:
@@ -67,6 +75,8 @@ def _end(processes: list[psutil.Process]) -> None:
 
     for process in processes:
         _signal(process, signal.SIGTERM)
+        # One that is stopped takes no notice of the first until it goes on.
+        _signal(process, signal.SIGCONT)
     _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
     for process in alive:
         _signal(process, signal.SIGKILL)
@@ -83,10 +93,14 @@ def _signal(process: psutil.Process, signum: signal.Signals) -> None:
         return
 
 
-def _prctl(option: int, value: int) -> None:
-    if not sys.platform.startswith("linux"):
+def _libc() -> ctypes.CDLL | None:
+    """Return the C library; None where it has no `prctl`."""
+    return ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") else None
+
+
+def _prctl(libc: ctypes.CDLL | None, option: int, value: int) -> None:
+    if libc is None:
         return
-    libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) != 0:
         error = ctypes.get_errno()
         raise OSError(error, f"prctl({option}) failed: {os.strerror(error)}")

@@ -10,9 +10,10 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import changes, sessions
-from jupyter_ddl.errors import ClusterError, DdlError, InvalidInput
+from jupyter_ddl.errors import ClusterError, DdlError, HostUnfit, InvalidInput
 from jupyter_ddl.hub_messages import Answer
 from jupyter_ddl.ranks import parse
+from jupyter_ddl.threads import Supervised, described
 from jupyter_ddl.views.stacks import render_stacks
 from jupyter_ddl.wire import encode
 
@@ -54,9 +55,12 @@ class Controls:
         if control.do == "interrupt":
             self._do(control, reply)
         elif self._slots.acquire(blocking=False):
-            threading.Thread(
-                target=self._do_and_free, args=(control, reply), name=f"jupyter_ddl {control.do[:20]}", daemon=True
-            ).start()
+            thread = Supervised(self._do_and_free, f"jupyter_ddl {control.do[:20]}", lambda _: None, (control, reply))
+            try:
+                thread.start()
+            except HostUnfit as problem:
+                self._slots.release()
+                reply(Answer(control.id, error=str(problem)))
         else:
             error = f"A kernel does {MAX_AT_A_TIME} controls at a time. Received: one more. Wait for an answer."
             reply(Answer(control.id, error=error))
@@ -82,8 +86,16 @@ class Controls:
             answer = Answer(control.id, error=str(error)[:_MAX_CHARACTERS])
         except Exception:  # noqa: BLE001  an error of ours: it is printed, and the next control finds this thread alive
             sys.excepthook(*sys.exc_info())
+        except BaseException as error:
+            # SystemExit of a setup cell, or an interrupt that came here: the thread ends, and the browser is answered.
+            answer = Answer(control.id, error=described(error)[:_MAX_CHARACTERS])
+            raise
         finally:
-            reply(answer)
+            try:
+                reply(answer)
+            except (TypeError, ValueError, RecursionError) as error:
+                # What JSON cannot hold.
+                reply(Answer(control.id, error=described(error)[:_MAX_CHARACTERS]))
 
 
 def _session() -> Session:

@@ -1,4 +1,4 @@
-"""What the hub is told of this kernel: its ranks, the run that goes on, the last fault, and each run's begin and end.
+"""What the hub is told of this kernel: its ranks, the active run, the fault that stands, and each run's begin and end.
 
 Runs on: kernel.
 """
@@ -33,7 +33,7 @@ class State:
         self._kernel = kernel
         self._shell = shell
         self._cells: dict[str, str | None] = {}
-        self._running: dict[str, None] = {}
+        self._running: dict[str, Run] = {}
         self._fault: str | None = None
 
     def note(self, run: Run) -> RunNotice:
@@ -41,7 +41,9 @@ class State:
         outcome = run.folder.record.get("outcome")
         if outcome is None:
             cell = self._cells[run.id] = self._cell_id()
-            self._running[run.id] = None
+            self._running[run.id] = run
+            # The last cell's: it says nothing of this one.
+            self._fault = None
             return RunNotice(self._kernel, run.id, "running", cell, compact(run.ranks))
         self._running.pop(run.id, None)
         fault = fault_of(run, outcome)
@@ -64,8 +66,10 @@ class State:
         if lost is not None:
             self._fault = _bounded(lost)
         # The one that began last.
-        run = next(reversed(list(self._running)), None)
-        return KernelState(self._kernel, os.getpid(), session.describe(), run, self._fault)
+        running = list(self._running.values())
+        stall = next((run.stall for run in reversed(running) if run.stall), None)
+        fault = self._fault or (stall and _bounded(stall))
+        return KernelState(self._kernel, os.getpid(), session.describe(), running[-1].id if running else None, fault)
 
     def _cell_id(self) -> str | None:
         """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""

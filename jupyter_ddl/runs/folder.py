@@ -1,7 +1,7 @@
 """A run's folder: the truth about a run, whatever becomes of the kernel and the browser.
 
 ```
-RUNS/2026-11-20T18-03-07-default-3f9c/
+RUNS/2026-11-20T18-03-07-default-3f9c61d2/
     cell.py                what was run
     run.json               on which ranks, when, with what outcome
     events.jsonl           all events, in the order in which they came; written by the session
@@ -15,20 +15,22 @@ RUNS/2026-11-20T18-03-07-default-3f9c/
 from __future__ import annotations
 
 import json
+import os
 import secrets
-import socket
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
-from jupyter_ddl import paths
+from jupyter_ddl import own_files, paths, process_identity
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.runs.store import CUT_OFF, read_record
+from jupyter_ddl.runs.store import CUT_OFF, newest_first
+from jupyter_ddl.wire import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class RunFolder:
@@ -42,18 +44,12 @@ class RunFolder:
 
     def __init__(self, cluster: str) -> None:
         self.start_s = time.time()
-        self.run = f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cluster}-{secrets.token_hex(2)}"
-        self.path: Path = paths.runs_dir() / self.run
         self.problem: str | None = None
         self._record: dict[str, Any] = {}
         try:
-            self.path.mkdir(mode=0o700)
-        except OSError:
-            # The first run: the folders above are made too, or the error says which variable moves them.
-            try:
-                paths.private_folder(self.path, variable=paths.RUNS_VARIABLE)
-            except FolderNotWritable as error:
-                self.problem = str(error)
+            self.run, self.path = _made(cluster)
+        except FolderNotWritable as error:
+            self.run, self.path, self.problem = _new_id(cluster), error.path, str(error)
 
     @classmethod
     def reopened(cls, path: Path, record: dict[str, Any]) -> RunFolder:
@@ -81,7 +77,7 @@ class RunFolder:
     def update(self, **fields: Any) -> None:
         """Write more of run.json."""
         self._record.update(fields)
-        self._replace("run.json", json.dumps(self._record))
+        self._replace("run.json", json.dumps(json_value(self._record), allow_nan=False))
 
     def _replace(self, name: str, text: str) -> None:
         """Write a file so that a reader finds all of it or what was there before."""
@@ -89,7 +85,10 @@ class RunFolder:
             return
         partial = self.path / f".{name}"
         try:
-            partial.write_text(text, encoding="utf-8", errors="surrogatepass")
+            # Made anew: a cell may have left a link or a FIFO in its place.
+            partial.unlink(missing_ok=True)
+            with open(os.open(partial, _NEW, 0o600), "w", encoding="utf-8", errors="surrogatepass") as file:  # noqa: PTH123
+                file.write(text)
             partial.replace(self.path / name)
         except OSError as error:
             self.problem = f"{self.path / name}: {error.strerror}"
@@ -97,21 +96,50 @@ class RunFolder:
 
 def unfinished(world_id: str) -> Iterator[RunFolder]:
     """Yield the folders of the runs that a cluster's ranks began for a kernel that is gone, oldest first."""
-    try:
-        entries = sorted(paths.runs_dir().iterdir())
-    except OSError:
-        return
-    for entry in entries:
+    for record in reversed(list(newest_first())):
         try:
-            record = json.loads((entry / "run.json").read_text())
+            content = own_files.read_object(record.path / "run.json", only_own=True)
         except (OSError, ValueError):
-            # Not a run's folder, or one whose kernel was killed before it wrote this: nothing says whose it was.
+            # One whose kernel was killed before it wrote this: nothing says whose it was.
             continue
-        if record.get("world_id") == world_id and read_record(entry).state == CUT_OFF:
-            yield RunFolder.reopened(entry, record)
+        if content.get("world_id") == world_id and record.state == CUT_OFF:
+            yield RunFolder.reopened(record.path, {**content, "start_s": record.start_s})
 
 
 def this_process() -> dict[str, Any]:
     """Return what tells this process from every other: of a run, whether the kernel that records it lives."""
-    process = psutil.Process()
-    return {"pid": process.pid, "started_s": process.create_time(), "host": socket.gethostname()}
+    return process_identity.own()
+
+
+def _new_id(cluster: str) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cluster}-{secrets.token_hex(4)}"
+
+
+def _made(cluster: str) -> tuple[str, Path]:
+    """Make a run's folder; return its id, which no other run has, and the folder.
+
+    Raises:
+        FolderNotWritable: it cannot be made, or others could replace it.
+    """
+    runs = paths.runs_dir()
+    while True:
+        run = _new_id(cluster)
+        path = runs / run
+        try:
+            path.mkdir(mode=0o700)
+        except FileExistsError:
+            # Another kernel's run of the same second.
+            continue
+        except FileNotFoundError:
+            # The first run: the folders above are made too.
+            paths.private_folder(runs, variable=paths.RUNS_VARIABLE)
+            continue
+        except OSError as error:
+            raise FolderNotWritable(path, paths.RUNS_VARIABLE, error.strerror or str(error)) from error
+        try:
+            # A folder of runs may be shared, if it is sticky: this run's is this user's alone.
+            return run, paths.private_folder(path, variable=paths.RUNS_VARIABLE)
+        except FolderNotWritable:
+            with suppress(OSError):
+                path.rmdir()
+            raise

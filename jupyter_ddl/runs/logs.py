@@ -12,7 +12,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from jupyter_ddl.runs.reading import rank_files
+from jupyter_ddl import own_files
+from jupyter_ddl.runs.reading import RANK, rank_files
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -24,7 +25,8 @@ LONG_LINE_BYTES = 1 << 20
 
 _BEGINNING_CHARACTERS = 1 << 16
 _END_BYTES = 1 << 14
-_LOG = re.compile(r"rank-([0-9]+)\.log")
+_SPAN_BYTES = 1 << 10
+_LOG = re.compile(rf"rank-({RANK})\.log")
 _SPAN = re.compile(rb"\[([0-9]{1,18}), *([0-9]{1,18})\]\s*")
 
 
@@ -114,12 +116,9 @@ class RankLog:
         """
         if count <= 0:
             return position
-        at = position
         # The newline that ends the last line is not one between lines.
         wanted = count + (position > 0 and self.read(position - 1, 1) == b"\n")
-        while at > 0:
-            begin = max(0, at - BLOCK_BYTES)
-            block = self.read(begin, at - begin)
+        for begin, block in self._blocks_before(position):
             here = block.count(b"\n")
             if here >= wanted:
                 place = len(block)
@@ -127,23 +126,49 @@ class RankLog:
                     place = block.rfind(b"\n", 0, place)
                 return begin + place + 1
             wanted -= here
-            at = begin
         return 0
 
     def count_lines(self, start: int, end: int) -> int:
         """Return how many lines end between two positions."""
-        return sum(self.read(at, min(BLOCK_BYTES, end - at)).count(b"\n") for at in range(start, end, BLOCK_BYTES))
+        count, at = 0, self._data_from(start, end)
+        while at < end:
+            count += self.read(at, min(BLOCK_BYTES, end - at)).count(b"\n")
+            at = self._data_from(at + BLOCK_BYTES, end)
+        return count
 
     def whole_lines_end(self, start: int) -> int:
         """Return the end of the last whole line after a position; the position where none has ended yet."""
-        at = self.size()
-        while at > start:
-            begin = max(start, at - BLOCK_BYTES)
-            place = self.read(begin, at - begin).rfind(b"\n")
+        for begin, block in self._blocks_before(self.size(), start):
+            place = block.rfind(b"\n")
             if place >= 0:
                 return begin + place + 1
-            at = begin
         return start
+
+    def _blocks_before(self, position: int, floor: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield where each block before a position begins and what it holds, the last first; b"" for a hole."""
+        at = position
+        while at > floor:
+            begin = max(floor, at - BLOCK_BYTES)
+            if self._data_from(begin, at) < at:
+                yield begin, self.read(begin, at - begin)
+            else:
+                begin = self._hole_begin(floor, begin, at)
+                yield begin, b""
+            at = begin
+
+    def _hole_begin(self, floor: int, known: int, end: int) -> int:
+        """Return where the hole of a sparse file that ends at `end` begins, or a place less than a block later."""
+        low, high = floor, known
+        while high - low > BLOCK_BYTES:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._data_from(middle, end) < end else (low, middle)
+        return low if self._data_from(low, end) >= end else high
+
+    def _data_from(self, position: int, end: int) -> int:
+        """Return the first position from `position` on that is in no hole of a sparse file; else `end`."""
+        if self._spans is not None or position >= end:
+            return min(position, end)
+        return min(end, own_files.next_data(self._file, position))
 
     def _long_line(self, head: bytes, at: int, end: int) -> Generator[Piece, None, int]:
         """Yield what is shown of a line that goes on from `at`; return where it ends."""
@@ -151,6 +176,11 @@ class RankLog:
         beginning = decoder.decode(head)
         more, last, newline = 0, head[-_END_BYTES:], -1
         while at < end and newline < 0:
+            data_at = self._data_from(at, end)
+            if data_at > at:
+                # A terabyte of nothing is counted, and not read.
+                more, at = more + data_at - at, data_at
+                continue
             block = self.read(at, min(BLOCK_BYTES, end - at))
             if not block:
                 break
@@ -170,7 +200,7 @@ class RankLog:
     @property
     def _file(self) -> BinaryIO:
         if self._open is None:
-            self._open = self._path.open("rb")
+            self._open = own_files.open_file(self._path)
         return self._open
 
     def read(self, position: int, count: int) -> bytes:
@@ -197,14 +227,15 @@ class _Spans:
     def refresh(self, log_bytes: int) -> int:
         """Read what has been added to the file; return how many bytes of a log of that size are stderr."""
         try:
-            with self._path.open("rb") as file:
+            with own_files.open_file(self._path) as file:
                 file.seek(self._read_bytes)
-                for line in file:
+                for line in own_files.lines(file, _SPAN_BYTES):
                     if not line.endswith(b"\n"):
                         break  # Half written: its rest may still come.
                     self._read_bytes += len(line)
                     self._add(line)
-        except FileNotFoundError:
+        except OSError:
+            # There is none, or something else in its place.
             return 0
         # A full disk may have taken the stretch and not what it is of.
         last = bisect_right(self._offsets, log_bytes) - 1

@@ -93,6 +93,13 @@ def delete(records: Sequence[RunRecord]) -> None:
 
 def reason_to_stay(record: RunRecord) -> str | None:
     """Return why a run must not be deleted, as the end of a sentence; None where it may be."""
+    try:
+        return _reason_to_stay(record)
+    except OSError as error:
+        return f"its folder cannot be read ({error.strerror or error})"
+
+
+def _reason_to_stay(record: RunRecord) -> str | None:
     if record.state == RUNNING:
         return "it is running"
     if record.state == UNKNOWN:
@@ -101,8 +108,15 @@ def reason_to_stay(record: RunRecord) -> str | None:
         return f"it was written to in the last {_SILENT_S / 60:.0f} minutes"
     foreign = sorted(path.name for path in record.path.iterdir() if not _is_ours(path))
     if foreign:
-        return f"it holds what is not a run's: {foreign[0]}" + (f" and {len(foreign) - 1} more" * (len(foreign) > 1))
+        return f"it holds what is not a run's: {_shown(foreign[0])}" + (
+            f" and {len(foreign) - 1} more" * (len(foreign) > 1)
+        )
     return None
+
+
+def _shown(name: str) -> str:
+    """Return a file's name for a sentence; one that would do something to a terminal as Python writes it."""
+    return name if name.isprintable() else ascii(name)
 
 
 def _is_ours(path: Path) -> bool:
@@ -116,5 +130,9 @@ def _written_s(folder: Path) -> float:
 
 
 def _size_bytes(record: RunRecord) -> int:
-    with os.scandir(record.path) as entries:
-        return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+    try:
+        with os.scandir(record.path) as entries:
+            return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
+    except OSError:
+        # Somebody else deletes it at this moment.
+        return 0

@@ -1,17 +1,18 @@
 """Reads what a run's folder holds of its events, whatever became of those who wrote it.
 
-A line that was cut by a kill, and one that this version does not know, are left out; a file that is not there is an
-empty one.
+A line that was cut by a kill, and one that this version does not know, are left out; a file that is not there, or is a
+link, a FIFO or a device, is an empty one.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import own_files
 from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
+from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
 # A line that another process went on writing after a kill begins again in its middle. Within a JSON string the quotes
 # would be escaped.
 _BEGINNING = b'{"type":'
+RANK = "0|[1-9][0-9]{0,8}"
+"""A rank in a file's name, as ranks write it."""
 _LAST_LINE_BYTES = 1 << 16
-_RANK_EVENTS = re.compile(r"rank-([0-9]+)\.events\.jsonl")
+_UNKNOWN = 1 << 62
+_RANK_EVENTS = re.compile(rf"rank-({RANK})\.events\.jsonl")
 
 
 def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:
@@ -38,11 +42,11 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
     wanted = None if kinds is None else tuple(kinds)
     names = None if wanted is None else [f'"{kind.type}"'.encode() for kind in wanted]
     try:
-        file = path.open("rb")
-    except FileNotFoundError:
+        file = own_files.open_file(path)
+    except OSError:
         return
     with file:
-        for line in file:
+        for line in own_files.lines(file):
             if names is not None and not any(name in line for name in names):
                 continue
             event = event_of(line)
@@ -90,10 +94,15 @@ def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Itera
 
 
 def rank_files(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
-    """Return rank -> file, in order of ranks, of the files whose whole name matches; its first group is the rank."""
+    """Return rank -> file, in order of ranks, of the files whose whole name matches; its first group is the rank.
+
+    What is no file, a link or a FIFO, is none.
+    """
     try:
-        names = [path.name for path in folder.iterdir()]
-    except FileNotFoundError:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError:
+        # Removed meanwhile, or another user's.
         return {}
     found = {int(match[1]): folder / match[0] for match in map(name.fullmatch, names) if match}
     return dict(sorted(found.items()))
@@ -111,11 +120,12 @@ def event_of(line: bytes) -> Event | None:
     """Return the event of a line of such a file, or None where it has none."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
         try:
-            event: Event = decode(json.loads(text))
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            event: Event = decode(own_files.parse_json(text))
+        except (ValueError, TypeError, AttributeError):
             # No JSON, no such event, or no object.
             continue
-        return event
+        if has_its_types(event):
+            return event
     return None
 
 
@@ -145,11 +155,12 @@ def _number(event: Event) -> int:
 
 def _last_number(path: Path) -> int:
     """Return the number of the last whole event in a rank's file; one that is longer than usual counts as unknown."""
-    with path.open("rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - _LAST_LINE_BYTES))
-        for line in reversed(file.read().splitlines()):
-            event = event_of(line)
-            if event is not None:
-                return _number(event)
-        return 1 << 62 if file.tell() else 0
+    try:
+        with own_files.open_file(path) as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _LAST_LINE_BYTES))
+            last = file.read(_LAST_LINE_BYTES)
+    except OSError:
+        return 0
+    numbers = (_number(event) for line in reversed(last.splitlines()) if (event := event_of(line)) is not None)
+    return next(numbers, _UNKNOWN if last else 0)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.events import RunFinished
 from jupyter_ddl.files import append, open_to_append
+from jupyter_ddl.own_files import is_file
 from jupyter_ddl.runs.reading import read_events
 from jupyter_ddl.wire import as_line
 
@@ -68,8 +69,9 @@ class Recorder:
                 if self._descriptor is None:
                     self._descriptor = open_to_append(self._path)
                 append(self._descriptor, as_line(event))
-            except OSError as error:
-                self._problem = f"{self._path}: {error.strerror}"
+            except (OSError, ValueError, TypeError, RecursionError) as error:
+                # The disk's, or of an event that JSON cannot hold.
+                self._problem = f"{self._path}: {getattr(error, 'strerror', None) or error}"
         if self._descriptor is not None and (self._problem or isinstance(event, RunFinished)):
             os.close(self._descriptor)
             self._descriptor = None
@@ -87,6 +89,9 @@ class Recorder:
 
     def _end_half_line(self) -> None:
         """End the line at which the kernel before was killed, so that the next one is whole."""
+        if not is_file(self._path):
+            # There is none yet, or `_take` says what is in its place.
+            return
         try:
             with self._path.open("r+b") as file:
                 file.seek(0, os.SEEK_END)
@@ -95,7 +100,7 @@ class Recorder:
                     if file.read(1) != b"\n":
                         file.write(b"\n")
         except OSError:
-            # There is none yet, or it cannot be written: then `_take` says so.
+            # It cannot be written: then `_take` says so.
             return
 
 

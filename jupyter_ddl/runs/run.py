@@ -76,6 +76,7 @@ class Run:
         last_samples: rank -> what it said last of how it fares.
         unwinding: the ranks in whose code it was interrupted, where they have said so.
         lost: why the cluster went away, or None.
+        stall: who waits for whom, while a stall lasts; empty otherwise.
         abandoned: it was given up while ranks were still at it.
         is_resumed: another kernel began it.
     """
@@ -97,6 +98,7 @@ class Run:
         self.last_samples: dict[int, MetricsSample] = {}
         self.unwinding: set[int] = set()
         self.lost: RankLost | None = None
+        self.stall = ""
         self.abandoned = False
         self.is_resumed = False
         self.summary = Summary()
@@ -121,6 +123,7 @@ class Run:
         """Take an event as it comes: record it, and keep it for whoever follows the run."""
         if not self.recorder.handle(event):
             return
+        # Before all else: what only observes a run must not keep its end from whoever follows it.
         self.events.put(event)
         mark = self._stragglers.handle(event) if isinstance(event, MetricsSample) else None
         if mark is not None:

@@ -1,35 +1,36 @@
 """Finds runs on disk. What a listing costs does not depend on what the runs printed or measured.
 
-A run is a folder of `paths.runs_dir()` whose name is a run's id. Links are never followed.
+A run is a folder of `paths.runs_dir()` whose name is a run's id, and which is this user's. Links are never followed,
+and what a cell may have left in a file's place is read as data (`own_files`): it hides no other run.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
-import socket
+import stat
 import time
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
-from jupyter_ddl import paths
+from jupyter_ddl import own_files, paths, process_identity
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.runs.reading import rank_files
+from jupyter_ddl.runs.reading import RANK, rank_files
+from jupyter_ddl.wire import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ID = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2})-.+-[0-9a-f]{4}")
+_ID = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2})-[\w.-]{1,64}-[0-9a-f]{4,16}", re.ASCII)
 _TIME = "%Y-%m-%dT%H-%M-%S"
-_LOG = re.compile(r"rank-([0-9]+)\.(?:log|events\.jsonl)")
-# What the system says of a process's beginning depends on its clock, which is set now and then.
-_CLOCK_S = 2.0
+_LOG = re.compile(rf"rank-({RANK})\.(?:log|events\.jsonl)")
 _BEGINNING_S = 5.0
 _AMBIGUOUS_SHOWN = 4
+_MOST = 1_000_000  # ranks, or threads of one
+_MOST_CHARACTERS = 1_000
 # Of runs, for one rank's figure: a search must not read years of them.
 _SEARCHED = 500
 
@@ -88,11 +89,10 @@ def newest_first(before: str | None = None) -> Iterator[RunRecord]:
 
 def find(run: str) -> RunRecord | None:
     """Return the run of exactly that id, or None; whoever asks may ask for anything, a path out of the folder too."""
-    path = _path(run)
     # A cluster's name, which is within the id, has no slash; an id that comes from elsewhere may have one.
-    if "/" in run or "\0" in run or _ID.fullmatch(run) is None or path.is_symlink() or not path.is_dir():
+    if "/" in run or "\0" in run or _ID.fullmatch(run) is None or not _is_own_folder(run):
         return None
-    return read_record(path)
+    return read_record(_path(run))
 
 
 def resolve(text: str | None = None) -> RunRecord:
@@ -127,22 +127,21 @@ def resolve(text: str | None = None) -> RunRecord:
 def read_record(path: Path) -> RunRecord:
     """Return what is known of the run in a folder; whatever of it is missing or broken is left out."""
     content = _content(path / "run.json")
-    ranks = content.get("ranks")
-    if not (isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks)):
+    ranks, world_size = content.get("ranks"), content.get("world_size")
+    if not (isinstance(ranks, list) and all(map(_is_count, ranks))):
         ranks = list(rank_files(path, _LOG))
-    world_size = content.get("world_size")
     outcome, model, options = content.get("outcome"), content.get("model"), content.get("options")
     return RunRecord(
         path=path,
         run=path.name,
-        start_s=_number(content.get("start_s")) or _start_s(path.name),
+        start_s=as_number(content.get("start_s")) or _start_s(path.name),
         ranks=tuple(sorted(ranks)),
-        world_size=world_size if isinstance(world_size, int) else max(ranks, default=-1) + 1,
-        state=outcome if isinstance(outcome, str) else _state(content, path.name),
-        seconds=_number(content.get("seconds")),
-        samples_per_s=_number(content.get("samples_per_s")),
-        loss=_number(content.get("loss"), finite=False),
-        model=model if isinstance(model, str) else None,
+        world_size=world_size if _is_count(world_size) else max(ranks, default=-1) + 1,
+        state=outcome[:_MOST_CHARACTERS] if isinstance(outcome, str) else _state(content, path.name),
+        seconds=as_number(content.get("seconds")),
+        samples_per_s=as_number(content.get("samples_per_s"), finite=False),
+        loss=as_number(content.get("loss"), finite=False),
+        model=model[:_MOST_CHARACTERS] if isinstance(model, str) else None,
         computes_on=_computes_on(content),
         options=options if isinstance(options, dict) else {},
     )
@@ -156,9 +155,11 @@ def single_rank_samples_per_s(model: str, computes_on: str) -> float | None:
         computes_on: as `RunRecord.computes_on`.
     """
     for record in islice(newest_first(), _SEARCHED):
-        alone = len(record.ranks) == 1 and record.samples_per_s is not None
+        rate = record.samples_per_s
+        # A share of NaN, of infinity or of nothing says nothing.
+        alone = len(record.ranks) == 1 and rate is not None and math.isfinite(rate) and rate > 0
         if alone and record.model == model and record.computes_on == computes_on:
-            return record.samples_per_s
+            return rate
     return None
 
 
@@ -173,12 +174,33 @@ def _is_run(entry: os.DirEntry[str]) -> bool:
     return _ID.fullmatch(entry.name) is not None and entry.is_dir(follow_symlinks=False)
 
 
-def _ids() -> list[str]:
+def foreign() -> int:
+    """Return how many runs of other users the folder of runs holds: they are not listed."""
+    return sum(not is_own for _, is_own in _entries())
+
+
+def _entries() -> list[tuple[str, bool]]:
+    """Return the names of what is a run by its name, and whether it is this user's."""
     try:
         with os.scandir(paths.runs_dir()) as entries:
-            return sorted((entry.name for entry in entries if _is_run(entry)), reverse=True)
-    except (FileNotFoundError, NotADirectoryError):
+            found = [entry for entry in entries if _is_run(entry)]
+            return [(entry.name, entry.stat(follow_symlinks=False).st_uid == os.geteuid()) for entry in found]
+    except OSError:
+        # Not made yet, or no folder.
         return []
+
+
+def _ids() -> list[str]:
+    return sorted((name for name, is_own in _entries() if is_own), reverse=True)
+
+
+def _is_own_folder(run: str) -> bool:
+    try:
+        status = os.lstat(_path(run))
+    except OSError:
+        # ENAMETOOLONG too.
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _path(run: str) -> Path:
@@ -187,25 +209,31 @@ def _path(run: str) -> Path:
 
 def _content(file: Path) -> dict[str, Any]:
     try:
-        content = json.loads(file.read_bytes())
+        return own_files.read_object(file)
     except (OSError, ValueError):
-        # Not written yet, or cut by a kill: the run is told by what else is there.
+        # Not written yet, cut by a kill, or something else in its place: the run is told by what else is there.
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _computes_on(content: dict[str, Any]) -> str | None:
     devices, threads = content.get("devices"), content.get("threads")
-    if not isinstance(devices, dict) or not isinstance(threads, int):
+    if not isinstance(devices, dict) or not _is_count(threads):
         return None
     device = next(iter(devices.values()), None)
-    return describe_device(device, threads) if isinstance(device, str) else None
+    return describe_device(device[:_MOST_CHARACTERS], threads) if isinstance(device, str) else None
 
 
-def _number(value: object, *, finite: bool = True) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def _is_count(value: object) -> TypeGuard[int]:
+    """Return whether a value is a number of ranks, threads or the like."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST
+
+
+def as_number(value: object, *, finite: bool = True) -> float | None:
+    """Return a JSON value as a number, where it is one that a float can be; None else."""
+    number = None if isinstance(value, bool) else number_in(value)
+    if not isinstance(number, int | float):
         return None
-    return float(value) if math.isfinite(value) or not finite else None
+    return float(number) if math.isfinite(number) or not finite else None
 
 
 def _start_s(run: str) -> float:
@@ -218,22 +246,11 @@ def _start_s(run: str) -> float:
 
 def _state(content: dict[str, Any], run: str) -> str:
     """Return the state of a run that has no outcome."""
-    import psutil
-
     session = content.get("session")
     if not content and time.time() - _start_s(run) < _BEGINNING_S:
         # run.json is written while the ranks are at it already.
         return RUNNING
-    if not isinstance(session, dict):
-        return CUT_OFF
-    if session.get("host") != socket.gethostname():
+    lives = process_identity.lives(session)
+    if lives is None and not process_identity.is_of_an_earlier_boot(session):
         return UNKNOWN
-    pid, started_s = session.get("pid"), _number(session.get("started_s"))
-    if not isinstance(pid, int) or started_s is None:
-        return CUT_OFF
-    try:
-        process = psutil.Process(pid)
-        lives = abs(process.create_time() - started_s) < _CLOCK_S and process.status() != psutil.STATUS_ZOMBIE
-    except (psutil.Error, ValueError, OverflowError):
-        return CUT_OFF
     return RUNNING if lives else CUT_OFF

@@ -6,6 +6,7 @@ the time without it, and that is what is compared.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import median_low
 from typing import TYPE_CHECKING, Literal
@@ -15,8 +16,13 @@ from jupyter_ddl.events import StragglerMarked
 if TYPE_CHECKING:
     from jupyter_ddl.events import MetricsSample
 
+# A rank becomes a straggler above the one, and is one no more below the other: on a machine that others use too, times
+# go up and down by a tenth all the while.
 RATIO = 1.2
+RATIO_OFF = 1.1
+# For how long it must have been slow, in steps and in seconds: ten steps of a small model are one sample.
 STEPS = 10
+SECONDS = 5.0
 
 
 @dataclass
@@ -26,12 +32,14 @@ class _Rank:
     Attributes:
         own_s: a step of it, without the exchange.
         input_s: of that, waiting for the batch.
-        slow_steps: for how many steps it has been slower than the others.
+        slow_steps: how many steps were slower than the others' since the last that were as fast.
+        slow_s: how long these took.
     """
 
     own_s: float = 0.0
     input_s: float = 0.0
     slow_steps: int = 0
+    slow_s: float = 0.0
     is_marked: bool = False
 
 
@@ -39,8 +47,8 @@ class Stragglers:
     """Takes the samples of one run's ranks and marks those that hold the others up.
 
     A rank is a straggler when its steps without the exchange have taken more than 1.2 times the ranks' median for 10
-    steps, and until they take less. The median is the lower one of two: with the mean of the two, a rank that takes 1.4
-    times the other's time would be none.
+    steps and for 5 s, and until they take less than 1.1 times. The median is the lower one of two: with the mean of the
+    two, a rank that takes 1.4 times the other's time would be none. So of two ranks one at most is a straggler.
     """
 
     def __init__(self) -> None:
@@ -49,24 +57,46 @@ class Stragglers:
         self._until_sorted = 0
 
     def handle(self, sample: MetricsSample) -> StragglerMarked | None:
-        """Take a sample; return an event where the rank has become a straggler, or is one no more."""
+        """Take a sample; return an event where the rank has become a straggler, or one is no straggler any more."""
         if sample.step_s is None or sample.exchange_s is None or not sample.steps:
             return None
+        own_s, input_s = sample.step_s - sample.exchange_s, sample.input_s or 0.0
+        if not (math.isfinite(own_s) and math.isfinite(input_s)):
+            return None
         rank = self._ranks.setdefault(sample.rank, _Rank())
-        rank.own_s = max(0.0, sample.step_s - sample.exchange_s)
-        rank.input_s = sample.input_s or 0.0
+        rank.own_s, rank.input_s = max(0.0, own_s), input_s
         usual_s = self._median_s()
         if len(self._ranks) < 2 or usual_s <= 0:
             return None
         ratio = rank.own_s / usual_s
-        rank.slow_steps = rank.slow_steps + sample.steps if ratio > RATIO else 0
-        is_straggler = rank.slow_steps >= STEPS
-        if is_straggler == rank.is_marked:
+        self._note(rank, ratio, sample.steps, sample.step_s)
+        if rank.is_marked:
+            return self._mark(sample, sample.rank, is_straggler=False) if ratio < RATIO_OFF else None
+        if rank.slow_steps < STEPS or rank.slow_s < SECONDS:
             return None
-        rank.is_marked = is_straggler
-        return StragglerMarked(
-            sample.run, sample.rank, sample.at_s, is_straggler, round(ratio, 2), self._spends_on(rank)
+        # One that was marked before may have become the fast one, and has not told of it yet: it comes first.
+        past = next(
+            (key for key, one in self._ranks.items() if one.is_marked and one.own_s < RATIO_OFF * usual_s), None
         )
+        if past is not None:
+            return self._mark(sample, past, is_straggler=False)
+        return self._mark(sample, sample.rank, is_straggler=True)
+
+    def _note(self, rank: _Rank, ratio: float, steps: int, step_s: float) -> None:
+        """Count a rank's slow steps. Those between the two bounds are neither slow nor fast."""
+        if ratio > RATIO:
+            rank.slow_steps += steps
+            rank.slow_s += steps * step_s
+        elif ratio < RATIO_OFF:
+            rank.slow_steps, rank.slow_s = 0, 0.0
+
+    def _mark(self, sample: MetricsSample, number: int, *, is_straggler: bool) -> StragglerMarked:
+        rank = self._ranks[number]
+        rank.is_marked = is_straggler
+        if not is_straggler:
+            rank.slow_steps, rank.slow_s = 0, 0.0
+        ratio = round(rank.own_s / self._usual_s, 2)
+        return StragglerMarked(sample.run, number, sample.at_s, is_straggler, ratio, self._spends_on(rank))
 
     def _median_s(self) -> float:
         """Return the median of the ranks' own times, as it was at most a sixteenth of their samples ago.

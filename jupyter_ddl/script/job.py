@@ -20,7 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import mpi, paths
+from jupyter_ddl import mpi, paths, run_module
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.events import RankFailed, RankFinished
 from jupyter_ddl.fit_options import STOP
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.events import Event
     from jupyter_ddl.views import View
 
-_MODULE = (sys.executable, "-m")
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
 GRACE_S = 0.5
 # A rank that has not ended by then, after another raised, is stuck outside Python and Horovod.
@@ -120,9 +119,9 @@ class Job:
         with (folder / "mpiexec.log").open("wb") as log:
             holder = subprocess.Popen(
                 [
-                    *(*_MODULE, "jupyter_ddl.hold"),
-                    *(*_MODULE, "jupyter_ddl.tether", *mpi.launch_command(found, self._spec.n)),
-                    *(*_MODULE, "jupyter_ddl.run", *self._script),
+                    *run_module.command("jupyter_ddl.hold"),
+                    *run_module.command("jupyter_ddl.tether", *mpi.launch_command(found, self._spec.n)),
+                    *run_module.command("jupyter_ddl.run", *self._script),
                 ],
                 env={**os.environ, **mpi.launch_environment(found, n=self._spec.n), **self._environment(folder)},
                 stdin=subprocess.PIPE,
@@ -139,6 +138,7 @@ class Job:
     def _environment(self, folder: Path) -> dict[str, str]:
         settings = {
             "folder": str(folder),
+            "n": self._spec.n,
             "devices": list(self._spec.devices),
             "threads": self._spec.threads,
             "independent": self._independent,

@@ -29,8 +29,8 @@ _READ_BYTES = 1 << 16
 # where it is to use none.
 _STARTUP_LOG = re.compile(
     r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
-    r"|I0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .*\n"
-    r"|E0000 00:00:\d+\.\d+ +\d+ cuda_platform\.cc:\d+\] failed call to cuInit: .*\n"
+    r"|I0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
+    r"|E0000 00:00:\d+\.\d+ +\d+ cuda_platform\.cc:\d+\] failed call to cuInit: .{0,4000}\n"
 )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.server.hub import Hub
     from jupyter_ddl.server.tail import Tail
 
+_log = logging.getLogger("jupyter_ddl")
 MAX_WATCHES = 32
 MAX_CONTROLS = 64
 MAX_NOTICES = 256
@@ -36,12 +38,19 @@ class _Watching:
         next: the number of the first event that was not sent.
         is_drawn: the browser has taken all that it was sent.
         is_new: nothing was sent yet: the first message goes out even if it is empty.
+        is_end_sent: it knows how the run ended, where no event says so.
     """
 
     next: int
     tail: Tail | None = None
     is_drawn: bool = True
     is_new: bool = True
+    is_end_sent: bool = False
+
+    @property
+    def lacks_end(self) -> bool:
+        """Whether the run has ended in a way of which the browser does not know."""
+        return self.tail is not None and self.tail.ended is not None and not self.is_end_sent
 
 
 class Browser:
@@ -129,17 +138,21 @@ class Browser:
         self._begin(self._find(watch.run, watching))
 
     async def _find(self, run: str, watching: _Watching) -> None:
-        tail = await self._hub.tails.watch(run, self._wake.set)
+        try:
+            tail = await self._hub.tails.watch(run, self._wake.set)
+        except Exception as error:  # noqa: BLE001
+            # As in `_batch`: without an answer the page would wait for ever.
+            self._give_up(run, error)
+            return
         if self._watching.get(run) is not watching:
             # Unwatched meanwhile.
             self._hub.tails.unwatch(run, self._wake.set)
         elif tail is None:
             del self._watching[run]
-            self._controls += 1
-            error = (
-                f"A run must be there to be watched. Received: {run[:80]!r}, which is not. It may have been deleted."
+            self._refuse_watch(
+                run,
+                f"A run must be there to be watched. Received: {run[:80]!r}, which is not. It may have been deleted.",
             )
-            self._answer(Answer(f"watch {run[:80]}", error=error))
         else:
             watching.tail = tail
             self._wake.set()
@@ -152,7 +165,9 @@ class Browser:
     def _end_if_over(self, run: str, watching: _Watching) -> None:
         """Forget a run that is over, once the browser has all of it."""
         tail = watching.tail
-        if tail is not None and tail.is_over and tail.is_ready and tail.next <= watching.next:
+        if tail is None or watching.lacks_end:
+            return
+        if tail.is_over and tail.is_ready and tail.next <= watching.next:
             self._unwatch(run)
 
     async def _pump(self) -> None:
@@ -167,26 +182,53 @@ class Browser:
         if self._answers:
             self._controls -= 1
             return as_line(self._answers.popleft()).decode()
-        if self._states:
-            return as_line(self._states.pop(next(iter(self._states)))).decode()
+        # Before the states: a kernel's fault is then known as the one of a run, of which its notice says more.
         if self._notices:
             return as_line(self._notices.popleft()).decode()
+        if self._states:
+            return as_line(self._states.pop(next(iter(self._states)))).decode()
         for run, watching in list(self._watching.items()):
             tail = watching.tail
+            if tail is not None and tail.fault is not None:
+                self._give_up(run, tail.fault)
+                return await self._next_message()
             if tail is None or not tail.is_ready or not watching.is_drawn:
                 continue
-            if tail.next > watching.next or watching.is_new:
+            if tail.next > watching.next or watching.is_new or watching.lacks_end:
                 return await self._batch(run, watching, tail)
         return None
 
-    async def _batch(self, run: str, watching: _Watching, tail: Tail) -> bytes:
+    async def _batch(self, run: str, watching: _Watching, tail: Tail) -> str | bytes | None:
         # The others first, next time.
         self._watching[run] = self._watching.pop(run)
         watching.is_drawn = watching.is_new = False
+        # Asked for first: events that come until then are in the message.
+        ended = tail.ended
         loop = asyncio.get_running_loop()
-        following, content = await loop.run_in_executor(self._hub.pool, tail.batch, watching.next)
+        try:
+            following, content = await loop.run_in_executor(self._hub.pool, tail.batch, watching.next)
+        except Exception as error:  # noqa: BLE001
+            # Whatever a run's files hold, the others' events and the kernels' states still go out: this task sends all.
+            self._give_up(run, error)
+            return await self._next_message()
         watching.next = following
-        return json.dumps({"run": run}).encode() + b"\n" + content
+        head = {"run": run}
+        if ended is not None:
+            head["ended"] = ended
+            watching.is_end_sent = True
+        return json.dumps(head).encode() + b"\n" + content
+
+    def _give_up(self, run: str, error: Exception) -> None:
+        """Watch a run no more that cannot be shown, and say so."""
+        _log.error("jupyter_ddl: the run %s cannot be shown in a browser.", run, exc_info=error)
+        self._unwatch(run)
+        self._refuse_watch(
+            run, f"A run's events must be readable. Received: {type(error).__name__}: {error}. See the server's log."
+        )
+
+    def _refuse_watch(self, run: str, error: str) -> None:
+        self._controls += 1
+        self._answer(Answer(f"watch {run[:80]}", error=error))
 
     def _begin(self, work: Awaitable[None]) -> None:
         task = asyncio.ensure_future(work)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
+from psutil import NoSuchProcess
 from tornado.web import HTTPError, authenticated
 
 from jupyter_ddl.cluster import lease_process as leases
@@ -42,7 +43,7 @@ class ClusterHandler(HubHandler):
 
     def _in_use(self) -> set[str]:
         found = [state.cluster for state in self._hub.kernels.states() if state.cluster is not None]
-        return {cluster["name"] for cluster in found if cluster["state"] != "stopped"}
+        return {str(cluster.get("name")) for cluster in found if cluster.get("state") != "stopped"}
 
 
 def _listing() -> list[dict[str, Any]]:
@@ -51,11 +52,15 @@ def _listing() -> list[dict[str, Any]]:
 
 
 def _described(folder: ClusterFolder) -> dict[str, Any] | None:
-    lease = folder.lease()
-    if lease is None:
+    try:
+        lease, spec = folder.lease(), folder.spec()
+        start_s = None if lease is None else lease.create_time()
+    except (ValueError, NoSuchProcess):
+        # It ends at this moment.
         return None
-    spec = folder.spec()
-    return {"name": spec.name, "world_size": spec.n, "devices": list(spec.devices), "start_s": lease.create_time()}
+    if start_s is None:
+        return None
+    return {"name": folder.name, "world_size": spec.n, "devices": list(spec.devices), "start_s": start_s}
 
 
 def _stop(name: str) -> bool:

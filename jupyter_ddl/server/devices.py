@@ -1,13 +1,15 @@
-"""The request for this host's devices, of which a form lets the user choose."""
+"""The requests for this host's devices, of which a form lets the user choose, and for its room for ranks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from jupyter_server.auth.decorator import authorized
 from tornado.web import HTTPError, authenticated
 
 from jupyter_ddl.cluster.topology import find_gpu, free_bytes, list_gpus, visible_gpus
+from jupyter_ddl.cores import memory_limit_bytes, usable_cores
 from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.server.requests import HubHandler
 
@@ -26,6 +28,21 @@ class DevicesHandler(HubHandler):
             self.answer(await self.in_thread(_devices))
         except ClusterError as error:
             raise HTTPError(503, str(error)) from error
+
+
+class HostHandler(HubHandler):
+    """GET host -> {cores, free_bytes}: what this server's processes may use."""
+
+    @authenticated
+    @authorized
+    async def get(self) -> None:
+        """Answer with the usable cores, and the memory that is free now."""
+        self.answer(await self.in_thread(_room))
+
+
+def _room() -> dict[str, int]:
+    free_bytes = min(psutil.virtual_memory().available, memory_limit_bytes())
+    return {"cores": usable_cores(), "free_bytes": free_bytes}
 
 
 def _devices() -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ from jupyter_server.extension.application import ExtensionApp
 from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.hub_messages import SOCKET_VARIABLE
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
-from jupyter_ddl.server.devices import DevicesHandler
+from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.place import socket_path
-from jupyter_ddl.server.runs import LogHandler, LogsHandler, RunHandler, RunsHandler, SearchHandler
+from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, RunsHandler, SearchHandler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,11 +37,13 @@ class HubExtension(ExtensionApp):
             [
                 (r"/jupyter-ddl/live", LiveHandler, own),
                 (r"/jupyter-ddl/devices", DevicesHandler, own),
+                (r"/jupyter-ddl/host", HostHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),
                 (_RUN, RunHandler, own),
                 (_RUN + r"/logs", LogsHandler, own),
+                (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
                 (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
             ]

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import stat
 import tempfile
 import zlib
 from pathlib import Path
 
-from jupyter_ddl import paths
+from jupyter_ddl import paths, process_identity
 from jupyter_ddl.errors import FolderNotWritable
 
 # Of 107 on Linux; a server that finds its name taken adds to it.
@@ -25,8 +24,9 @@ def socket_path(server: str) -> Path:
     Raises:
         FolderNotWritable: the folder cannot be made, or is not this user's alone.
     """
-    # A home that several hosts share has the sockets of all.
-    name = f"{zlib.crc32(socket.gethostname().encode()):08x}-{server}"
+    # A home that several hosts share, or containers of one host, has the sockets of all: none takes another's for dead.
+    here = " ".join(process_identity.here().values())
+    name = f"{zlib.crc32(here.encode()):08x}-{server}"
     path = paths.hub_dir() / name
     if len(os.fsencode(path)) > _MAX_BYTES:
         path = Path(tempfile.gettempdir()) / f"jupyter_ddl-{os.getuid()}" / name

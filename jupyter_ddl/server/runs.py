@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, fields
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
 from tornado.web import HTTPError, authenticated
 
+from jupyter_ddl import own_files
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.events import MetricsSample
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.pages import MAX_PAGE_BYTES, Page, page, search
 from jupyter_ddl.runs.prune import delete, reason_to_stay
-from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first
+from jupyter_ddl.runs.reading import run_events
+from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first, single_rank_samples_per_s
 from jupyter_ddl.server.requests import HubHandler
 from jupyter_ddl.views.batch import finite
+from jupyter_ddl.views.figures import Figures
+from jupyter_ddl.views.picture import picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +30,7 @@ MAX_LISTED = 200
 # Of runs, for one page of a search: it must not read years of them at once.
 MAX_SEARCHED = 2_000
 MAX_CELL_BYTES = 1 << 20
+MAX_LOGS = 10_000
 _LEAST_PAGE_BYTES = 64
 _END = 1 << 62
 
@@ -67,8 +73,22 @@ class RunHandler(HubHandler):
         self.finish()
 
 
+class PictureHandler(HubHandler):
+    """GET runs/RUN/picture -> {image/svg+xml, text/plain}: what stays under the cell of a run that trained."""
+
+    @authenticated
+    @authorized
+    async def get(self, run: str) -> None:
+        """Answer with a run's final state, of a run that is over."""
+        record = await self.run(run)
+        found = await self.in_thread(_final_state, record)
+        if found is None:
+            raise HTTPError(404, f"A run leaves a picture when it has trained and is over. Received: {record.run}.")
+        self.answer(found)
+
+
 class LogsHandler(HubHandler):
-    """GET runs/RUN/logs -> [{rank, bytes}]."""
+    """GET runs/RUN/logs -> [{rank, bytes}], of MAX_LOGS ranks at most."""
 
     @authenticated
     @authorized
@@ -140,27 +160,54 @@ def _has(record: RunRecord, text: str) -> bool:
 
 def _details(folder: Path) -> dict[str, Any]:
     try:
-        with (folder / "cell.py").open("rb") as file:
-            cell = file.read(MAX_CELL_BYTES).decode(errors="replace")
+        cell = own_files.read_beginning(folder / "cell.py", MAX_CELL_BYTES).decode(errors="replace")
     except OSError:
         cell = None
     try:
-        content = json.loads((folder / "run.json").read_bytes())
+        content = own_files.read_object(folder / "run.json")
     except (OSError, ValueError):
         # The record is told by what else is there.
         content = {}
-    content = content if isinstance(content, dict) else {}
     named = {name: content.get(name) for name in ("cluster", "hosts", "devices", "versions")}
     return {"cell": cell, **finite(named)}
 
 
+def _final_state(record: RunRecord) -> dict[str, str] | None:
+    """Return a run's picture and table; None where it did not train, or may not be over."""
+    if record.state in (RUNNING, UNKNOWN):
+        return None
+    figures = Figures(partial(_single_rank, record.computes_on))
+    trained = False
+    for event in run_events(record.path):
+        trained = trained or (isinstance(event, MetricsSample) and event.step is not None)
+        figures.handle(event)
+    if not trained:
+        return None
+    # Of a run that was cut off, no event says so.
+    figures.outcome = figures.outcome or record.state
+    return {"image/svg+xml": picture(figures), "text/plain": figures.text()}
+
+
+def _single_rank(computes_on: str | None, model: str) -> float | None:
+    return None if computes_on is None else single_rank_samples_per_s(model, computes_on)
+
+
 def _sizes(folder: Path) -> list[dict[str, int]]:
-    return [{"rank": rank, "bytes": path.stat().st_size} for rank, path in log_files(folder).items() if _is_log(path)]
+    found = islice(log_files(folder).items(), MAX_LOGS)
+    return [{"rank": rank, "bytes": size} for rank, path in found if (size := _size(path)) is not None]
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat(follow_symlinks=False).st_size
+    except OSError:
+        # Deleted meanwhile.
+        return None
 
 
 def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bool) -> Page | None:
     path = record.path / f"rank-{rank}.log"
-    if not _is_log(path):
+    if not own_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:
         return page(log, offset, limit, grows=record.state in (RUNNING, UNKNOWN))
@@ -168,15 +215,10 @@ def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bo
 
 def _search(folder: Path, rank: int, text: str, start: int, only_stderr: bool) -> tuple[int | None, int] | None:
     path = folder / f"rank-{rank}.log"
-    if not _is_log(path):
+    if not own_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:
         return search(log, text, start)
-
-
-def _is_log(path: Path) -> bool:
-    """Return whether there is such a file, and no link or pipe in its place: a cell may have made anything."""
-    return path.is_file() and not path.is_symlink()
 
 
 def _there(found: Any, rank: str) -> Any:

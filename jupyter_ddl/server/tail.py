@@ -13,10 +13,12 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import own_files
 from jupyter_ddl.events import MetricsSample, OutputCleared, RankWarm, RichOutput, RunFinished
 from jupyter_ddl.runs.reading import event_of, run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, single_rank_samples_per_s
 from jupyter_ddl.views.batch import batch
+from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import History
 
 if TYPE_CHECKING:
@@ -42,13 +44,18 @@ class Tail:
     Attributes:
         is_ready: all that there was has been read.
         is_over: nothing more will come.
+        fault: why the run cannot be read on; None where it can.
+        ended: how the run ended, where no event of it says so: "cut off", by its kernel's end. None otherwise.
     """
 
     def __init__(self, folder: Path) -> None:
         self.is_ready = False
         self.is_over = False
+        self.fault: Exception | None = None
+        self.ended: str | None = None
         self._folder = folder
         self._history = History()
+        self._figures = Figures()
         self._lock = threading.Lock()
         self._position = 0
         self._step_bytes = STEP_BYTES
@@ -70,6 +77,8 @@ class Tail:
         if not self.is_over and not self._goes_on():
             # What the ranks wrote after their kernel was killed; nothing more where it was not.
             self._keep(list(islice(run_events(self._folder), self.next, None)))
+            if not self.is_over:
+                self.ended = read_record(self._folder).state
             self.is_over = True
         self.is_ready = True
         return False
@@ -79,12 +88,13 @@ class Tail:
         with self._lock:
             entries = self._history.entries(FIRST_TEXT if since == 0 else BATCH_TEXT, since)
             following = self._history.next
-        return following, batch(since, following, self._single, entries)
+            means = self._figures.means() if self.is_over else None
+        return following, batch(since, following, self._single, entries, means)
 
     def _lines(self) -> list[bytes]:
         """Return the next whole lines."""
         try:
-            with (self._folder / "events.jsonl").open("rb") as file:
+            with own_files.open_file(self._folder / "events.jsonl") as file:
                 file.seek(self._position)
                 data = file.read(self._step_bytes)
         except OSError:
@@ -108,6 +118,7 @@ class Tail:
                     self._history.next += 1
                 else:
                     self._history.add(event)
+                    self._figures.handle(event)
                     newest = event if isinstance(event, MetricsSample) else newest
                     self.is_over |= isinstance(event, RunFinished)
         if newest is not None and newest.model not in (None, self._model):

@@ -67,12 +67,18 @@ class _Watched:
         loop = asyncio.get_running_loop()
         known = -1
         while True:
-            if await loop.run_in_executor(pool, self.tail.read_on):
+            try:
+                has_more = await loop.run_in_executor(pool, self.tail.read_on)
+            except Exception as error:  # noqa: BLE001
+                # Nobody awaits this task: whoever watches the run hears of it by the tail.
+                self.tail.fault = error
+                self._notify()
+                return
+            if has_more:
                 continue
             if known != self.tail.next or self.tail.is_over:
                 known = self.tail.next
-                for listener in self.listeners:
-                    listener()
+                self._notify()
             if self.tail.is_over:
                 return
             try:
@@ -80,3 +86,7 @@ class _Watched:
             except asyncio.TimeoutError:
                 continue
             self.hint.clear()
+
+    def _notify(self) -> None:
+        for listener in self.listeners:
+            listener()

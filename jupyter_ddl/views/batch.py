@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, astuple, fields
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.events import MetricsSample, OutputChunk
+from jupyter_ddl.sample_means import Mean
+from jupyter_ddl.wire import json_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from jupyter_ddl.events import Event
 
@@ -33,7 +35,9 @@ _ALWAYS = tuple(
 )
 _SAMPLE_COLUMNS = ("at_s", "metrics", *_ALWAYS, *_MAYBE)
 _OUTPUT_COLUMNS = ("rank", "stream", "text", "skipped_bytes")
+_MEAN_COLUMNS = tuple(field.name for field in fields(Mean))
 _figures = attrgetter(*_ALWAYS, *_MAYBE)
+_to_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode
 
 
 class Entry:
@@ -61,7 +65,13 @@ class Entry:
         return self._row
 
 
-def batch(first: int, following: int, single_rank_samples_per_s: float | None, entries: Sequence[Entry]) -> bytes:
+def batch(
+    first: int,
+    following: int,
+    single_rank_samples_per_s: float | None,
+    entries: Sequence[Entry],
+    means: Mapping[int, Mean] | None = None,
+) -> bytes:
     """Return events as one message for the browser.
 
     Args:
@@ -69,21 +79,26 @@ def batch(first: int, following: int, single_rank_samples_per_s: float | None, e
         following: the number of the event that comes next.
         single_rank_samples_per_s: what one rank does alone, where that is known.
         entries: the events; those between `first` and `following` that are left out are of no use any more.
+        means: rank -> what all its steps came to, of a run that is over. The browser has seen few of its samples, and
+            those to five digits: every view is to show the same number.
     """
     # The newest sample: the first ones of a run know no model yet.
     newest = next((entry.event for entry in reversed(entries) if isinstance(entry.event, MetricsSample)), None)
     output = next((entry.event for entry in entries if isinstance(entry.event, OutputChunk)), None)
     samples_have = {"run": newest.run, "model": newest.model} if newest is not None else {}
     output_has = {"run": output.run} if output is not None else {}
-    head = {
+    head: dict[str, Any] = {
         "first": first,
         "next": following,
-        "single": finite(single_rank_samples_per_s),
+        "single": json_value(single_rank_samples_per_s),
         "tables": [
             {"type": MetricsSample.type, "columns": _SAMPLE_COLUMNS, "common": samples_have},
             {"type": OutputChunk.type, "columns": _OUTPUT_COLUMNS, "common": output_has},
         ],
     }
+    if means is not None:
+        rows = [[rank, *astuple(mean)] for rank, mean in sorted(means.items())]
+        head["means"] = {"columns": ["rank", *_MEAN_COLUMNS], "rows": json_value(rows)}
     events = ",".join(_told(entries, samples_have, output_has))
     return f'{json.dumps(head)[:-1]},"events":[{events}]}}'.encode(errors="replace")
 
@@ -133,7 +148,8 @@ def _sample_row(sample: MetricsSample) -> str:
     while figures[-1] == "null":
         figures.pop()
     metrics = ",".join(f"{json.dumps(name)}:{_figure(value)}" for name, value in sample.metrics.items())
-    return f"[0,{sample.at_s:.3f},{{{metrics}}},{','.join(figures)}]"
+    at_s = f"{sample.at_s:.3f}" if math.isfinite(sample.at_s) else _figure(sample.at_s)
+    return f"[0,{at_s},{{{metrics}}},{','.join(figures)}]"
 
 
 def _output_row(chunk: OutputChunk) -> str:
@@ -142,18 +158,13 @@ def _output_row(chunk: OutputChunk) -> str:
 
 
 def _figure(value: float | None) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.5g}" if math.isfinite(value) else json.dumps(finite(value))
+    if isinstance(value, float) and math.isfinite(value):
+        return f"{value:.5g}"
+    return json.dumps(json_value(value))
 
 
 def _as_json(content: Any) -> str:
-    try:
-        return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    except ValueError:
-        return json.dumps(finite(content), ensure_ascii=False, separators=(",", ":"))
+    return _to_json(json_value(content))
 
 
 _KNOWN: dict[type, list[tuple[str, Any]]] = {}
@@ -169,10 +180,4 @@ def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
 
 def finite(value: Any) -> Any:
     """Return a JSON value with words in place of NaN and the infinities, which JSON has not."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    return value
+    return json_value(value)

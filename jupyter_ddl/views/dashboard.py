@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.events import Event, RankReady
     from jupyter_ddl.views import SingleRank
+    from jupyter_ddl.views.batch import Entry
     from jupyter_ddl.views.publish import Publisher
 
 INTERVAL_S = 0.5
@@ -134,10 +135,15 @@ class Dashboard:
         with self._lock:
             entries = self._history.entries(max_text)
             following = self._history.next
-        events = batch(0, following, self._figures.single_rank_samples_per_s, entries)
+        events = self._batch(0, following, entries)
         return zlib.compress(events, level=1)
 
-    def _keep(self, events: Sequence[Event]) -> list[Any]:
+    def _batch(self, first: int, following: int, entries: Sequence[Entry]) -> bytes:
+        figures = self._figures
+        means = None if figures.outcome is None else figures.means()
+        return batch(first, following, figures.single_rank_samples_per_s, entries, means)
+
+    def _keep(self, events: Sequence[Event]) -> list[Entry]:
         with self._lock:
             return [self._history.add(event) for event in events]
 
@@ -148,14 +154,14 @@ class Dashboard:
         self._sent = self._history.next
         self._shown_s = now_s
         self._history_due_s = now_s + 2 * self._interval_s
-        data, metadata = self._widget.mimebundle()
+        data, metadata = self._widget.mimebundle(self._figures.run)
         self._publisher.publish(data, metadata, f"ddl-dashboard-{uuid.uuid4().hex}")
 
     def _send(self, now_s: float, *, whole: bool = False) -> None:
         entries = self._keep(self._pending.take(whole=whole))
         if entries:
             following = entries[-1].number + 1
-            self._widget.batch = batch(self._sent, following, self._figures.single_rank_samples_per_s, entries)
+            self._widget.batch = self._batch(self._sent, following, entries)
             self._sent = following
         if now_s >= self._history_due_s:
             self._widget.history = self.history(RESENT_TEXT)

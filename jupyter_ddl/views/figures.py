@@ -5,6 +5,7 @@ The browser has its own, richer model (labextension/src/model); both read the sa
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -18,10 +19,9 @@ from jupyter_ddl.events import (
     RunStarted,
     StragglerMarked,
 )
+from jupyter_ddl.sample_means import FAR, Mean, SampleMeans, mean, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from jupyter_ddl.events import Event
     from jupyter_ddl.views import SingleRank
 
@@ -34,12 +34,18 @@ _ENDED = ("finished", "failed", "released", "lost")
 
 @dataclass
 class RankFigures:
-    """One rank: its state, its newest sample, and its newest sample of training steps."""
+    """One rank: its state, its newest sample, its newest sample of training steps, and what these came to."""
 
     rank: int
     state: State = "waiting"
     latest: MetricsSample | None = None
     trained: MetricsSample | None = None
+    means: SampleMeans = field(default_factory=SampleMeans)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it takes no more part in the run."""
+        return self.state in _ENDED
 
 
 @dataclass
@@ -50,7 +56,9 @@ class Curve:
     bins: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, place: float, value: float) -> None:
-        """Take a value at a place on the axis."""
+        """Take a value at a place on the axis. What is not finite has none: a chart has no room for it."""
+        if not (abs(place) < FAR and abs(value) < FAR):
+            return
         bin_ = int(place // self.width)
         total, count = self.bins.get(bin_, (0.0, 0))
         self.bins[bin_] = total + value, count + 1
@@ -122,35 +130,49 @@ class Figures:
         elif isinstance(event, RunFinished):
             self.outcome, self.seconds = event.outcome, event.seconds
 
+    def shown(self, rank: RankFigures) -> Mean:
+        """Return the figures of a rank that count: of all its steps once it has ended, of its last seconds before."""
+        return rank.means.whole() if self.outcome is not None or rank.has_ended else rank.means.recent()
+
     @property
-    def current(self) -> dict[int, MetricsSample]:
-        """Each rank's figures that count: those of now, or, when the run is over, of its end."""
-        return {
-            rank.rank: rank.trained
-            for rank in self.ranks.values()
-            if rank.trained is not None
-            and rank.state != "lost"
-            and (
-                self.outcome is not None or (rank.state not in _ENDED and self._newest_s - rank.trained.at_s <= HOLD_S)
-            )
-        }
+    def current(self) -> dict[int, Mean]:
+        """Each rank's figures that count: of its last seconds, or, when the run is over, of all its steps."""
+        ranks = [rank for rank in self.ranks.values() if rank.trained is not None]
+        if self.outcome is None:
+            ranks = [rank for rank in ranks if not rank.has_ended and self._is_new(rank)]
+        return {rank.rank: self.shown(rank) for rank in sorted(ranks, key=lambda one: one.rank)}
+
+    def means(self) -> dict[int, Mean]:
+        """Return, of each rank that trained, what all its steps came to."""
+        return {rank.rank: rank.means.whole() for rank in self.ranks.values() if rank.trained is not None}
+
+    def _is_new(self, rank: RankFigures) -> bool:
+        return rank.trained is not None and self._newest_s - rank.trained.at_s <= HOLD_S
 
     @property
     def samples_per_s(self) -> float | None:
-        """Of all ranks that train."""
-        rates = [sample.samples_per_s for sample in self.current.values() if sample.samples_per_s is not None]
-        return sum(rates) if rates else None
+        """Of all ranks that train, or that have trained when the run is over."""
+        return total(figures.samples_per_s for figures in self.current.values())
 
     @property
     def efficiency(self) -> float | None:
         """Samples/s over what as many single ranks would do; None where that is not known."""
-        total, ranks, single = self.samples_per_s, len(self.current), self.single_rank_samples_per_s
-        return total / (single * ranks) if total is not None and single else None
+        rates = [one.samples_per_s for one in self.current.values() if one.samples_per_s is not None]
+        rate, ranks, single = total(rates), len(rates), self.single_rank_samples_per_s
+        # A share of NaN, of infinity or of nothing says nothing.
+        if rate is None or single is None or not 0 < single < math.inf:
+            return None
+        return rate / (single * ranks)
 
     @property
     def loss(self) -> float | None:
         """The mean of the ranks' newest."""
-        return mean(rank.trained.loss for rank in self.ranks.values() if rank.trained)
+        return mean(self.ranks[rank].means.whole().loss for rank in sorted(self.ranks))
+
+    @property
+    def step_s(self) -> float | None:
+        """A step, the mean of the ranks that count."""
+        return mean(figures.step_s for figures in self.current.values())
 
     def text(self) -> str:
         """Return the figures as a table for a reader without pictures."""
@@ -161,7 +183,8 @@ class Figures:
     def _sample(self, sample: MetricsSample) -> None:
         rank = self._arrive(sample.rank)
         rank.latest = sample
-        self._newest_s = max(self._newest_s, sample.at_s)
+        if abs(sample.at_s) < FAR:
+            self._newest_s = max(self._newest_s, sample.at_s)
         if self.model is None and sample.model is not None:
             self.model = sample.model
             self.single_rank_samples_per_s = self._single_rank(sample.model)
@@ -169,12 +192,13 @@ class Figures:
             return
         if rank.state == "running":
             rank.state = "training"
-        if sample.samples_per_s is None:
-            return
-        rank.trained = sample
+        rank.means.take(sample)
+        if sample.samples_per_s is not None or sample.step_s is not None:
+            rank.trained = sample
         if self._began_s is None:
             self._began_s = sample.at_s
-        self.rates.add(max(0.0, sample.at_s - self._began_s), sample.samples_per_s)
+        if sample.samples_per_s is not None:
+            self.rates.add(max(0.0, sample.at_s - self._began_s), sample.samples_per_s)
         if sample.loss is not None:
             self.losses.add(sample.step, sample.loss)
 
@@ -191,18 +215,13 @@ class Figures:
 
     def _lose(self, event: RankLost) -> None:
         self.lost = self.lost or event.cause
-        if event.rank is not None:
+        if event.rank in self.ranks:
             self._arrive(event.rank).state = "lost"
             return
+        # No rank was the first, or one that takes no part in this run: the whole job is gone with it.
         for rank in self.ranks.values():
             if rank.state not in _ENDED:
                 rank.state = "lost"
-
-
-def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is there; None of nothing."""
-    found = [value for value in values if value is not None]
-    return sum(found) / len(found) if found else None
 
 
 def figure(sample: MetricsSample | None, name: str) -> float | None:

@@ -18,11 +18,12 @@ from jupyter_ddl.views.batch import Entry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.events import Event, Stream
 
 MAX_SAMPLES = 24_000
 MAX_TEXT = 4_000_000
 MAX_MARKS = 4_000
+MAX_DROPPED = 10_000
 # Of a thousand ranks that fail alike, the first tracebacks tell all.
 MAX_TRACEBACKS = 32
 
@@ -38,6 +39,11 @@ class History:
         self._marks: deque[Entry] = deque(maxlen=MAX_MARKS)
         self._output: deque[Entry] = deque()
         self._text = 0
+        self._run = ""
+        # Of what was dropped, the bytes, by rank and stream; and the numbers and bytes of the last ones, for a page
+        # that has read on from a number.
+        self._dropped: dict[tuple[int, Stream], int] = {}
+        self._last_dropped: deque[tuple[int, tuple[int, Stream], int]] = deque(maxlen=MAX_DROPPED)
         self._samples: dict[int, list[tuple[int, Entry]]] = {}
         self._n_samples = 0
         self._slot_s = 1.0
@@ -77,7 +83,7 @@ class History:
 
     def _newest_output(self, max_text: int, since: int) -> list[Entry]:
         kept: list[Entry] = []
-        left_out: dict[tuple[int, str], int] = {}
+        left_out = self._dropped_since(since)
         text = 0
         for entry in _since(since, reversed(self._output)):
             chunk = entry.event
@@ -86,8 +92,7 @@ class History:
             if text <= max_text:
                 kept.append(entry)
             else:
-                size = len(chunk.text.encode(errors="replace")) + chunk.skipped_bytes
-                left_out[chunk.rank, chunk.stream] = left_out.get((chunk.rank, chunk.stream), 0) + size
+                left_out[chunk.rank, chunk.stream] = left_out.get((chunk.rank, chunk.stream), 0) + _size(chunk)
         kept.reverse()
         for at, entry in enumerate(kept):
             if not left_out:
@@ -96,11 +101,17 @@ class History:
             assert isinstance(chunk, OutputChunk)
             if missing := left_out.pop((chunk.rank, chunk.stream), 0):
                 kept[at] = Entry(entry.number, replace(chunk, skipped_bytes=chunk.skipped_bytes + missing))
-        return kept
+        # What is left is of ranks that have printed nothing since.
+        first = kept[0].number if kept else max(since, self.next - 1)
+        quiet = [OutputChunk(self._run, *key, "", missing) for key, missing in left_out.items()]
+        return [*(Entry(first, chunk) for chunk in quiet), *kept]
 
     def _add_sample(self, sample: MetricsSample, entry: Entry) -> None:
         kept = self._samples.setdefault(sample.rank, [])
-        slot = math.floor(sample.at_s / self._slot_s)
+        # A clock that tells no time: it came with the one before.
+        slot = kept[-1][0] if kept else 0
+        if math.isfinite(sample.at_s):
+            slot = math.floor(sample.at_s / self._slot_s)
         if kept and kept[-1][0] == slot:
             kept[-1] = slot, entry
             return
@@ -120,12 +131,32 @@ class History:
             self._n_samples += len(thinned)
 
     def _add_output(self, chunk: OutputChunk, entry: Entry) -> None:
+        self._run = chunk.run
         self._output.append(entry)
         self._text += len(chunk.text)
         while self._text > self._max_text and len(self._output) > 1:
-            oldest = self._output.popleft().event
+            entry = self._output.popleft()
+            oldest = entry.event
             assert isinstance(oldest, OutputChunk)
             self._text -= len(oldest.text)
+            key, size = (oldest.rank, oldest.stream), _size(oldest)
+            self._dropped[key] = self._dropped.get(key, 0) + size
+            self._last_dropped.append((entry.number, key, size))
+
+    def _dropped_since(self, number: int) -> dict[tuple[int, Stream], int]:
+        """Return how many bytes of each rank's streams are kept no more, of the events from a number on."""
+        if number == 0:
+            return dict(self._dropped)
+        left_out: dict[tuple[int, Stream], int] = {}
+        for at, key, size in self._last_dropped:
+            if at >= number:
+                left_out[key] = left_out.get(key, 0) + size
+        return left_out
+
+
+def _size(chunk: OutputChunk) -> int:
+    """Return how many bytes of a rank's log a chunk stands for."""
+    return len(chunk.text.encode(errors="replace")) + chunk.skipped_bytes
 
 
 def _since(number: int, newest_first: Iterable[Entry]) -> Iterator[Entry]:

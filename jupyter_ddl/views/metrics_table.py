@@ -6,7 +6,9 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from jupyter_ddl.views.figures import Figures, figure, mean
+from jupyter_ddl.sample_means import mean
+from jupyter_ddl.views.figures import Figures, figure
+from jupyter_ddl.views.format import NOTHING, duration, gibibytes, number, percent
 
 if TYPE_CHECKING:
     from jupyter_ddl.events import Event
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 _COLUMNS = ("rank", "state", "step", "samples/s", "step ms", "input", "exchange", "loss", "RSS", "GPU", "GPU memory")
 _WORST = ("lost", "failed", "straggler", "released", "waiting", "running", "training", "finished")
-_NOTHING = "-"
 
 
 class MetricsTable:
@@ -38,7 +39,8 @@ class MetricsTable:
         interval_s: float = INTERVAL_S,
         single_rank: SingleRank = lambda _: None,
     ) -> None:
-        self._output = output
+        # What is left where the table itself fails.
+        self.output = output
         self._out = out or sys.stdout
         self._is_terminal = self._out.isatty()
         self._interval_s = interval_s
@@ -49,24 +51,24 @@ class MetricsTable:
     def handle(self, event: Event) -> None:
         """Take an event; nothing is printed before `tick` or `flush`."""
         self._figures.handle(event)
-        self._output.handle(event)
+        self.output.handle(event)
 
     def tick(self, now_s: float) -> None:
         """Print what the ranks wrote, and the table below it."""
         if not (self._is_terminal and self._trains()):
-            self._output.tick(now_s)
+            self.output.tick(now_s)
             return
         if self._drawn_s is not None and now_s - self._drawn_s < self._interval_s:
             return
         self._drawn_s = now_s
         self._erase()
-        self._output.tick(now_s)
+        self.output.tick(now_s)
         self._draw()
 
     def flush(self) -> None:
         """Print the rest and the final table."""
         self._erase()
-        self._output.flush()
+        self.output.flush()
         if self._trains():
             self._out.write(f"{metrics_table(self._figures)}\n")
             self._out.flush()
@@ -96,10 +98,10 @@ def metrics_table(figures: Figures, most: int = 64) -> str:
         figures: what the run's events say.
         most: ranks to show; of more, the slowest and those in trouble.
     """
-    ranks = _chosen(list(figures.ranks.values()), most)
-    rows = [_COLUMNS, *map(_cells, ranks), _total(figures)]
+    ranks = _chosen(figures, most)
+    rows = [_COLUMNS, *(_cells(figures, rank) for rank in ranks), _total(figures)]
     # A column in which nothing was measured on any rank says nothing.
-    kept = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] != _NOTHING for row in rows[1:])]
+    kept = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] != NOTHING for row in rows[1:])]
     widths = {at: max(len(row[at]) for row in rows) for at in kept}
     lines = ["  ".join(_aligned(row[at], at, widths[at]) for at in kept).rstrip() for row in rows]
     hidden = len(figures.ranks) - len(ranks)
@@ -108,52 +110,54 @@ def metrics_table(figures: Figures, most: int = 64) -> str:
     return "\n".join([*lines, _summary(figures)])
 
 
-def _chosen(ranks: list[RankFigures], most: int) -> list[RankFigures]:
+def _chosen(figures: Figures, most: int) -> list[RankFigures]:
     """Return at most so many ranks, in their order: the worst states first, then the slowest."""
+    ranks = list(figures.ranks.values())
     if len(ranks) > most:
 
         def badness(rank: RankFigures) -> tuple[int, float]:
-            rate = rank.trained.samples_per_s if rank.trained else None
-            return min(_WORST.index(rank.state), 3), rate or 0.0
+            return min(_WORST.index(rank.state), 3), figures.shown(rank).samples_per_s or 0.0
 
         ranks = sorted(ranks, key=badness)[:most]
     return sorted(ranks, key=lambda rank: rank.rank)
 
 
-def _cells(rank: RankFigures) -> tuple[str, ...]:
-    sample, trained = rank.latest, rank.trained
+def _cells(figures: Figures, rank: RankFigures) -> tuple[str, ...]:
+    sample, shown = rank.latest, figures.shown(rank)
+    gpu_pct = figure(sample, "gpu_pct")
     return (
         str(rank.rank),
         rank.state,
-        _number(figure(trained, "step"), "{:,}"),
-        _number(figure(trained, "samples_per_s"), "{:,.0f}"),
-        _number(_milli(figure(trained, "step_s")), "{:,.1f}"),
-        _share(figure(trained, "input_s"), figure(trained, "step_s")),
-        _share(figure(trained, "exchange_s"), figure(trained, "step_s")),
-        _number(figure(trained, "loss"), "{:.4g}"),
-        _gib(figure(sample, "rss_bytes")),
-        _number(figure(sample, "gpu_pct"), "{:.0f}%"),
-        _gib(figure(sample, "gpu_memory_used_bytes")),
+        number(figure(rank.trained, "step")),
+        number(shown.samples_per_s),
+        number(_milli(shown.step_s)),
+        _share(shown.input_s, shown.step_s),
+        _share(shown.exchange_s, shown.step_s),
+        number(shown.loss),
+        gibibytes(figure(sample, "rss_bytes")),
+        percent(None if gpu_pct is None else gpu_pct / 100),
+        gibibytes(figure(sample, "gpu_memory_used_bytes")),
     )
 
 
 def _total(figures: Figures) -> tuple[str, ...]:
     current = list(figures.current.values())
     latest = [rank.latest for rank in figures.ranks.values() if rank.latest]
-    step_s = mean(sample.step_s for sample in current)
+    steps = [figure(figures.ranks[rank].trained, "step") for rank in figures.current]
     memory = [sample.gpu_memory_used_bytes for sample in latest if sample.gpu_memory_used_bytes is not None]
+    gpu_pct = mean(sample.gpu_pct for sample in latest)
     return (
         "all",
         _states(figures),
-        _number(max((sample.step for sample in current if sample.step is not None), default=None), "{:,}"),
-        _number(figures.samples_per_s, "{:,.0f}"),
-        _number(_milli(step_s), "{:,.1f}"),
-        _share(mean(sample.input_s for sample in current), step_s),
-        _share(mean(sample.exchange_s for sample in current), step_s),
-        _number(figures.loss, "{:.4g}"),
-        _gib(sum(sample.rss_bytes for sample in latest) or None),
-        _number(mean(sample.gpu_pct for sample in latest), "{:.0f}%"),
-        _gib(sum(memory) or None),
+        number(max((step for step in steps if step is not None), default=None)),
+        number(figures.samples_per_s),
+        number(_milli(figures.step_s)),
+        _share(mean(one.input_s for one in current), figures.step_s),
+        _share(mean(one.exchange_s for one in current), figures.step_s),
+        number(figures.loss),
+        gibibytes(sum(sample.rss_bytes for sample in latest) or None),
+        percent(None if gpu_pct is None else gpu_pct / 100),
+        gibibytes(sum(memory) or None),
     )
 
 
@@ -168,9 +172,9 @@ def _summary(figures: Figures) -> str:
     parts = [figures.model or ""]
     efficiency = figures.efficiency
     if efficiency is not None:
-        parts.append(f"scaling efficiency {efficiency:.0%}")
+        parts.append(f"scaling efficiency {percent(efficiency)}")
     if figures.outcome is not None:
-        parts.append(f"{figures.outcome} after {figures.seconds or 0:,.1f} s")
+        parts.append(f"{figures.outcome} after {duration(figures.seconds)}")
     if figures.first_failure is not None:
         parts.append(f"rank {figures.first_failure.rank} raised {figures.first_failure.name}")
     elif figures.lost is not None:
@@ -182,17 +186,9 @@ def _aligned(cell: str, column: int, width: int) -> str:
     return cell.ljust(width) if column == 1 else cell.rjust(width)
 
 
-def _number(value: float | None, form: str) -> str:
-    return _NOTHING if value is None else form.format(value)
-
-
 def _milli(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1e3
 
 
 def _share(part: float | None, whole: float | None) -> str:
-    return _NOTHING if part is None or not whole else f"{part / whole:.0%}"
-
-
-def _gib(size: float | None) -> str:
-    return _NOTHING if size is None else f"{size / 2**30:.1f} GiB"
+    return NOTHING if part is None or not whole else percent(part / whole)

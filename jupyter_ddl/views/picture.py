@@ -10,12 +10,12 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.figures import figure, mean
+from jupyter_ddl.views.format import duration, gibibytes, milliseconds, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import MetricsSample
+    from jupyter_ddl.sample_means import Mean
     from jupyter_ddl.views.figures import Figures, RankFigures
 
 # labextension/src/dashboard.css hides a picture with this mark where the dashboard itself is drawn above it.
@@ -76,7 +76,7 @@ class Canvas:
         scale = (width - 56) / ((last - first) or 1.0)
         for value, at in ((greatest, y), (bottom, y + height)):
             self.box(left, at, width - 56, 0.6, "#d1d9e0")
-            self.text(left - 6, at + 4, _number(value), 10, "#59636e", text_anchor="end")
+            self.text(left - 6, at + 4, number(value), 10, "#59636e", text_anchor="end")
         path = " ".join(
             f"{left + (place - first) * scale:.1f},{y + height - (value - bottom) / span * height:.1f}"
             for place, value in points
@@ -108,7 +108,7 @@ def picture(figures: Figures) -> str:
 def _head(canvas: Canvas, figures: Figures) -> float:
     state = "finished" if figures.outcome == "finished" else "failed" if figures.outcome else "training"
     sign, colour = _STATES[state]
-    seconds = f" after {figures.seconds:,.1f} s" if figures.seconds is not None else ""
+    seconds = f" after {duration(figures.seconds)}" if figures.seconds is not None else ""
     canvas.text(_MARGIN, 30, f"{sign} {figures.outcome or 'going on'}{seconds}", 16, colour, font_weight="600")
     canvas.text(WIDTH - _MARGIN, 30, figures.run or "", 11, "#59636e", text_anchor="end")
     canvas.text(_MARGIN, 48, figures.model or "", 11, "#59636e")
@@ -117,12 +117,11 @@ def _head(canvas: Canvas, figures: Figures) -> float:
     if problem or figures.lost:
         y += 18
         canvas.text(_MARGIN, y, (problem or figures.lost or "").partition("\n")[0][:120], 12, _STATES["failed"][1])
-    tiles = [("ranks", f"{len(figures.ranks):,}"), ("samples/s", _number(figures.samples_per_s))]
+    tiles = [("ranks", f"{len(figures.ranks):,}"), ("samples/s", number(figures.samples_per_s))]
     efficiency = figures.efficiency
     if efficiency is not None:
-        tiles.append(("scaling efficiency", f"{efficiency:.0%}"))
-    step_s = mean(sample.step_s for sample in figures.current.values())
-    tiles += [("loss", _number(figures.loss)), ("step", "-" if step_s is None else f"{step_s * 1e3:,.1f} ms")]
+        tiles.append(("scaling efficiency", percent(efficiency)))
+    tiles += [("loss", number(figures.loss)), ("step", milliseconds(figures.step_s))]
     for at, (name, value) in enumerate(tiles):
         x = _MARGIN + at * (WIDTH - 2 * _MARGIN) / len(tiles)
         canvas.text(x, y + 26, name, 11, "#59636e")
@@ -145,27 +144,28 @@ def _table(canvas: Canvas, figures: Figures, y: float) -> float:
     for x, name, colour in ((330, "compute", _COMPUTE), (412, "exchange", _EXCHANGE), (500, "input", _INPUT)):
         canvas.box(_MARGIN + x, y - 9, 10, 10, colour)
         canvas.text(_MARGIN + x + 14, y, name, 11, "#59636e")
-    slowest = max((sample.step_s or 0.0 for sample in figures.current.values()), default=0.0)
+    steps_s = [one.step_s for one in figures.current.values() if one.step_s is not None]
+    slowest = max((step_s for step_s in steps_s if math.isfinite(step_s)), default=0.0)
     for rank in sorted(figures.ranks.values(), key=lambda one: one.rank):
         y += 19
         sign, colour = _STATES[rank.state]
-        sample, trained = rank.latest, rank.trained
+        sample, shown = rank.latest, figures.shown(rank)
         canvas.text(_MARGIN, y, str(rank.rank))
         canvas.text(_MARGIN + 50, y, f"{sign} {rank.state}", 12, colour)
-        canvas.text(_MARGIN + 180, y, _number(figure(trained, "samples_per_s")))
-        if trained is not None:
-            _split(canvas, trained, _MARGIN + 270, y - 10, 320 / slowest if slowest else 0.0)
-        canvas.text(_MARGIN + 620, y, _number(figure(trained, "loss")))
-        canvas.text(_MARGIN + 710, y, "-" if sample is None else f"{sample.rss_bytes / 2**30:.1f} GiB")
-        canvas.text(_MARGIN + 800, y, "-" if sample is None or sample.gpu_pct is None else f"{sample.gpu_pct:.0f}%")
+        canvas.text(_MARGIN + 180, y, number(shown.samples_per_s))
+        _split(canvas, shown, _MARGIN + 270, y - 10, 320 / slowest if slowest > 0 else 0.0)
+        canvas.text(_MARGIN + 620, y, number(shown.loss))
+        canvas.text(_MARGIN + 710, y, gibibytes(None if sample is None else sample.rss_bytes))
+        gpu_pct = None if sample is None else sample.gpu_pct
+        canvas.text(_MARGIN + 800, y, percent(None if gpu_pct is None else gpu_pct / 100))
     return y + 8
 
 
-def _split(canvas: Canvas, sample: MetricsSample, x: float, y: float, scale: float) -> None:
-    exchange_s, input_s = sample.exchange_s or 0.0, sample.input_s or 0.0
-    compute_s = max(0.0, (sample.step_s or 0.0) - exchange_s - input_s)
+def _split(canvas: Canvas, shown: Mean, x: float, y: float, scale: float) -> None:
+    exchange_s, input_s = shown.exchange_s or 0.0, shown.input_s or 0.0
+    compute_s = max(0.0, (shown.step_s or 0.0) - exchange_s - input_s)
     for seconds, colour in ((compute_s, _COMPUTE), (exchange_s, _EXCHANGE), (input_s, _INPUT)):
-        if seconds * scale >= 0.1:
+        if math.isfinite(seconds) and seconds * scale >= 0.1:
             canvas.box(x, y, seconds * scale, 11, colour)
             x += seconds * scale
 
@@ -173,14 +173,16 @@ def _split(canvas: Canvas, sample: MetricsSample, x: float, y: float, scale: flo
 def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     """Draw a cell for each rank, darker the faster it is, with a sign on those in trouble."""
     ranks = sorted(figures.ranks.values(), key=lambda one: one.rank)
-    rates = [rank.trained.samples_per_s or 0.0 for rank in ranks if rank.trained]
-    least, greatest = min(rates, default=0.0), max(rates, default=0.0)
+    rates = {rank.rank: figures.shown(rank).samples_per_s for rank in ranks}
+    # A colour is for what is finite; the table of few ranks has words for the rest.
+    finite = [rate for rate in rates.values() if rate is not None and math.isfinite(rate)]
+    least, greatest = min(finite, default=0.0), max(finite, default=0.0)
     states = ", ".join(
         f"{sum(rank.state == state for rank in ranks)} {state}"
         for state in _STATES
         if any(rank.state == state for rank in ranks)
     )
-    title = f"samples/s of each rank, from {least:,.0f} (light) to {greatest:,.0f} (dark); {states}"
+    title = f"samples/s of each rank, from {number(least)} (light) to {number(greatest)} (dark); {states}"
     canvas.text(_MARGIN, y, title, 12, font_weight="600")
     # As high as needed for all to fit, and no higher than is looked at with ease.
     per_row = max(32, 1 << math.ceil(math.log2(math.sqrt(len(ranks) * 4))))
@@ -193,7 +195,7 @@ def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     for at, rank in enumerate(ranks):
         x, top = _MARGIN + at % per_row * size, y + 10 + at // per_row * height
         box = f"M{x:.1f} {top:.1f}h{size - 1:.1f}v{height - 1:.1f}h{1 - size:.1f}z"
-        paths.setdefault(_fill(rank, span), []).append(box)
+        paths.setdefault(_fill(rank, rates[rank.rank], span), []).append(box)
         if rank.state in _TROUBLE:
             sign = _STATES[rank.state][0]
             canvas.over(x + size / 2, top + height / 2 + 3, sign, 10, "#ffffff", text_anchor="middle")
@@ -202,11 +204,10 @@ def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     return y + 18 + math.ceil(len(ranks) / per_row) * height
 
 
-def _fill(rank: RankFigures, span: tuple[float, float]) -> str:
+def _fill(rank: RankFigures, rate: float | None, span: tuple[float, float]) -> str:
     if rank.state in _TROUBLE:
         return _STATES[rank.state][1]
-    rate = rank.trained.samples_per_s if rank.trained else None
-    if rate is None:
+    if rate is None or not math.isfinite(rate):
         return "#d1d9e0"
     # In nine tones, which is what an eye tells apart, and a path for each.
     share = round((rate - span[0]) / (span[1] - span[0]) * 8) / 8
@@ -216,9 +217,3 @@ def _fill(rank: RankFigures, span: tuple[float, float]) -> str:
 
 def _ranks(count: int) -> str:
     return "1 rank" if count == 1 else f"{count:,} ranks"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"

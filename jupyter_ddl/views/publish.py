@@ -43,7 +43,7 @@ class JupyterPublisher:
         # Looked up each time: %%capture and output widgets put another publisher there.
         display_pub = self._shell.display_pub
         with self._under_the_cell(display_pub):
-            display_pub.publish(data, metadata, transient={"display_id": display_id}, update=update)
+            display_pub.publish(sendable(data), sendable(metadata), transient={"display_id": display_id}, update=update)
 
     @contextmanager
     def _under_the_cell(self, display_pub: Any) -> Iterator[None]:
@@ -57,3 +57,22 @@ class JupyterPublisher:
             yield
         finally:
             display_pub.reset_thread_parent(token)
+
+
+def sendable(value: Any) -> Any:
+    r"""Return a display's data with a question mark for each character that UTF-8 has not.
+
+    A rank's exception, or a file's name, may hold half of a surrogate pair, and jupyter_client's packer raises on it.
+    Source: jupyter_client 8.10, session.py, json_packer
+
+    Example:
+        >>> sendable({"text/plain": "caf\udce9"})
+        {'text/plain': 'caf?'}
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="replace").decode()
+    if isinstance(value, dict):
+        return {sendable(key): sendable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(item) for item in value]
+    return value

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.ranks import compact
+from jupyter_ddl.views.format import number
 from jupyter_ddl.views.line import plain_lines
 
 if TYPE_CHECKING:
@@ -61,9 +63,9 @@ def run_line(row: Row) -> str:
         row.state if row.seconds is None else f"{row.state} after {duration(row.seconds)}",
     ]
     if row.samples_per_s is not None:
-        parts.append(f"{row.samples_per_s:,.0f} samples/s")
+        parts.append(f"{number(row.samples_per_s)} samples/s")
     if row.loss is not None:
-        parts.append(f"loss {row.loss:.4g}")
+        parts.append(f"loss {number(row.loss)}")
     if row.model:
         parts.append(row.model)
     return _plain(f"{row.run}: {'; '.join(parts)}")
@@ -71,6 +73,8 @@ def run_line(row: Row) -> str:
 
 def duration(seconds: float) -> str:
     """Return a duration as people say it: 0.3 s, 42 s, 3 min 05 s, 2 h 07 min, 4 d 03 h."""
+    if not math.isfinite(seconds):
+        return number(seconds)
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -93,8 +97,8 @@ def _cells(row: Row, now_s: float) -> tuple[str, ...]:
         _ranks(row),
         _plain(row.state),
         "" if seconds is None else duration(seconds),
-        "" if row.samples_per_s is None else f"{row.samples_per_s:,.0f}",
-        "" if row.loss is None else f"{row.loss:.4g}",
+        "" if row.samples_per_s is None else number(row.samples_per_s),
+        "" if row.loss is None else number(row.loss),
     )
 
 

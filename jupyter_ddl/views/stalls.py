@@ -27,14 +27,26 @@ def render_stall(
         world_size: the number of all ranks.
     """
     lines = [f"The cell has stalled for {lasts_s:.0f} s: not every rank has entered"]
+    lines += [f"  {told}" for told in _waits(stalled, ranks)]
+    return "\n".join([*lines, *render_stacks(stacks, world_size).splitlines()])
+
+
+def stall_sentence(stalled: CollectiveStalled, ranks: Sequence[int]) -> str:
+    """Return who waits for whom in a stall that lasts, in one sentence: for how long is not said."""
+    return f"The cell has stalled: not every rank has entered {'; '.join(_waits(stalled, ranks))}."
+
+
+def _waits(stalled: CollectiveStalled, ranks: Sequence[int]) -> list[str]:
+    """Return, for each set of missing ranks, the collectives in which they are missing and who is in these."""
+    lines = []
     for missing, names in _by_missing(stalled).items():
-        told = f"  {_names(names)}"
+        told = _names(names)
         if missing:
             inside = [rank for rank in ranks if rank not in missing]
             waits = "waits" if len(inside) == 1 else "wait"
             told += f": {named(inside).lower()} {waits} in it for {named(missing).lower()}"
         lines.append(told)
-    return "\n".join([*lines, *render_stacks(stacks, world_size).splitlines()])
+    return lines
 
 
 def _by_missing(stalled: CollectiveStalled) -> dict[tuple[int, ...], list[str]]:

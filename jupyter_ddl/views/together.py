@@ -10,22 +10,26 @@ if TYPE_CHECKING:
 
 
 class Together:
-    """A `View` that shows what each of its views does, in their order."""
+    """A `View` that shows what each of its views does, in their order.
+
+    Attributes:
+        views: those.
+    """
 
     def __init__(self, *views: View) -> None:
-        self._views = views
+        self.views = views
 
     def handle(self, event: Event) -> None:
         """Take an event of the run."""
-        for view in self._views:
+        for view in self.views:
             view.handle(event)
 
     def tick(self, now_s: float) -> None:
         """Show what has happened since."""
-        for view in self._views:
+        for view in self.views:
             view.tick(now_s)
 
     def flush(self) -> None:
         """Show all there is."""
-        for view in self._views:
+        for view in self.views:
             view.flush()

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# What labextension/src/notebook/run_output.ts shows.
+RUN_MIME = "application/vnd.jupyter-ddl.run+json"
+
+
 class DashboardWidget(anywidget.AnyWidget):
     """Carries a run's events to the browser; labextension/src/widget.ts reads them.
 
@@ -36,10 +40,16 @@ class DashboardWidget(anywidget.AnyWidget):
             state["history"] = self._fresh_history()
         return state
 
-    def mimebundle(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what shows the widget, as display_data carries it."""
+    def mimebundle(self, run: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return what shows the widget, as display_data carries it.
+
+        Args:
+            run: the run's id. Our JupyterLab extension shows the run by it, from its folder: also when the page was
+                loaded again while the kernel is busy, and when the kernel is gone.
+        """
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        return {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}, {}
+        data: dict[str, Any] = {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}
+        return data if run is None else {RUN_MIME: {"run": run}, **data}, {}
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
         """A page misses events, and asks for all of them."""
