@@ -7,6 +7,7 @@ a test in each language reads it.
 from __future__ import annotations
 
 import json
+import math
 import sys
 import types
 from dataclasses import MISSING, Field, fields
@@ -59,6 +60,20 @@ EXAMPLES: tuple[events.Event, ...] = (
         gpu_watts=310.5,
         gpu_celsius=61.0,
         n=4,
+    ),
+    # JSON has neither: both cross as words.
+    events.MetricsSample(
+        "run-1",
+        0,
+        1_700_000_002.5,
+        50.0,
+        2**30,
+        step=8,
+        steps=1,
+        samples_per_s=math.inf,
+        step_s=-math.inf,
+        loss=math.nan,
+        metrics={"auc": math.nan, "learning_rate": math.inf, "gap": -math.inf},
     ),
     events.StragglerMarked("run-1", 1, 1_700_000_003.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 1_700_000_004.0, uses_horovod=True, horovod_runs=True, n=5),
@@ -162,9 +177,11 @@ def _schema_of_class(kind: Any) -> dict[str, Any]:
 def _schema_of(hint: Any) -> dict[str, Any]:
     arguments = get_args(hint)
     origin = get_origin(hint)
-    simple = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+    simple = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
     if hint is Any:
         return {}
+    if hint is float:
+        return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
     if hint in simple:
         return {"type": simple[hint]}
     if origin is Literal:
@@ -208,10 +225,10 @@ def _typescript(kinds: tuple[Any, ...]) -> str:
 
 
 def _field(f: Field[Any], hint: Any) -> dict[str, Any]:
-    schema = _schema_of(hint)
-    plain, *others = schema.get("anyOf", [schema])
-    kind = "string" if "enum" in plain else plain.get("type", "any")
-    field = {"kind": "number" if kind == "integer" else kind, "nullable": bool(others)}
+    is_union = get_origin(hint) in (Union, types.UnionType)
+    plain = _schema_of(get_args(hint)[0] if is_union else hint)
+    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else plain.get("type", "any")
+    field = {"kind": "number" if kind == "integer" else kind, "nullable": is_union}
     return field if _is_required(f) else {**field, "default": _default(f)}
 
 

@@ -9,6 +9,7 @@ import type { KernelState } from './model/hub_messages';
 import { showTooltip } from './notebook/asking';
 import type { CurrentNotebook } from './notebook/current';
 import { activeCode, isDistributed, toggle } from './notebook/distributed';
+import { ExtensionLoader } from './notebook/extension';
 import { ComparePage } from './panels/compare_page';
 import { type Context, sentence } from './panels/context';
 import { LogPage } from './panels/log_page';
@@ -42,6 +43,7 @@ export function addCommands(
 ): void {
   const { commands, shell } = app;
   const { trans } = context;
+  const loader = new ExtensionLoader(context.hub);
   const add = (id: string, label: string, execute: (given: Given) => unknown, more: object = {}): void => {
     commands.addCommand(id, { label, execute, ...more });
   };
@@ -58,9 +60,13 @@ export function addCommands(
     CommandIDs.toggleDistributed,
     trans.__('Run Cell on Ranks'),
     () => {
-      const cell = activeCode(notebook.panel);
-      if (cell !== null) {
+      const { panel } = notebook;
+      const cell = activeCode(panel);
+      if (panel !== null && cell !== null) {
         toggle(cell);
+        if (isDistributed(cell)) {
+          loader.want(panel);
+        }
         commands.notifyCommandChanged(CommandIDs.toggleDistributed);
       }
     },
@@ -113,7 +119,7 @@ function addControls({ commands }: JupyterFrontEnd, context: Context, notebook: 
     isEnabled,
     execute: (given) => {
       const state = target(given);
-      return state === null ? null : commands.execute(`${CommandIDs.stacks}-of`, { kernel: state.kernel });
+      return state === null ? null : commands.execute(CommandIDs.stacksOf, { kernel: state.kernel });
     },
   });
 }
@@ -131,6 +137,8 @@ async function isConfirmed(state: KernelState, what: 'interrupt' | 'stop' | 'res
     title: what === 'stop' ? trans.__('Stop the ranks of %1?', name) : trans.__('Restart the ranks of %1?', name),
     body: `${where}: ${runs} ${lost}`,
     buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: what === 'stop' ? trans.__('Stop') : trans.__('Restart') })],
+    // Enter must not end what cells defined.
+    defaultButton: 0,
   });
   return button.accept;
 }
@@ -180,8 +188,13 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
     label: trans.__('Open Whole Log'),
     execute: (given) => {
       const run = textOf(given, 'run');
-      const rank = typeof given['rank'] === 'number' ? given['rank'] : 0;
-      return show(pages.logs, (page) => page.run === run, () => new LogPage(context, run, rank), trans.__('Log %1', shortOf(run)));
+      const rank = typeof given['rank'] === 'number' ? given['rank'] : null;
+      const make = (): LogPage => new LogPage(context, run, rank ?? 0, () => void pages.logs.save(page));
+      const page = show(pages.logs, (one) => one.run === run, make, trans.__('Log %1', shortOf(run)));
+      if (rank !== null) {
+        page.content.showRank(rank);
+      }
+      return page;
     },
   });
   commands.addCommand(CommandIDs.compare, {
@@ -196,7 +209,7 @@ function addPages({ commands, shell }: JupyterFrontEnd, context: Context, pages:
       );
     },
   });
-  commands.addCommand(`${CommandIDs.stacks}-of`, {
+  commands.addCommand(CommandIDs.stacksOf, {
     label: trans.__('Show Where Ranks Are'),
     execute: (given) => {
       const kernel = textOf(given, 'kernel');

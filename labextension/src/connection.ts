@@ -9,7 +9,7 @@ import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
-import type { Device } from './model/start';
+import type { Device, HostRoom } from './model/start';
 
 const PATH = 'jupyter-ddl';
 const FIRST_WAIT_MS = 500;
@@ -21,6 +21,13 @@ export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'complet
 interface Waiting {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
+}
+
+export interface RunBatch {
+  readonly run: string;
+  readonly bytes: DataView;
+  /** How the run ended, where none of its events says so: its kernel died. */
+  readonly ended: string | null;
 }
 
 export interface RunDetails {
@@ -42,7 +49,7 @@ export class Connection implements RunWire {
   private readonly waiting = new Map<string, Waiting>();
   private readonly _opened = new Signal<this, boolean>(this);
   private readonly _message = new Signal<this, HubMessage>(this);
-  private readonly _batch = new Signal<this, { run: string; bytes: DataView }>(this);
+  private readonly _batch = new Signal<this, RunBatch>(this);
 
   constructor(private readonly settings: ServerConnection.ISettings) {}
 
@@ -56,7 +63,7 @@ export class Connection implements RunWire {
   }
 
   /** Events of a run that is watched. */
-  get batch(): ISignal<this, { run: string; bytes: DataView }> {
+  get batch(): ISignal<this, RunBatch> {
     return this._batch;
   }
 
@@ -123,6 +130,17 @@ export class Connection implements RunWire {
     return { record, cell: typeof cell === 'string' ? cell : '' };
   }
 
+  /** Return what is known of a run; null where it is not there, or no more. */
+  async runOrNull(run: string): Promise<RunRecord | null> {
+    return recordOf(await this.requestOrNull(['runs', run]));
+  }
+
+  /** Return the final state of a run, by MIME type; null where it leaves none: it did not train, or is not over. */
+  async pictureOrNull(run: string): Promise<Record<string, string> | null> {
+    const found = await this.requestOrNull(['runs', run, 'picture']);
+    return isRecord(found) ? Object.fromEntries(Object.entries(found).map(([type, text]) => [type, String(text)])) : null;
+  }
+
   async deleteRun(run: string): Promise<void> {
     await this.request('DELETE', ['runs', run]);
   }
@@ -156,6 +174,11 @@ export class Connection implements RunWire {
     return listOf<Device>(await this.request('GET', ['devices']), fields);
   }
 
+  /** What the server's host has for ranks; null where it does not say. */
+  async hostRoom(): Promise<HostRoom | null> {
+    return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes'])[0] ?? null;
+  }
+
   /** The clusters that run though the kernel that started them is gone. */
   async keptClusters(): Promise<KeptCluster[]> {
     return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
@@ -171,7 +194,8 @@ export class Connection implements RunWire {
       const end = bytes.indexOf(NEWLINE);
       const head: unknown = JSON.parse(new TextDecoder().decode(bytes.subarray(0, end)));
       if (isRecord(head) && typeof head['run'] === 'string') {
-        this._batch.emit({ run: head['run'], bytes: new DataView(data, end + 1) });
+        const ended = typeof head['ended'] === 'string' ? head['ended'] : null;
+        this._batch.emit({ run: head['run'], bytes: new DataView(data, end + 1), ended });
       }
       return;
     }
@@ -212,6 +236,18 @@ export class Connection implements RunWire {
     }
     this.socket.send(JSON.stringify(message));
     return true;
+  }
+
+  /** Return what is there; null for what is not. */
+  private async requestOrNull(path: readonly string[]): Promise<unknown> {
+    try {
+      return await this.request('GET', path);
+    } catch (error) {
+      if (error instanceof ServerConnection.ResponseError && error.response.status === 404) {
+        return null;
+      }
+      throw error;
+    }
   }
 
   private async request(method: string, path: readonly string[], query: Record<string, string> = {}): Promise<unknown> {

@@ -1,6 +1,6 @@
 // Wires the extension: which of JupyterLab's services go to which part.
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { ICommandPalette, IToolbarWidgetRegistry, type MainAreaWidget, Notification, WidgetTracker } from '@jupyterlab/apputils';
+import { ICommandPalette, IToolbarWidgetRegistry, type MainAreaWidget, WidgetTracker } from '@jupyterlab/apputils';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ILauncher } from '@jupyterlab/launcher';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
@@ -14,18 +14,24 @@ import { addCommands } from './commands';
 import { Connection } from './connection';
 import './dashboard.css';
 import { ranksIcon } from './icons';
+import { CellMarks } from './model/cell_marks';
 import { HubModel } from './model/hub';
 import { LiveRuns } from './model/live';
+import { OpenEnds } from './model/open_ends';
 import { RankCompletions } from './notebook/asking';
 import { CurrentNotebook } from './notebook/current';
 import { RanksField } from './notebook/distributed';
 import { markCells } from './notebook/marks';
 import { asNotebook } from './notebook/panels';
+import { NotebookPaths } from './notebook/paths';
+import { keepPictures } from './notebook/pictures';
+import { showRuns } from './notebook/run_output';
 import { runLine } from './notebook/start';
 import './panel.css';
 import type { ComparePage } from './panels/compare_page';
 import type { Context } from './panels/context';
 import type { LogPage } from './panels/log_page';
+import { Notices } from './panels/notices';
 import { RanksSection } from './panels/ranks_section';
 import type { RunPage } from './panels/run_page';
 import { RunsSection } from './panels/runs_section';
@@ -33,8 +39,6 @@ import type { StacksPage } from './panels/stacks_page';
 import { StatusItem } from './panels/status';
 import { keepState } from './state';
 import { CommandIDs, NAMESPACE, PANEL, PLUGIN } from './tokens';
-
-const LONG_S = 60;
 
 const plugin: JupyterFrontEndPlugin<void> = {
   id: PLUGIN,
@@ -74,28 +78,28 @@ function activate(
   const { serviceManager, shell, commands } = app;
   const connection = new Connection(serviceManager.serverSettings);
   const hub = new HubModel();
+  const paths = new NotebookPaths(serviceManager.sessions);
+  const marks = new CellMarks(hub, (kernel) => paths.of(kernel));
+  const cutOff = trans.__('The kernel ended while this run went on, and so the run was cut off.');
+  const ends = new OpenEnds(hub, marks, (run) => connection.runOrNull(run), cutOff);
   const runs = new LiveRuns(connection);
   connection.opened.connect((_, isOpen) => {
     hub.connect(isOpen);
+    if (isOpen) {
+      ends.check();
+    }
     if (isOpen && !document.hidden) {
       runs.resume();
     }
   });
   document.addEventListener('visibilitychange', () => (document.hidden ? runs.pause() : runs.resume()));
   connection.message.connect((_, message) => hub.handle(message));
-  connection.batch.connect((_, { run, bytes }) => runs.handle(run, bytes));
+  connection.batch.connect((_, { run, bytes, ended }) => runs.handle(run, bytes, ended));
 
-  const nameOf = (kernel: string): string => {
-    for (const session of serviceManager.sessions.running()) {
-      if (session.kernel?.id === kernel) {
-        return session.path;
-      }
-    }
-    return trans.__('kernel %1', kernel.slice(0, 8));
-  };
+  const nameOf = (kernel: string): string => paths.of(kernel) ?? trans.__('kernel %1', kernel.slice(0, 8));
   const context: Context = { hub, runs, connection, commands, trans, nameOf };
   const notebook = new CurrentNotebook(shell);
-  const kept = keepState(state, hub);
+  const kept = keepState(state, marks, () => ends.check());
   const ranks = new RanksSection(
     context,
     notebook,
@@ -127,7 +131,16 @@ function activate(
   if (restorer !== null) {
     const ofRun = ({ content }: { readonly content: { readonly run: string } }): { run: string } => ({ run: content.run });
     void restorer.restore(pages.runs, { command: CommandIDs.openRun, args: ofRun, name: ({ content }) => content.run });
-    void restorer.restore(pages.logs, { command: CommandIDs.openLog, args: ofRun, name: ({ content }) => content.run });
+    void restorer.restore(pages.logs, {
+      command: CommandIDs.openLog,
+      args: ({ content }) => ({ run: content.run, rank: content.rank }),
+      name: ({ content }) => content.run,
+    });
+    void restorer.restore(pages.stacks, {
+      command: CommandIDs.stacksOf,
+      args: ({ content }) => ({ kernel: content.kernel }),
+      name: ({ content }) => content.kernel,
+    });
     void restorer.restore(pages.compared, {
       command: CommandIDs.compare,
       args: ({ content }) => ({ first: content.first, second: content.second }),
@@ -148,54 +161,21 @@ function activate(
     if (opened === null) {
       throw new Error('The field for ranks is of notebooks only.');
     }
-    return new RanksField(opened, trans);
+    return new RanksField(opened, trans, hub);
   });
   app.docRegistry.addWidgetExtension('Notebook', {
     createNew: (widget) => {
       const opened = asNotebook(widget);
       if (opened !== null) {
-        markCells(opened, hub);
+        markCells(opened, marks);
+        showRuns(opened, context);
+        keepPictures(opened, context);
         opened.content.modelContentChanged.connect(() => commands.notifyCommandChanged(toggleDistributed));
       }
     },
   });
-  notify(context, settings, notebook);
+  new Notices(context, settings, notebook);
   connection.open();
-}
-
-/** Tell of faults, and of the ends of long runs, if the user wishes. */
-function notify({ hub, trans, nameOf, commands }: Context, settings: ISettingRegistry | null, notebook: CurrentNotebook): void {
-  let isWished = settings === null;
-  const read = (loaded: ISettingRegistry.ISettings): void => {
-    isWished = loaded.get('notifications').composite === true;
-  };
-  void settings?.load(PLUGIN).then((loaded) => {
-    loaded.changed.connect(read);
-    read(loaded);
-  });
-  // Who has the notebook before their eyes sees it there.
-  const isSeen = (kernel: string): boolean =>
-    !document.hidden && notebook.kernel?.id === kernel && notebook.panel?.isVisible === true;
-  hub.noticed.connect((_, { run, state, seconds, fault, kernel }) => {
-    const isLong = state !== 'running' && (seconds ?? 0) > LONG_S;
-    if (!isWished || isSeen(kernel) || !(isLong || fault !== null)) {
-      return;
-    }
-    const actions = [{ label: trans.__('Open'), callback: () => void commands.execute(CommandIDs.openRun, { run }) }];
-    const told = fault ?? trans.__('A run is over: %1', trans.__(state));
-    const text = `${nameOf(kernel)}: ${told}`;
-    if (fault === null && state === 'finished') {
-      Notification.success(text, { actions });
-    } else {
-      Notification.error(text, { actions, autoClose: false });
-    }
-  });
-  hub.faulted.connect((_, { fault, run, kernel }) => {
-    // A fault of a run is told of at the run's end.
-    if (isWished && !isSeen(kernel) && run === null && fault !== null && ![...hub.cells.values()].some((notice) => notice.fault === fault)) {
-      Notification.error(`${nameOf(kernel)}: ${fault}`, { autoClose: false });
-    }
-  });
 }
 
 export default plugin;

@@ -1,6 +1,6 @@
 // What comes back when the page is loaded again: what the form held, and the marks of cells.
 import type { IStateDB } from '@jupyterlab/statedb';
-import type { HubModel } from './model/hub';
+import type { CellMark, CellMarks } from './model/cell_marks';
 import { parseHubMessage } from './model/hub_messages';
 import { isRecord } from './model/parse';
 import type { StartFields } from './model/start';
@@ -15,30 +15,41 @@ export interface Kept {
   readonly keepForm: (fields: StartFields) => void;
 }
 
-export function keepState(state: IStateDB | null, hub: HubModel): Kept {
+export function keepState(state: IStateDB | null, marks: CellMarks, restored: () => void): Kept {
   if (state === null) {
     return { form: Promise.resolve({}), keepForm: () => undefined };
   }
   void state.fetch(CELLS).then((found) => {
-    for (const notice of Array.isArray(found) ? found : []) {
-      const message = parseHubMessage(JSON.stringify(notice));
-      if (message?.type === 'run_notice') {
-        hub.remember(message);
+    for (const kept of Array.isArray(found) ? found : []) {
+      const mark = markOf(kept);
+      if (mark !== null) {
+        marks.remember(mark);
       }
     }
+    restored();
   });
-  hub.noticed.connect(() => {
-    const newest = [...hub.cells.values()].slice(-MAX_CELLS).map((notice) => ({ ...notice }));
+  marks.changed.connect(() => {
+    const newest = marks.all().slice(-MAX_CELLS).map(({ place, notice }) => ({ place, notice: { ...notice } }));
     void state.save(CELLS, newest);
   });
   return {
     form: state.fetch(FORM).then(fieldsOf),
-    keepForm: ({ ranks, threads, name }) => void state.save(FORM, { ranks, threads, name }),
+    // Not the name: the next notebook's ranks need another one.
+    keepForm: ({ ranks, threads }) => void state.save(FORM, { ranks, threads }),
   };
 }
 
 function fieldsOf(found: unknown): Partial<StartFields> {
   const text = (name: string): Partial<StartFields> =>
     isRecord(found) && typeof found[name] === 'string' ? { [name]: found[name] } : {};
-  return { ...text('ranks'), ...text('threads'), ...text('name') };
+  return { ...text('ranks'), ...text('threads') };
+}
+
+/** Return a mark as it was kept; null for what an older version kept. */
+function markOf(kept: unknown): CellMark | null {
+  if (!isRecord(kept) || typeof kept['place'] !== 'string' || !isRecord(kept['notice'])) {
+    return null;
+  }
+  const notice = parseHubMessage(JSON.stringify(kept['notice']));
+  return notice?.type === 'run_notice' ? { place: kept['place'], notice } : null;
 }

@@ -11,6 +11,8 @@ export namespace CommandIDs {
   export const stop = 'jupyter-ddl:stop';
   export const restart = 'jupyter-ddl:restart';
   export const stacks = 'jupyter-ddl:stacks';
+  /** Of the kernel that is named, and no other. */
+  export const stacksOf = 'jupyter-ddl:stacks-of';
   export const openRun = 'jupyter-ddl:open-run';
   export const openLog = 'jupyter-ddl:open-log';
   export const compare = 'jupyter-ddl:compare-runs';

@@ -1,7 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import fixture from '../schema/hub.fixture.json';
+import { CellMarks } from '../src/model/cell_marks';
 import { HubModel } from '../src/model/hub';
 import { type HubMessage, type KernelState, parseHubMessage, type RunNotice } from '../src/model/hub_messages';
+import { OpenEnds } from '../src/model/open_ends';
+import type { RunRecord } from '../src/model/runs';
 
 const FROM_HUB = new Set(['kernel_state', 'kernel_gone', 'run_notice', 'answer']);
 const examples = fixture.filter(({ type }) => FROM_HUB.has(type));
@@ -78,18 +81,122 @@ describe('HubModel', () => {
     expect(told).toEqual(['new']);
   });
 
-  it('keeps the newest notice of each cell, and no number of them', () => {
+  it('tells of a kernel that is gone, as it was', () => {
     const hub = new HubModel();
+    const gone: (string | null)[] = [];
+    hub.gone.connect((_, { run }) => gone.push(run));
+    hub.handle(state({ run: 'r' }));
+    hub.handle({ type: 'kernel_gone', kernel: 'k' });
+    hub.handle({ type: 'kernel_gone', kernel: 'other' });
+    expect(gone).toEqual(['r']);
+  });
+
+  it('tells of a run’s fault once, whether or not its cell is known', () => {
+    const hub = new HubModel();
+    const told: (string | null)[] = [];
+    hub.faulted.connect((_, { fault }) => told.push(fault));
+    hub.handle(state());
+    hub.handle(notice({ state: 'failed', fault: 'of a run', cell_id: null }));
+    hub.handle(state({ fault: 'of a run' }));
+    expect(told).toEqual([]);
+    hub.handle(state({ fault: null, run: 'r2' }));
+    hub.handle(state({ fault: 'a stall', run: 'r2' }));
+    expect(told).toEqual(['a stall']);
+  });
+});
+
+describe('CellMarks', () => {
+  const PATHS: Readonly<Record<string, string>> = { k: 'a.ipynb', l: 'b.ipynb' };
+  const marksOf = (hub: HubModel): CellMarks => new CellMarks(hub, (kernel) => PATHS[kernel] ?? null);
+
+  it('keep the newest notice of each cell, and no number of them', () => {
+    const hub = new HubModel();
+    const marks = marksOf(hub);
     hub.handle(notice());
     hub.handle(notice({ state: 'failed', seconds: 2 }));
     hub.handle(notice({ cell_id: null, run: 'other' }));
-    expect(hub.cells.get('c')?.state).toBe('failed');
-    hub.remember(notice({ run: 'before' }));
-    expect(hub.cells.get('c')?.run).toBe('r');
+    expect(marks.of('a.ipynb', 'k', 'c')?.state).toBe('failed');
+    marks.remember({ place: 'a.ipynb', notice: notice({ run: 'before' }) });
+    expect(marks.of('a.ipynb', 'k', 'c')?.run).toBe('r');
     for (let at = 0; at < 2100; at++) {
       hub.handle(notice({ cell_id: `c${at}` }));
     }
-    expect(hub.cells.size).toBe(2000);
-    expect(hub.cells.has('c')).toBe(false);
+    expect(marks.all()).toHaveLength(2000);
+    expect(marks.of('a.ipynb', 'k', 'c')).toBeNull();
+  });
+
+  it('are of a notebook: a copy has the same cells, and none of its marks', () => {
+    const hub = new HubModel();
+    const marks = marksOf(hub);
+    hub.handle(notice());
+    expect(marks.of('a-Copy1.ipynb', null, 'c')).toBeNull();
+    expect(marks.of('b.ipynb', 'l', 'c')).toBeNull();
+    hub.handle(notice({ kernel: 'unknown', cell_id: 'd' }));
+    expect(marks.of('x.ipynb', 'unknown', 'd')?.run).toBe('r');
+    expect(marks.of('x.ipynb', 'k', 'd')).toBeNull();
+    marks.move('a.ipynb', 'renamed.ipynb');
+    expect(marks.of('renamed.ipynb', null, 'c')?.run).toBe('r');
+    expect(marks.of('a.ipynb', null, 'c')).toBeNull();
+  });
+});
+
+describe('OpenEnds', () => {
+  const record = (state: string, seconds: number | null = null): RunRecord => {
+    return { run: 'r', start_s: 1, ranks: [0, 1], world_size: 2, state, seconds, samples_per_s: null, loss: null, model: null, computes_on: null };
+  };
+
+  function begin(found: readonly (RunRecord | null)[]) {
+    vi.useFakeTimers();
+    const hub = new HubModel();
+    const marks = new CellMarks(hub, () => 'a.ipynb');
+    const asked = [...found];
+    const ends = new OpenEnds(hub, marks, async () => (asked.length > 1 ? asked.shift()! : asked[0]!), 'It was cut off.');
+    const told: RunNotice[] = [];
+    hub.noticed.connect((_, one) => told.push(one));
+    hub.connect(true);
+    return { hub, marks, ends, told };
+  }
+
+  afterEach(() => void vi.useRealTimers());
+
+  it.each([
+    ['with a cell', 'c', notice({ cell_id: 'c' })],
+    ['of a script or console', null, notice({ cell_id: null })],
+  ])('say that a run was cut off, once its folder does: %s', async (_, cell, began) => {
+    const { hub, marks, told } = begin([record('running'), record('cut off')]);
+    hub.handle(state({ run: 'r' }));
+    hub.handle(began);
+    hub.handle({ type: 'kernel_gone', kernel: 'k' });
+    await vi.advanceTimersByTimeAsync(100);
+    expect(told.at(-1)?.state).toBe('running');
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(told.at(-1)).toMatchObject({ run: 'r', state: 'cut off', ranks: '0-1', cell_id: cell, fault: 'It was cut off.' });
+    expect(marks.of('a.ipynb', 'k', 'c')?.state ?? null).toBe(cell === null ? null : 'cut off');
+    const count = told.length;
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(told).toHaveLength(count);
+  });
+
+  it.each([
+    ['finished', record('finished', 12)],
+    ['cut off', record('cut off')],
+    ['deleted', null],
+  ])('settle a mark that was remembered of a run that was %s meanwhile, and are no news', async (_, found) => {
+    const { marks, ends, told } = begin([found]);
+    marks.remember({ place: 'a.ipynb', notice: notice() });
+    ends.check();
+    await vi.advanceTimersByTimeAsync(100);
+    expect(marks.of('a.ipynb', null, 'c')).toEqual(found === null ? null : notice({ state: found.state, seconds: found.seconds }));
+    expect(told).toEqual([]);
+  });
+
+  it('leave a run to its kernel that lives, and one whose folder cannot be read as it is', async () => {
+    const { hub, marks, ends } = begin([record('running')]);
+    marks.remember({ place: 'a.ipynb', notice: notice() });
+    hub.handle(state({ run: 'r' }));
+    ends.check();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(marks.of('a.ipynb', null, 'c')?.state).toBe('running');
+    expect(vi.getTimerCount()).toBe(0);
   });
 });

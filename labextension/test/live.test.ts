@@ -43,6 +43,23 @@ describe('LiveRuns', () => {
     expect(wire.sent).toEqual(['watch r 0', 'taken r 1', 'watch r 1', 'taken r 1']);
   });
 
+  it('ends a run of whose end no event tells', () => {
+    const runs = new LiveRuns(new Wire());
+    const live = runs.open('r');
+    let changes = 0;
+    live.changed.connect(() => changes++);
+    runs.handle('r', batch(0, 2, [STARTED, { type: 'rank_finished', run: 'r', rank: 1, at_s: 2 }]));
+    runs.handle('r', batch(2, 2, []), 'cut off');
+    runs.handle('r', batch(2, 2, []), 'cut off');
+    expect(changes).toBe(2);
+    expect(live.model.outcome).toBe('cut off');
+    expect(live.model.ranks.map(({ state }) => state)).toEqual(['lost', 'finished']);
+    expect(live.model.lost).toBe('The kernel ended while the run went on.');
+    const other = runs.open('s');
+    runs.handle('s', batch(0, 1, [STARTED]), 'finished');
+    expect([other.model.outcome, other.model.lost]).toEqual(['finished', null]);
+  });
+
   it('is skipped forward: of what is left out nothing is missed', () => {
     const runs = new LiveRuns(new Wire());
     const live = runs.open('r');

@@ -143,3 +143,19 @@ describe('parseRanks', () => {
     }
   });
 });
+
+describe('what was left out', () => {
+  it('is counted, and told where it stood', () => {
+    const store = new LogStore();
+    store.write(0, 'stdout', 'a\n', 0);
+    store.write(0, 'stdout', 'b\n', 1200);
+    store.write(1, 'stderr', '', 34);
+    expect(store.skippedBytes).toBe(1234);
+    expect(Array.from({ length: store.end }, (_, at) => store.line(at)?.text)).toEqual([
+      'a',
+      '… 1,200 bytes are only in the log file',
+      'b',
+      '… 34 bytes are only in the log file',
+    ]);
+  });
+});

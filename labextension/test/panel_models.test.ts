@@ -4,13 +4,13 @@ import { change, onOneAxis } from '../src/model/compare';
 import type { ClusterState, KernelState } from '../src/model/hub_messages';
 import { attachLine, withoutKernel } from '../src/model/kept';
 import { LogWindow } from '../src/model/log_window';
-import { belowMagic, readMagic, toggleMagic, withRanks } from '../src/model/magic';
+import { belowMagic, type Edit, readMagic, toggleMagic, withRanks } from '../src/model/magic';
 import { parseEvent } from '../src/model/parse';
 import { rankRows } from '../src/model/rank_rows';
 import { RunModel } from '../src/model/run';
 import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
-import { planStart, type StartFields } from '../src/model/start';
+import { NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false, keep: false };
@@ -26,7 +26,7 @@ describe('the start form', () => {
     [{ ...EMPTY, ranks: '9', gpus: [] }, '%ddl start -n 9 --gpus none'],
     [{ ...EMPTY, keep: true }, '%ddl start --keep'],
   ])('comes to a line: %j', (fields, line) => {
-    expect(planStart(fields, GPUS)).toEqual({ errors: {}, line });
+    expect(planStart(fields, GPUS)).toEqual({ errors: {}, warning: '', line });
   });
 
   it.each([
@@ -37,30 +37,93 @@ describe('the start form', () => {
     [{ name: '.a' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
     [{ name: 'a; import os' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
   ])('says what is wrong: %j', (more, field, text) => {
-    expect(planStart({ ...EMPTY, ...more }, GPUS)).toEqual({ errors: { [field]: text }, line: null });
+    expect(planStart({ ...EMPTY, ...more }, GPUS)).toEqual({ errors: { [field]: text }, warning: '', line: null });
+  });
+
+  const taken = new Map([
+    ['default', 'A.ipynb'],
+    ['b', 'no notebook: it was kept'],
+  ]);
+
+  it('proposes a name that no cluster has, and says where one that is taken runs', () => {
+    const around = { ...NOWHERE, taken, proposed: proposeName(taken, 'my folder/second try.ipynb') };
+    expect(planStart(EMPTY, GPUS, around).line).toBe('%ddl start --name second-try');
+    expect(planStart({ ...EMPTY, name: 'c' }, GPUS, around).line).toBe('%ddl start --name c');
+    expect(planStart({ ...EMPTY, name: ' b ' }, GPUS, around)).toMatchObject({
+      line: null,
+      errors: { name: 'b runs already, in no notebook: it was kept. Write another name, or run %ddl attach b to use its ranks.' },
+    });
+  });
+
+  it.each([
+    [[], 'b.ipynb', 'default'],
+    [['default'], 'b.ipynb', 'b'],
+    [['default', 'b'], 'b.ipynb', 'b-2'],
+    [['default', 'b', 'b-2'], 'b.ipynb', 'b-3'],
+    [['default'], null, 'default-2'],
+    [['default'], 'x/日本.ipynb', 'default-2'],
+    [['default'], '..ipynb', 'default-2'],
+    [['default'], `${'n'.repeat(80)}.ipynb`, 'n'.repeat(60)],
+  ])('of names %j proposes in %s %s', (names, notebook, proposed) => {
+    expect(proposeName(new Map(names.map((name) => [name, 'A.ipynb'])), notebook)).toBe(proposed);
+  });
+
+  it.each([
+    ['2', 2, 64, ''],
+    ['', 2, 64, ''],
+    ['3', 2, 64, '3 ranks share 2 cores, and take turns on them.'],
+    ['99999', 2, 64, '99999 ranks take about 79999 GiB of memory, before any model. Free are 64 GiB.'],
+  ])('warns of what %s ranks will want for', (ranks, cores, gib, warning) => {
+    const host = { cores, free_bytes: gib * 2 ** 30 };
+    expect(planStart({ ...EMPTY, ranks }, [], { ...NOWHERE, host }).warning).toBe(warning);
   });
 });
 
-describe('the first line of a cell', () => {
-  it('is put there and taken away', () => {
-    expect(toggleMagic('a = 1\nb', '')).toBe('%%distributed\na = 1\nb');
-    expect(toggleMagic('a', '0,2-3')).toBe('%%distributed -r 0,2-3\na');
-    expect(toggleMagic('%%distributed --auto\na\nb', '')).toBe('a\nb');
-    expect(toggleMagic('%%distributed', '')).toBe('');
+/** Return a text as it is after an edit. */
+function edited(source: string, edit: Edit | null): string {
+  return edit === null ? source : source.slice(0, edit.start) + edit.text + source.slice(edit.end);
+}
+
+describe('the magic of a cell', () => {
+  it.each([
+    ['a = 1\nb', '%%distributed\na = 1\nb'],
+    ['', '%%distributed\n'],
+    ['%%distributed --auto\na\nb', 'a\nb'],
+    ['%%distributed', ''],
+    // IPython leaves out empty lines above it.
+    ['\n  \n%%distributed -r 0\na', '\n  \na'],
+    ['\n\na', '%%distributed\n\n\na'],
+  ])('is put there and taken away: %j', (source, changed) => {
+    expect(edited(source, toggleMagic(source))).toBe(changed);
   });
 
-  it('tells the ranks, and takes others', () => {
-    expect(readMagic('x\n%%distributed')).toBeNull();
-    expect(readMagic('%%distributedly')).toBeNull();
-    expect(readMagic('%%distributed --ranks=0-1 --auto\n')).toEqual({ options: '--ranks=0-1 --auto', ranks: '0-1' });
-    expect(withRanks('%%distributed --auto -r 1\na', '0,2')).toBe('%%distributed -r 0,2 --auto\na');
-    expect(withRanks('%%distributed -r 1\na', '')).toBe('%%distributed\na');
-    expect(withRanks('a', '1')).toBe('a');
+  it.each([
+    ['%%distributed --ranks=0-1 --auto\n', '--ranks=0-1 --auto', '0-1'],
+    ['\n\t\n%%distributed -r 1\na', '-r 1', '1'],
+    ['\n%%distributed\t\na', '', null],
+    ['  %%distributed\n  a', '', null],
+  ])('tells the ranks: %j', (source, options, ranks) => {
+    expect(readMagic(source)).toMatchObject({ options, ranks });
+  });
+
+  it.each(['x\n%%distributed', '%%distributedly', '%%distributed-x', '%%distributed\t-r 0', '# %%distributed', '\n\n', ''])('is not there: %j', (source) => {
+    expect(readMagic(source)).toBeNull();
+  });
+
+  it.each([
+    ['%%distributed --auto -r 1\na', '0,2', '%%distributed -r 0,2 --auto\na'],
+    ['%%distributed -r 1\na', '', '%%distributed\na'],
+    ['\n\n%%distributed\na\nb', '1', '\n\n%%distributed -r 1\na\nb'],
+    ['a', '1', 'a'],
+  ])('takes other ranks: %j', (source, ranks, changed) => {
+    expect(edited(source, withRanks(source, ranks))).toBe(changed);
   });
 
   it('is not what rank 0 is asked of', () => {
     expect(belowMagic('%%distributed\nab.c', 18)).toEqual({ code: 'ab.c', cursor: 4, skipped: 14 });
+    expect(belowMagic('\n%%distributed\nab.c', 19)).toEqual({ code: 'ab.c', cursor: 4, skipped: 15 });
     expect(belowMagic('%%distributed\nab', 5)).toBeNull();
+    expect(belowMagic('\n%%distributed\nab', 5)).toBeNull();
     expect(belowMagic('%%distributed', 13)).toBeNull();
   });
 });
@@ -74,6 +137,8 @@ describe('ranks in the panel', () => {
 
   it('are as the kernel says without a run', () => {
     expect(rankRows(cluster, null).map(({ standing }) => standing)).toEqual(['running', 'lost', 'silent']);
+    const ended = { ...cluster, ranks: [{ ...rank, state: 'ended' as const }] };
+    expect(rankRows(ended, null)[0]!.standing).toBe('ended');
   });
 
   it('have a run’s figures while it goes on, and not after it', () => {

@@ -1,5 +1,6 @@
 // A titled uPlot chart with a legend of ours, which a screen reader can read.
 import uPlot from 'uplot';
+import { FAR } from '../model/series';
 import { h, setHidden, setText } from './dom';
 import { compact } from './format';
 import type { Palette } from './theme';
@@ -21,6 +22,8 @@ export interface Line {
   readonly isBare?: boolean;
   /** What the legend tells, where that is not what is drawn. */
   readonly told?: Column;
+  /** What the legend tells where nothing is under the pointer: default its newest value. */
+  readonly summary?: number | null;
 }
 
 export interface ChartData {
@@ -30,10 +33,14 @@ export interface ChartData {
   readonly empty: string;
   readonly place: (value: number) => string;
   readonly value?: (value: number) => string;
+  /** What stands at the axes, where that is shorter than a value. */
+  readonly axis?: (value: number) => string;
   readonly rightValue?: (value: number) => string;
   /** The greatest value that the left axis shows at least. */
   readonly atLeast?: number;
   readonly atLeastRight?: number;
+  /** The greatest value that the left axis shows, where it has one: what is above it is cut. */
+  readonly atMost?: number | null;
   /** Whether the axes begin at zero even where all values are far above it; default true. */
   readonly fromZero?: boolean;
   readonly bands?: readonly (readonly [number, number, string])[];
@@ -43,7 +50,7 @@ const HEIGHT = 150;
 
 export class Chart {
   readonly element: HTMLElement;
-  private readonly title = h('h4', { class: 'ddl-chart-title' });
+  private readonly title = h('h3', { class: 'ddl-chart-title' });
   private readonly legend = h('ul', { class: 'ddl-legend' });
   private readonly canvas = h('div', { class: 'ddl-canvas', role: 'img' });
   private readonly empty = h('p', { class: 'ddl-empty' });
@@ -100,7 +107,9 @@ export class Chart {
   }
 
   private columns(data: ChartData): uPlot.AlignedData {
-    return [Array.from(data.places), ...data.lines.map((line) => [...line.values])];
+    // What is beyond every axis has no place in a chart: uPlot would look for its ticks for ever.
+    const drawn = (value: number | null): number | null => (value !== null && Math.abs(value) < FAR ? value : null);
+    return [Array.from(data.places), ...data.lines.map((line) => line.values.map(drawn))];
   }
 
   private drawLegend(data: ChartData): void {
@@ -121,7 +130,8 @@ export class Chart {
     const named = data.lines.filter((line) => line.isQuiet !== true);
     const told = named.map((line, at) => {
       const values = line.told ?? line.values;
-      const value = index !== null ? (values[index] ?? null) : line.isBare === true ? null : lastOf(values);
+      const newest = line.summary === undefined ? lastOf(values) : line.summary;
+      const value = index !== null ? (values[index] ?? null) : line.isBare === true ? null : newest;
       const form = (line.axis === 'right' ? data.rightValue : data.value) ?? compact;
       const text = value === null ? '' : form(value);
       const item = this.legend.children[at]?.lastElementChild;
@@ -157,10 +167,10 @@ export class Chart {
     const hasRight = data.lines.some((line) => line.axis === 'right');
     const axes: uPlot.Axis[] = [
       { ...axis((value) => this.data?.place(value) ?? ''), size: 24, gap: 2 },
-      { ...axis((value) => (this.data?.value ?? compact)(value)), scale: 'left', size: 54, gap: 2 },
+      { ...axis((value) => (this.data?.axis ?? this.data?.value ?? compact)(value)), scale: 'left', size: 54, gap: 2 },
     ];
     if (hasRight) {
-      const right = axis((value) => (this.data?.rightValue ?? compact)(value));
+      const right = axis((value) => (this.data?.axis ?? this.data?.rightValue ?? compact)(value));
       axes.push({ ...right, scale: 'right', side: 1, size: 48, gap: 2, grid: { show: false } });
     }
     const rangeOf = (side: 'left' | 'right'): uPlot.Range.Function => (_, least, greatest) => {
@@ -170,7 +180,9 @@ export class Chart {
       const margin = (greatest - least) * 0.08 || Math.abs(greatest) * 0.08 || 1;
       const isZeroNear = least >= 0 && (this.data?.fromZero !== false || least < greatest * 0.6);
       const most = side === 'left' ? this.data?.atLeast : this.data?.atLeastRight;
-      return [isZeroNear ? 0 : least - margin, Math.max(most ?? -Infinity, greatest + margin)];
+      const top = Math.max(most ?? -Infinity, greatest + margin);
+      const cut = side === 'left' ? (this.data?.atMost ?? Infinity) : Infinity;
+      return [isZeroNear ? 0 : least - margin, Math.min(top, cut)];
     };
     return {
       width: this.width,

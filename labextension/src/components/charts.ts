@@ -1,12 +1,14 @@
 // What the charts show of a model.
 import type { RunModel } from '../model/run';
-import { Chart, type ChartData, type Line } from './chart';
-import { h } from './dom';
-import { compact, duration, milliseconds, percent } from './format';
+import { Chart, type ChartData, type Column, type Line } from './chart';
+import { h, setHidden } from './dom';
+import { clock, compact, milliseconds, number, percent } from './format';
 import type { Palette } from './theme';
 
 /** Of so many ranks each has a line of its own; of more, the least and the greatest stand for all. */
 const OWN_LINES = 16;
+/** The first charts are of training, the last one is of the device. */
+const TRAINING_CHARTS = 3;
 
 export class Charts {
   readonly element: HTMLElement;
@@ -23,6 +25,10 @@ export class Charts {
   /** Draw the charts that are to be drawn: rates, curves, what a step is spent on, the device. */
   update(model: RunModel, palette: Palette, isDue: readonly boolean[]): void {
     const seconds = model.time.places();
+    for (const [at, chart] of this.charts.entries()) {
+      // Of a run that does not train: nothing that will stay empty.
+      setHidden(chart.element, at < TRAINING_CHARTS && !model.hasTrained);
+    }
     const makers = [ratesOf, curvesOf, splitOver, deviceOf] as const;
     for (const [at, maker] of makers.entries()) {
       if (isDue[at] === true) {
@@ -47,8 +53,10 @@ export class Charts {
 function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
   const { total, least, mean, greatest } = model.ratesOverTime();
   const shown = Math.min(model.settled, seconds.length);
+  const { total: rate, ranks } = model.rate();
+  const summary = ranks > 0 ? rate : null;
   const lines: Line[] = [
-    { label: 'all ranks', values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2 },
+    { label: 'all ranks', values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2, summary },
   ];
   const own = model.ranks.length <= OWN_LINES ? [...model.ranks].sort((a, b) => a.rank - b.rank) : [];
   for (const [at, { rank }] of own.entries()) {
@@ -59,70 +67,80 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
     lines.push({ label: `rank ${rank}`, values, colour, axis: 'right', width: 1, dash, isQuiet, isBare: true });
   }
   if (own.length === 0) {
-    const quiet = { axis: 'right', width: 1 } as const;
-    lines.push({ label: 'fastest', values: greatest.slice(0, shown), colour: palette.lines[2]!, ...quiet });
-    lines.push({ label: 'mean', values: mean.slice(0, shown), colour: palette.lines[3]!, ...quiet });
-    lines.push({ label: 'slowest', values: least.slice(0, shown), colour: palette.lines[1]!, ...quiet });
+    const thin = { axis: 'right', width: 1 } as const;
+    const each = model.rates();
+    const of = (pick: (a: number, b: number) => number): number | null => (each.length === 0 ? null : each.reduce(pick));
+    const inTheMean = ranks > 0 ? rate / ranks : null;
+    lines.push({ label: 'fastest', values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: of(Math.max) });
+    lines.push({ label: 'mean', values: mean.slice(0, shown), colour: palette.lines[3]!, ...thin, summary: inTheMean });
+    lines.push({ label: 'slowest', values: least.slice(0, shown), colour: palette.lines[1]!, ...thin, summary: of(Math.min) });
   }
   return {
     title: 'Samples/s: all ranks (left), each rank (right)',
     places: seconds.subarray(0, shown),
     lines,
     empty: 'No training steps yet.',
-    place: duration,
-    value: rateText,
+    place: clock,
+    value: number,
+    axis: compact,
     // Ranks keep to the lower half, under the line of all of them.
     atLeastRight: 2 * greatest.reduce<number>((most, value) => Math.max(most, value ?? 0), 0),
-    rightValue: rateText,
+    rightValue: number,
   };
 }
-
-const rateText = (value: number): string => compact(Math.round(value));
 
 function curvesOf(model: RunModel, _: Float64Array, palette: Palette): ChartData {
   const lines = [...model.curves].map(([label, curve], at): Line => {
     const isLoss = /loss/.test(label);
     const colour = palette.lines[at % palette.lines.length]!;
-    return { label, values: curve.means(), colour, axis: isLoss ? 'left' : 'right' };
+    const newest = model.newest.get(label) ?? 0;
+    // The loss is that of the tile; of others the mean of the ranks' newest, unless it is none.
+    const summary = label === 'loss' ? { summary: model.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
+    return { label, values: curve.means(), colour, axis: isLoss ? 'left' : 'right', ...summary };
   });
   return {
     title: lines.some((line) => line.axis === 'right') ? 'Loss (left) and metrics (right) over steps' : 'Loss over steps',
     places: model.steps.places(),
     lines,
-    value: figure,
-    rightValue: figure,
+    value: number,
+    rightValue: number,
+    axis: compact,
     fromZero: false,
-    empty: 'No loss yet.',
+    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${number(model.loss())}.`,
     place: compact,
   };
 }
-
-const figure = (value: number): string => String(Number(value.toPrecision(3)));
 
 function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
   const compute = model.computeS.means();
   const exchange = model.exchangeS.means();
   const input = model.inputS.means();
   const upToExchange = add(compute, exchange);
-  const line = (label: string, values: (number | null)[], told: (number | null)[], colour: string): Line => ({
+  const split = model.split();
+  const line = (label: 'input' | 'exchange' | 'compute', values: Column, told: Column, colour: string): Line => ({
     label,
     values,
     told,
     colour,
     fill: colour,
     width: 0,
+    summary: split?.[`${label}_s`] ?? null,
   });
+  const heights = add(upToExchange, input);
+  const { atMost, cut } = model.stepAxis(heights);
+  const note = cut === null ? '' : ` (first steps, up to ${milliseconds(cut)}, are cut)`;
   return {
-    title: 'What a step is spent on, mean of the ranks',
+    title: `What a step is spent on, mean of the ranks${note}`,
+    atMost,
     places: seconds,
     // The tallest is drawn first, and the others over it.
     lines: [
-      line('input', add(upToExchange, input), input, palette.input),
+      line('input', heights, input, palette.input),
       line('exchange', upToExchange, exchange, palette.exchange),
       line('compute', compute, compute, palette.compute),
     ],
     empty: 'No training steps yet.',
-    place: duration,
+    place: clock,
     value: milliseconds,
   };
 }
@@ -141,9 +159,9 @@ function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette): Cha
       { label: 'memory, mean', values: memoryGib.means(), colour: palette.lines[1]!, axis: 'right' },
     ],
     empty: 'No samples yet.',
-    place: duration,
+    place: clock,
     value: (value) => percent(value / 100),
-    rightValue: (value) => `${Number(value.toPrecision(3))} GiB`,
+    rightValue: (value) => `${number(value)} GiB`,
     atLeast: 100,
     atLeastRight: model.memoryTotalGib,
   };

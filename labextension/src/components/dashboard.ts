@@ -3,6 +3,7 @@ import type { RunModel } from '../model/run';
 import { Charts } from './charts';
 import { h, setHidden } from './dom';
 import { Header } from './header';
+import { keepTyping } from './keys';
 import { LogPane } from './logs';
 import { RankTable } from './ranks';
 import { Strip } from './strip';
@@ -47,9 +48,7 @@ export class Dashboard {
       this.charts.element,
       this.logs.element,
     );
-    // JupyterLab's own keys are not meant where one types or moves in here.
-    this.element.addEventListener('keydown', (event) => event.stopPropagation());
-    this.element.setAttribute('data-lm-suppress-shortcuts', 'true');
+    keepTyping(this.element);
   }
 
   /** Call it once the element is in the page. */

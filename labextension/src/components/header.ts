@@ -22,6 +22,8 @@ export class Header {
   private readonly progress = new Tile('steps');
   private readonly bar = h('div', { class: 'ddl-split', role: 'img' });
   private readonly legend = h('ul', { class: 'ddl-legend' });
+  private readonly tiles = h('dl', { class: 'ddl-tiles' });
+  private readonly idle = h('p', { class: 'ddl-empty' });
   private shown = '';
 
   constructor() {
@@ -30,13 +32,17 @@ export class Header {
       const swatch = h('span', { class: `ddl-swatch ddl-${name}`, 'aria-hidden': 'true' });
       this.legend.append(h('li', {}, swatch, name, h('span', { class: 'ddl-legend-value' })));
     }
-    const tiles = [this.rate, this.efficiency, this.loss, this.progress, this.step];
+    for (const { element } of [this.rate, this.efficiency, this.loss, this.progress, this.step]) {
+      this.tiles.append(element);
+    }
+    // No header element: that would be the page's banner.
     this.element = h(
-      'header',
+      'div',
       { class: 'ddl-header' },
       h('div', { class: 'ddl-title' }, this.state, this.counts, this.name),
       this.problem,
-      h('dl', { class: 'ddl-tiles' }, ...tiles.map((tile) => tile.element)),
+      this.tiles,
+      this.idle,
       this.bar,
       this.legend,
     );
@@ -44,8 +50,13 @@ export class Header {
 
   update(model: RunModel): void {
     this.updateState(model);
+    const isTrained = model.hasTrained;
+    setHidden(this.tiles, !isTrained);
+    setHidden(this.idle, isTrained);
+    setText(this.idle, model.isOver ? 'This cell did not train.' : 'No training steps yet.');
     const { total, ranks } = model.rate();
-    this.rate.set(ranks > 0 ? number(total) : NOTHING, ranks === 1 ? 'on 1 rank' : `on ${ranks} ranks`);
+    setAttribute(this.rate.element, 'title', model.isOver ? '' : 'The mean of the last 10 s');
+    this.rate.set(ranks > 0 ? number(total) : NOTHING, rateNote(model, ranks));
     const single = model.singleRankSamplesPerS;
     const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${number(single)}/s`;
     this.efficiency.set(percent(model.efficiency()), against);
@@ -78,12 +89,13 @@ export class Header {
   private updateSplit(model: RunModel): void {
     const split = model.split();
     const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
-    this.step.set(milliseconds(split === null ? null : step), 'mean of the ranks');
-    setHidden(this.bar, step === 0);
-    setHidden(this.legend, step === 0);
+    this.step.set(milliseconds(model.step_s()), 'mean of the ranks');
+    const isDrawn = Number.isFinite(step) && step > 0;
+    setHidden(this.bar, !isDrawn);
+    setHidden(this.legend, !isDrawn);
     const told: string[] = [];
     for (const [at, [name, key]] of PARTS.entries()) {
-      const share = split === null || step === 0 ? 0 : split[key] / step;
+      const share = split === null || !isDrawn ? 0 : split[key] / step;
       const part = this.bar.children[at] as HTMLElement;
       setAttribute(part, 'style', `width:${(share * 100).toFixed(1)}%`);
       const value = `${percent(share)}, ${milliseconds(split?.[key])}`;
@@ -92,6 +104,13 @@ export class Header {
     }
     setAttribute(this.bar, 'aria-label', `A step: ${told.join('; ')}`);
   }
+}
+
+/** Of what the figure is a mean; while the run goes on it is one of ten seconds, and the newest stands beside it. */
+function rateNote(model: RunModel, ranks: number): string {
+  const of = ranks === 1 ? 'on 1 rank' : `on ${ranks} ranks`;
+  const now = model.rateNow();
+  return model.isOver ? `mean of the run, ${of}` : now === null ? of : `now ${number(now)}, ${of}`;
 }
 
 export function chip(state: RankState, count: number): HTMLElement {

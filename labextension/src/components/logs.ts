@@ -34,7 +34,7 @@ export class LogPane {
     const bar = h(
       'div',
       { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': 'Log' },
-      h('h4', { class: 'ddl-chart-title' }, 'Log'),
+      h('h3', { class: 'ddl-chart-title' }, 'Log'),
       this.ranks,
       this.pattern,
       h('label', {}, this.stderr, 'stderr only'),
@@ -105,9 +105,12 @@ export class LogPane {
     }
     const total = store.end - store.first;
     const shown = lines.length === total ? '' : `${lines.length.toLocaleString('en')} of `;
-    const older = store.first > 0 ? `, ${store.first.toLocaleString('en')} older ones only in the log files` : '';
-    setText(this.count, `${shown}${total.toLocaleString('en')} lines${older}`);
-    this.countBox.classList.toggle('ddl-long', older !== '');
+    const older = store.first > 0 ? [`${store.first.toLocaleString('en')} older ones`] : [];
+    const skipped = store.skippedBytes > 0 ? [`${store.skippedBytes.toLocaleString('en')} bytes more`] : [];
+    const missing = [...older, ...skipped].join(' and ');
+    const elsewhere = missing === '' ? '' : `, ${missing} only in the log files`;
+    setText(this.count, `${shown}${total.toLocaleString('en')} lines${elsewhere}`);
+    this.countBox.classList.toggle('ddl-long', elsewhere !== '');
     this.jump.disabled = store.errorLine === null;
     this.rows.update(lines.length, this.follow.checked);
   }

@@ -5,11 +5,14 @@ import { gibibytes, LOOKS, number, percent, type StateLook } from './format';
 import { VirtualRows } from './virtual';
 
 const ROW_HEIGHT = 40;
-const MAX_HEIGHT = 8 * ROW_HEIGHT;
+const MAX_ROWS = 8;
+// The list's own, in its height: without it the rows need a scroll bar for a pixel.
+const BORDER = 1;
 const CELLS = ['state', 'rate', 'place', 'use'] as const;
-const MORE_LOOKS: Readonly<Record<'ready' | 'silent', StateLook>> = {
+const MORE_LOOKS: Readonly<Record<'ready' | 'silent' | 'ended', StateLook>> = {
   ready: { sign: '○', word: 'ready' },
   silent: { sign: '…', word: 'silent' },
+  ended: { sign: '◇', word: 'ended with it' },
 };
 
 export class RankList {
@@ -29,7 +32,7 @@ export class RankList {
 
   update(ranks: readonly RankRow[]): void {
     this.ranks = ranks;
-    const height = `${Math.min(MAX_HEIGHT, ranks.length * ROW_HEIGHT)}px`;
+    const height = `${Math.min(MAX_ROWS, ranks.length) * ROW_HEIGHT + BORDER}px`;
     if (this.element.style.height !== height) {
       this.element.style.height = height;
       this.rows.resize();
@@ -64,7 +67,7 @@ export class RankList {
 }
 
 export function looksOf(standing: Standing): StateLook {
-  return standing === 'ready' || standing === 'silent' ? MORE_LOOKS[standing] : LOOKS[standing];
+  return standing === 'ready' || standing === 'silent' || standing === 'ended' ? MORE_LOOKS[standing] : LOOKS[standing];
 }
 
 function makeRow(): HTMLElement {

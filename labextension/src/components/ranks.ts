@@ -1,4 +1,5 @@
 // The table of ranks: a row each, sorted by any column; only rows in sight are in the page.
+import type { Mean } from '../model/means';
 import { type Rank, type RunModel, splitOf, STATES } from '../model/run';
 import { h, setAttribute, setText } from './dom';
 import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
@@ -6,19 +7,39 @@ import { VirtualRows } from './virtual';
 
 interface TableColumn {
   readonly name: string;
-  readonly text: (rank: Rank) => string;
+  readonly text: (rank: Rank, shown: Mean) => string;
   /** What rows are sorted by. */
-  readonly key: (rank: Rank) => number;
+  readonly key: (rank: Rank, shown: Mean) => number;
   readonly isShown?: (model: RunModel) => boolean;
 }
 
 const COLUMNS: readonly TableColumn[] = [
   { name: 'rank', text: (rank) => String(rank.rank), key: (rank) => rank.rank },
   { name: 'state', text: stateText, key: (rank) => STATES.indexOf(rank.state) },
-  { name: 'samples/s', text: (rank) => number(rank.trained?.samples_per_s), key: (rank) => rank.trained?.samples_per_s ?? -1 },
-  { name: 'step', text: (rank) => milliseconds(rank.trained?.step_s), key: (rank) => rank.trained?.step_s ?? -1 },
-  { name: 'of a step', text: () => '', key: (rank) => splitOf(rank.trained)?.compute_s ?? -1 },
-  { name: 'loss', text: (rank) => loss(rank.trained?.loss), key: (rank) => rank.trained?.loss ?? -Infinity },
+  {
+    name: 'samples/s',
+    text: (_, shown) => number(shown.samples_per_s),
+    key: (_, shown) => shown.samples_per_s ?? -1,
+    isShown: (model) => model.hasTrained,
+  },
+  {
+    name: 'step',
+    text: (_, shown) => milliseconds(shown.step_s),
+    key: (_, shown) => shown.step_s ?? -1,
+    isShown: (model) => model.hasTrained,
+  },
+  {
+    name: 'of a step',
+    text: () => '',
+    key: (_, shown) => splitOf(shown)?.compute_s ?? -1,
+    isShown: (model) => model.hasTrained,
+  },
+  {
+    name: 'loss',
+    text: (_, shown) => loss(shown.loss),
+    key: (_, shown) => shown.loss ?? -Infinity,
+    isShown: (model) => model.hasTrained,
+  },
   {
     name: 'GPU',
     text: (rank) => (rank.latest?.gpu_pct == null ? NOTHING : percent(rank.latest.gpu_pct / 100)),
@@ -69,7 +90,8 @@ export class RankTable {
     setAttribute(this.element, 'aria-rowcount', String(model.ranks.length + 1));
     this.slowest = 0;
     for (const rank of model.ranks) {
-      this.slowest = Math.max(this.slowest, rank.trained?.step_s ?? 0);
+      const step_s = model.shown(rank).step_s ?? 0;
+      this.slowest = Number.isFinite(step_s) ? Math.max(this.slowest, step_s) : this.slowest;
     }
     this.sort();
     this.rows.update(this.ranks.length);
@@ -94,7 +116,13 @@ export class RankTable {
     }
     const { key } = COLUMNS[this.sortedBy]!;
     const sign = this.isDescending ? -1 : 1;
-    this.ranks = [...model.ranks].sort((a, b) => sign * (key(a) - key(b)) || a.rank - b.rank);
+    // NaN is before everything: it is what somebody looks for.
+    const keys = new Map(model.ranks.map((rank) => [rank, key(rank, model.shown(rank))]));
+    const keyOf = (rank: Rank): number => {
+      const found = keys.get(rank) ?? NaN;
+      return Number.isNaN(found) ? -Infinity : found;
+    };
+    this.ranks = [...model.ranks].sort((a, b) => sign * (keyOf(a) - keyOf(b)) || a.rank - b.rank);
     for (const [at, cell] of [...this.head.children].entries()) {
       const order = at !== this.sortedBy ? 'none' : this.isDescending ? 'descending' : 'ascending';
       setAttribute(cell, 'aria-sort', order);
@@ -103,16 +131,17 @@ export class RankTable {
 
   private fill(row: HTMLElement, index: number): void {
     const rank = this.ranks[index];
-    if (rank === undefined) {
+    const shown = rank === undefined ? undefined : this.model?.shown(rank);
+    if (rank === undefined || shown === undefined) {
       return;
     }
     setAttribute(row, 'aria-rowindex', String(index + 2));
     for (const [at, column] of COLUMNS.entries()) {
       const cell = row.children[at] as HTMLElement;
       if (at === SPLIT) {
-        this.fillSplit(cell, rank);
+        this.fillSplit(cell, shown);
       } else {
-        setText(cell, column.text(rank));
+        setText(cell, column.text(rank, shown));
       }
     }
     const state = row.children[STATE] as HTMLElement;
@@ -120,12 +149,12 @@ export class RankTable {
     setAttribute(state, 'title', rank.straggler === null ? rank.problem : `slower in ${rank.straggler.spends_on}`);
   }
 
-  private fillSplit(cell: HTMLElement, rank: Rank): void {
-    const split = splitOf(rank.trained);
+  private fillSplit(cell: HTMLElement, shown: Mean): void {
+    const split = splitOf(shown);
     const told: string[] = [];
     for (const [at, name] of PARTS.entries()) {
       const seconds = split?.[`${name}_s`] ?? 0;
-      const share = this.slowest > 0 ? seconds / this.slowest : 0;
+      const share = this.slowest > 0 && Number.isFinite(seconds) ? seconds / this.slowest : 0;
       // In whole percents, which are pixels: what looks the same is left alone.
       setAttribute(cell.children[at]!, 'style', `width:${Math.round(share * 100)}%`);
       told.push(`${name} ${milliseconds(seconds)}`);
@@ -159,5 +188,5 @@ function stateText(rank: Rank): string {
 function gpuMemory(rank: Rank): string {
   const used = rank.latest?.gpu_memory_used_bytes ?? null;
   const total = rank.latest?.gpu_memory_total_bytes ?? null;
-  return total === null || used === null ? gibibytes(used) : `${Math.round(used / 2 ** 30)} of ${Math.round(total / 2 ** 30)} GiB`;
+  return total === null || used === null ? gibibytes(used) : `${number(used / 2 ** 30)} of ${gibibytes(total)}`;
 }

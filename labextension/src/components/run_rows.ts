@@ -20,26 +20,34 @@ export function signOf(state: string): readonly [sign: string, state: string] {
 }
 
 export function makeRunRow(open: (row: HTMLElement) => void, choose: (row: HTMLElement, isChosen: boolean) => void): HTMLElement {
-  const box = h('input', { type: 'checkbox' });
+  // The list is one stop of the Tab key; arrows move in it, Space ticks and Enter opens.
+  const box = h('input', { type: 'checkbox', tabindex: '-1' });
   const when = h('span', { class: 'ddl-run-when' });
   const state = h('span', { class: 'ddl-rank-state' });
   const rate = h('span', { class: 'ddl-rank-rate' });
   const more = h('span', { class: 'ddl-rank-place' });
-  const button = h('button', { type: 'button', class: 'ddl-run-open' }, when, state, rate, more);
+  const button = h('button', { type: 'button', class: 'ddl-run-open', tabindex: '-1' }, when, state, rate, more);
   const row = h('div', { class: 'ddl-run-row', role: 'listitem' }, box, button);
   button.addEventListener('click', () => open(row));
   box.addEventListener('change', () => choose(row, box.checked));
   return row;
 }
 
-export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolean, word: (text: string) => string): void {
+export interface RowTexts {
+  /** Translates the word for a state. */
+  readonly word: (text: string) => string;
+  readonly choose: (when: string, state: string) => string;
+}
+
+export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolean, { word, choose }: RowTexts): void {
   const [box, button] = [...row.children] as [HTMLInputElement, HTMLElement];
   const [when, state, rate, more] = [...button.children] as HTMLElement[];
   const [sign, looks] = signOf(record.state);
   box.checked = isChosen;
-  setAttribute(box, 'aria-label', record.run);
+  const when_ = whenText(record.start_s);
+  setAttribute(box, 'aria-label', `${choose(when_, word(record.state))} (${record.run})`);
   setAttribute(button, 'title', record.run);
-  setText(when!, whenText(record.start_s));
+  setText(when!, when_);
   setText(state!, `${sign} ${word(record.state)}`);
   setAttribute(state!, 'class', `ddl-rank-state ddl-state-${looks}`);
   setText(rate!, record.samples_per_s === null ? '' : `${number(record.samples_per_s)}/s`);

@@ -1,5 +1,5 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
-import { type Device, planStart, type StartField, type StartFields } from '../model/start';
+import { type Device, NOWHERE, planStart, type StartField, type StartFields, type Surroundings } from '../model/start';
 import { h, setAttribute, setText } from './dom';
 import { number } from './format';
 
@@ -10,7 +10,6 @@ export interface StartTexts {
   readonly threads: string;
   readonly threadsHint: string;
   readonly name: string;
-  readonly nameHint: string;
   readonly devices: string;
   readonly noDevices: string;
   readonly share: string;
@@ -28,10 +27,12 @@ export class StartForm {
   private readonly share = h('input', { type: 'checkbox' });
   private readonly keep = h('input', { type: 'checkbox' });
   private readonly shareLabel: HTMLElement;
+  private readonly warning = h('p', { class: 'ddl-field-warning', role: 'status' });
   private readonly line = h('code', { class: 'ddl-start-line' });
   private readonly runs: HTMLElement;
   private readonly button: HTMLButtonElement;
   private known: readonly Device[] = [];
+  private around: Surroundings = NOWHERE;
   private boxes: HTMLInputElement[] = [];
   private isAble = true;
 
@@ -49,7 +50,7 @@ export class StartForm {
     this.inputs = {
       ranks: input(texts.ranksHint, 'numeric'),
       threads: input(texts.threadsHint, 'numeric'),
-      name: input(texts.nameHint, 'text'),
+      name: input(NOWHERE.proposed, 'text'),
     };
     const fault = (name: string): HTMLElement => h('p', { class: 'ddl-field-fault', id: `ddl-fault-${name}`, role: 'alert' });
     this.faults = { ranks: fault('ranks'), threads: fault('threads'), name: fault('name') };
@@ -62,6 +63,7 @@ export class StartForm {
       'form',
       { class: 'ddl-start', 'aria-label': texts.title },
       row('ranks', texts.ranks),
+      this.warning,
       h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel),
       row('threads', texts.threads),
       row('name', texts.name),
@@ -73,7 +75,7 @@ export class StartForm {
     this.element.addEventListener('input', () => this.check(true));
     this.element.addEventListener('submit', (event) => {
       event.preventDefault();
-      const { line } = planStart(this.fields(), this.known);
+      const { line } = planStart(this.fields(), this.known, this.around);
       if (line !== null && this.isAble) {
         start(line);
       }
@@ -94,6 +96,13 @@ export class StartForm {
       oversubscribe: this.share.checked,
       keep: this.keep.checked,
     };
+  }
+
+  /** Say what there is already. */
+  place(around: Surroundings): void {
+    this.around = around;
+    setAttribute(this.inputs.name, 'placeholder', around.proposed);
+    this.check(false);
   }
 
   fill(fields: Partial<Pick<StartFields, StartField>>): void {
@@ -143,11 +152,12 @@ export class StartForm {
 
   private check(isTyped: boolean): void {
     const fields = this.fields();
-    const { errors, line } = planStart(fields, this.known);
+    const { errors, warning, line } = planStart(fields, this.known, this.around);
     for (const name of ['ranks', 'threads', 'name'] as const) {
       setText(this.faults[name], errors[name] ?? '');
       setAttribute(this.inputs[name], 'aria-invalid', String(errors[name] !== undefined));
     }
+    setText(this.warning, warning);
     setText(this.line, line ?? '');
     this.line.hidden = line === null;
     this.button.disabled = line === null || !this.isAble;

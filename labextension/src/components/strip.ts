@@ -1,21 +1,23 @@
 // Many ranks as a strip of cells: colour is the chosen figure, a sign says which are in trouble.
+import type { Mean } from '../model/means';
 import { type Rank, type RunModel, splitOf } from '../model/run';
+import { FAR } from '../model/series';
 import { h, setAttribute, setText } from './dom';
 import { LOOKS, number, percent } from './format';
 import { type Palette, scaleColour } from './theme';
 
 interface Measure {
   readonly name: string;
-  readonly of: (rank: Rank) => number | null;
+  readonly of: (rank: Rank, shown: Mean) => number | null;
   readonly format: (value: number) => string;
 }
 
 const MEASURES: readonly Measure[] = [
-  { name: 'samples/s', of: (rank) => rank.trained?.samples_per_s ?? null, format: number },
-  { name: 'exchange share of a step', of: (rank) => shareOf(rank, 'exchange_s'), format: percent },
-  { name: 'input share of a step', of: (rank) => shareOf(rank, 'input_s'), format: percent },
-  { name: 'GPU use', of: (rank) => (rank.latest?.gpu_pct ?? NaN) / 100, format: percent },
-  { name: 'CPU use', of: (rank) => (rank.latest?.cpu_pct ?? NaN) / 100, format: percent },
+  { name: 'samples/s', of: (_, shown) => shown.samples_per_s, format: number },
+  { name: 'exchange share of a step', of: (_, shown) => shareOf(shown, 'exchange_s'), format: percent },
+  { name: 'input share of a step', of: (_, shown) => shareOf(shown, 'input_s'), format: percent },
+  { name: 'GPU use', of: (rank) => shareOfHundred(rank.latest?.gpu_pct), format: percent },
+  { name: 'CPU use', of: (rank) => shareOfHundred(rank.latest?.cpu_pct), format: percent },
 ];
 const IN_TROUBLE = new Set(['failed', 'lost', 'straggler']);
 
@@ -99,7 +101,8 @@ export class Strip {
       this.ranks = [...model.ranks].sort((a, b) => a.rank - b.rank);
     }
     this.layOut(context);
-    const values = this.ranks.map((rank) => this.measure.of(rank) ?? NaN);
+    // A colour is for what is finite; words are for the rest.
+    const values = this.ranks.map((rank) => this.measure.of(rank, model.shown(rank)) ?? NaN).map((value) => (Math.abs(value) < FAR ? value : NaN));
     const there = values.filter((value) => !Number.isNaN(value));
     const least = there.length === 0 ? 0 : there.reduce((a, b) => Math.min(a, b));
     const greatest = there.length === 0 ? 0 : there.reduce((a, b) => Math.max(a, b));
@@ -186,20 +189,24 @@ export class Strip {
     }
     this.chosen = at;
     const rank = at === null ? undefined : this.ranks[at];
-    setText(this.told, rank === undefined ? '' : describe(rank, this.measure));
+    setText(this.told, rank === undefined || this.model === null ? '' : describe(rank, this.model.shown(rank), this.measure));
     this.redraw();
   }
 }
 
-function describe(rank: Rank, measure: Measure): string {
-  const value = measure.of(rank);
-  const figure = value === null || Number.isNaN(value) ? '' : `, ${measure.name} ${measure.format(value)}`;
+function describe(rank: Rank, shown: Mean, measure: Measure): string {
+  const value = measure.of(rank, shown);
+  const figure = value === null ? '' : `, ${measure.name} ${measure.format(value)}`;
   const host = rank.host === null ? '' : ` on ${rank.host}`;
   return `rank ${rank.rank}${host}: ${LOOKS[rank.state].word}${figure}${rank.problem === '' ? '' : ` (${rank.problem})`}`;
 }
 
-function shareOf(rank: Rank, part: 'exchange_s' | 'input_s'): number | null {
-  const split = splitOf(rank.trained);
+function shareOf(shown: Mean, part: 'exchange_s' | 'input_s'): number | null {
+  const split = splitOf(shown);
   const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
   return split === null || step === 0 ? null : split[part] / step;
+}
+
+function shareOfHundred(percents: number | null | undefined): number | null {
+  return percents == null ? null : percents / 100;
 }

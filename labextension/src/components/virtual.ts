@@ -100,6 +100,15 @@ export class VirtualRows {
     this.draw();
   }
 
+  /** Have a row in sight, moving no further than that takes. */
+  reveal(index: number): void {
+    this.catchUp();
+    const from = index * this.rowHeight;
+    this.top = Math.min(from, Math.max(this.top, from + this.rowHeight - this.inSight));
+    this.element.scrollTop = this.top;
+    this.draw();
+  }
+
   /** Go on with what was in sight, before which so many rows came, or, if negative, went. */
   shift(rows: number): void {
     this.catchUp();

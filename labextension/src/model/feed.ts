@@ -1,5 +1,6 @@
 // From what the kernel sends to one model. Batches are numbered: none is taken twice, and a missing one is noticed.
-import { isRecord, parseEvent, Table } from './parse';
+import { type Mean, meansOf } from './means';
+import { isRecord, numberOrNull, parseEvent, Table } from './parse';
 import { RunModel } from './run';
 
 interface Batch {
@@ -9,6 +10,8 @@ interface Batch {
   /** An event that is a row begins with the number of its table, and may be of many ranks. */
   readonly tables: readonly Table[];
   readonly events: readonly unknown[];
+  /** Of a run that is over. */
+  readonly means: ReadonlyMap<number, Mean> | null;
 }
 
 export class Feed {
@@ -71,6 +74,7 @@ export class Feed {
       }
       number += count;
     }
+    this.model.finalMeans = batch.means ?? this.model.finalMeans;
     this.expected = batch.next;
   }
 
@@ -81,11 +85,9 @@ export class Feed {
         this.model.handle(event);
       }
     } catch (error) {
-      if (!(error instanceof TypeError)) {
-        throw error;
-      }
+      // Whatever is wrong with one event, the others are shown, and those of other runs.
       if (this.model.malformed++ === 0) {
-        console.warn(`jupyter_ddl: ${error.message}`);
+        console.warn(`jupyter_ddl: ${error instanceof Error ? error.message : String(error)}`);
       }
     }
   }
@@ -115,7 +117,7 @@ function read(bytes: DataView | null): Batch | null {
     throw new TypeError('A batch must have first, next, tables and events.');
   }
   const rows = tables.map((table) => new Table(table));
-  return { first, next, single: typeof single === 'number' ? single : null, tables: rows, events };
+  return { first, next, single: numberOrNull(single), tables: rows, events, means: meansOf(value['means']) };
 }
 
 function tableOf(row: readonly unknown[], { tables }: Batch): Table {

@@ -2,18 +2,15 @@
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubMessage, KernelState, RunNotice } from './hub_messages';
 
-// Of marks on cells nobody needs more; the runs themselves are listed from disk.
-const MAX_NOTICES = 2000;
-
 export class HubModel {
   /** By kernel id, in the order in which they were first told of. */
   readonly kernels = new Map<string, KernelState>();
-  /** The newest notice of each cell. */
-  readonly cells = new Map<string, RunNotice>();
+  /** By kernel, what was told last as the fault of a run. */
+  private readonly ofRuns = new Map<string, string>();
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _noticed = new Signal<this, RunNotice>(this);
-  private readonly _remembered = new Signal<this, void>(this);
+  private readonly _gone = new Signal<this, KernelState>(this);
   private readonly _faulted = new Signal<this, KernelState>(this);
 
   /** A kernel, its ranks or the connection changed. */
@@ -26,12 +23,12 @@ export class HubModel {
     return this._noticed;
   }
 
-  /** Marks of cells came back. */
-  get remembered(): ISignal<this, void> {
-    return this._remembered;
+  /** A kernel ended, or has let go of the hub; as it was. */
+  get gone(): ISignal<this, KernelState> {
+    return this._gone;
   }
 
-  /** A kernel told of a fault that it did not tell of before. */
+  /** A kernel told of a fault that it did not tell of before, and that is not a run's which has ended: that is noticed. */
   get faulted(): ISignal<this, KernelState> {
     return this._faulted;
   }
@@ -52,18 +49,29 @@ export class HubModel {
       case 'kernel_state': {
         const before = this.kernels.get(message.kernel);
         this.kernels.set(message.kernel, message);
-        if (message.fault !== null && before !== undefined && before.fault !== message.fault) {
+        const isNew = message.fault !== null && before !== undefined && before.fault !== message.fault;
+        if (isNew && this.ofRuns.get(message.kernel) !== message.fault) {
           this._faulted.emit(message);
         }
         this._changed.emit();
         break;
       }
-      case 'kernel_gone':
+      case 'kernel_gone': {
+        const before = this.kernels.get(message.kernel);
         this.kernels.delete(message.kernel);
+        this.ofRuns.delete(message.kernel);
+        if (before !== undefined) {
+          this._gone.emit(before);
+        }
         this._changed.emit();
         break;
+      }
       case 'run_notice':
-        this.keep(message);
+        if (message.fault !== null) {
+          this.ofRuns.set(message.kernel, message.fault);
+        } else if (message.state === 'running') {
+          this.ofRuns.delete(message.kernel);
+        }
         this._noticed.emit(message);
         break;
       case 'answer':
@@ -74,26 +82,5 @@ export class HubModel {
   /** Those that have ranks, or whose ranks start or were lost. */
   withRanks(): KernelState[] {
     return [...this.kernels.values()].filter(({ cluster }) => cluster !== null && cluster.state !== 'stopped');
-  }
-
-  /** Take what was told before the page was loaded again, unless the cell has run since. */
-  remember(notice: RunNotice): void {
-    if (notice.cell_id !== null && !this.cells.has(notice.cell_id)) {
-      this.keep(notice);
-      this._remembered.emit();
-    }
-  }
-
-  private keep(notice: RunNotice): void {
-    if (notice.cell_id === null) {
-      return;
-    }
-    // The oldest go first, and a cell that runs again is new.
-    this.cells.delete(notice.cell_id);
-    this.cells.set(notice.cell_id, notice);
-    const oldest = this.cells.keys().next();
-    if (this.cells.size > MAX_NOTICES && oldest.done !== true) {
-      this.cells.delete(oldest.value);
-    }
   }
 }

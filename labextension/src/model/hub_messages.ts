@@ -1,7 +1,7 @@
 // What kernels tell through the hub. The kernel's side is jupyter_ddl/hub_messages.py; tests of both read hub.fixture.json.
 import { isRecord } from './parse';
 
-export type RankStanding = 'ready' | 'running' | 'lost' | 'silent';
+export type RankStanding = 'ready' | 'running' | 'lost' | 'ended' | 'silent';
 
 export interface ClusterRank {
   readonly rank: number;

@@ -25,8 +25,14 @@ export class LiveRun {
     return this.feed.model;
   }
 
-  take(bytes: DataView): void {
-    if (this.feed.takeBatch(bytes)) {
+  /** @param ended how the run ended, where no event says so. */
+  take(bytes: DataView, ended: string | null): void {
+    const isNew = this.feed.takeBatch(bytes);
+    const isEnd = ended !== null && !this.model.isOver;
+    if (isEnd) {
+      this.model.endAs(ended);
+    }
+    if (isNew || isEnd) {
       this._changed.emit();
     }
   }
@@ -66,12 +72,12 @@ export class LiveRuns {
     this.wire.unwatch(live.run);
   }
 
-  handle(run: string, bytes: DataView): void {
+  handle(run: string, bytes: DataView, ended: string | null = null): void {
     const live = this.runs.get(run)?.live;
     if (live === undefined) {
       return;
     }
-    live.take(bytes);
+    live.take(bytes, ended);
     this.wire.taken(run, live.feed.next);
   }
 

@@ -31,6 +31,8 @@ export class LogStore {
   /** The number of the oldest line that is there. */
   first = 0;
   firstError: number | null = null;
+  /** How much of the ranks' logs was left out: it is in the log files alone. */
+  skippedBytes = 0;
   /** The first line that looks like an error, for a run in which no rank failed. */
   private suspect: number | null = null;
   private readonly readers = new Map<string, LineReader>();
@@ -45,6 +47,7 @@ export class LogStore {
 
   write(rank: number, stream: 'stdout' | 'stderr', text: string, skippedBytes: number): void {
     if (skippedBytes > 0) {
+      this.skippedBytes += skippedBytes;
       this.endLine(rank, stream);
       this.add(rank, 'note', `… ${skippedBytes.toLocaleString('en')} bytes are only in the log file`);
     }

@@ -1,8 +1,12 @@
 // JSON to events. What a newer kernel adds is left out, what is no event is told apart.
 import { FIELDS, type DdlEvent, type Field } from './events';
 
-/** JSON has no NaN and no infinity, and a loss may be either: the kernel sends them as these words. */
-const NUMBERS: Readonly<Record<string, number>> = { NaN: NaN, Infinity: Infinity, '-Infinity': -Infinity };
+/** JSON has no NaN and no infinity, and a loss may be either: they come as these words (jupyter_ddl/wire.py). */
+const NUMBERS: ReadonlyMap<unknown, number> = new Map([
+  ['NaN', NaN],
+  ['Infinity', Infinity],
+  ['-Infinity', -Infinity],
+]);
 
 /** Of a type: an event with nothing but defaults, which is copied (many times faster than to add field by field). */
 interface Kind {
@@ -115,8 +119,8 @@ function asEvent(event: Record<string, unknown>): DdlEvent {
 }
 
 function checked(type: string, name: string, field: Field, found: unknown): unknown {
-  if (field.kind === 'number' && typeof found === 'string' && found in NUMBERS) {
-    return NUMBERS[found];
+  if (field.kind === 'number' && NUMBERS.has(found)) {
+    return NUMBERS.get(found);
   }
   if (found === undefined || !isOf(found, field)) {
     const kind = field.nullable ? `${field.kind} or null` : field.kind;
@@ -130,8 +134,14 @@ function checked(type: string, name: string, field: Field, found: unknown): unkn
   return found;
 }
 
-function numberOf(value: unknown): number {
-  return typeof value === 'number' ? value : (NUMBERS[String(value)] ?? NaN);
+/** Return the number that a JSON value stands for; NaN for what stands for none. */
+export function numberOf(value: unknown): number {
+  return typeof value === 'number' ? value : (NUMBERS.get(value) ?? NaN);
+}
+
+/** Return the number that a JSON value stands for; null for what stands for none. */
+export function numberOrNull(value: unknown): number | null {
+  return typeof value === 'number' || NUMBERS.has(value) ? numberOf(value) : null;
 }
 
 function isOf(value: unknown, field: Field): boolean {

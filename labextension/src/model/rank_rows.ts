@@ -2,8 +2,8 @@
 import type { ClusterRank, ClusterState } from './hub_messages';
 import type { RankState, RunModel } from './run';
 
-/** As a run tells of a rank, or between runs: it is ready, or has not answered for a while. */
-export type Standing = RankState | 'ready' | 'silent';
+/** As a run tells of a rank, or between runs: it is ready, has not answered for a while, or ended with one that was lost. */
+export type Standing = RankState | 'ready' | 'silent' | 'ended';
 
 export interface RankRow {
   readonly rank: number;
@@ -45,7 +45,7 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
 }
 
 function standingOf(rank: ClusterRank, run: RunModel | null, told: RankState | undefined): Standing {
-  if (rank.state === 'lost' || rank.state === 'silent') {
+  if (rank.state === 'lost' || rank.state === 'ended' || rank.state === 'silent') {
     return rank.state;
   }
   if (rank.state === 'running' || (run !== null && !run.isOver)) {

@@ -1,5 +1,5 @@
 // The runs on disk, as the server lists them. No DOM.
-import { isRecord } from './parse';
+import { isRecord, numberOrNull } from './parse';
 
 export interface RunRecord {
   readonly run: string;
@@ -21,7 +21,6 @@ export interface RunPage {
   readonly next: string | null;
 }
 
-const numberOrNull = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
 
 /** Return the record in an answer, or null for what is none. */
@@ -38,7 +37,7 @@ export function recordOf(value: unknown): RunRecord | null {
     state: textOrNull(value['state']) ?? 'unknown',
     seconds: numberOrNull(value['seconds']),
     samples_per_s: numberOrNull(value['samples_per_s']),
-    loss: value['loss'] === 'NaN' ? NaN : numberOrNull(value['loss']),
+    loss: numberOrNull(value['loss']),
     model: textOrNull(value['model']),
     computes_on: textOrNull(value['computes_on']),
   };

@@ -1,6 +1,8 @@
 // Numbers over time or steps in bounded memory: bins that double in width when they would become too many.
 
 export const MAX_BINS = 512;
+/** Beyond this a value has no place on an axis, and none in a chart. */
+export const FAR = 1e30;
 
 /** Places a growing axis on at most `MAX_BINS` bins. Who keeps values by bin is told to halve them. */
 export class Axis {
@@ -16,6 +18,10 @@ export class Axis {
 
   /** Return the bin of a place, making room for it; what lies before the origin is in the first bin. */
   bin(place: number): number {
+    if (!(Math.abs(place) < FAR)) {
+      // No place on any axis, NaN included: it came with the one before.
+      return Math.max(0, this.count - 1);
+    }
     if (Number.isNaN(this.origin)) {
       this.origin = place;
     }
@@ -55,7 +61,7 @@ export class Means implements Halved {
   }
 
   add(bin: number, value: number): void {
-    if (!Number.isFinite(value)) {
+    if (!(Math.abs(value) < FAR)) {
       return;
     }
     this.isEmpty = false;
@@ -99,7 +105,8 @@ export class Rates implements Halved {
   }
 
   /** Set a rank's rate in a bin, and in those since its last sample unless that is long ago. */
-  set(row: number, bin: number, value: number, fillBins: number): void {
+  set(row: number, bin: number, rate: number, fillBins: number): void {
+    const value = Math.abs(rate) < FAR ? rate : NaN;
     while (this.rows.length <= row) {
       this.rows.push(new Float32Array(MAX_BINS).fill(NaN));
       this.ends.push(-1);

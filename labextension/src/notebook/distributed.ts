@@ -2,7 +2,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { h, setAttribute } from '../components/dom';
-import { readMagic, toggleMagic, withRanks } from '../model/magic';
+import { keepTyping } from '../components/keys';
+import { type Edit, readMagic, toggleMagic, withRanks } from '../model/magic';
+import type { HubModel } from '../model/hub';
 import { parseRanks } from '../model/logs';
 import type { NotebookCell, NotebookPanel } from './panels';
 
@@ -18,8 +20,12 @@ export function isDistributed(cell: NotebookCell | null): boolean {
 
 /** Make a cell run on ranks, or in the kernel again. */
 export function toggle(cell: NotebookCell): void {
-  const { sharedModel } = cell.model;
-  sharedModel.setSource(toggleMagic(sharedModel.getSource(), ''));
+  edit(cell, toggleMagic(cell.model.sharedModel.getSource()));
+}
+
+/** Change a part of a cell: a source that is set anew would move the cursor to its start. */
+function edit(cell: NotebookCell, { start, end, text }: Edit): void {
+  cell.model.sharedModel.updateSource(start, end, text);
 }
 
 /** The toolbar's field for the ranks of the active cell: there while that cell runs on ranks. */
@@ -28,7 +34,8 @@ export class RanksField extends Widget {
 
   constructor(
     private readonly panel: NotebookPanel,
-    trans: TranslationBundle,
+    private readonly trans: TranslationBundle,
+    private readonly hub: HubModel,
   ) {
     super();
     this.addClass('ddl-ranks-field');
@@ -36,22 +43,21 @@ export class RanksField extends Widget {
       type: 'text',
       placeholder: trans.__('all ranks'),
       'aria-label': trans.__('Ranks that the cell runs on'),
-      title: trans.__('Ranks that the cell runs on, e.g. 0,2-3'),
       size: '9',
       spellcheck: 'false',
     });
     this.node.append(this.input);
-    this.node.setAttribute('data-lm-suppress-shortcuts', 'true');
+    keepTyping(this.node);
     this.input.addEventListener('change', () => this.apply());
     this.input.addEventListener('input', () => this.check());
     this.input.addEventListener('keydown', (event) => {
-      event.stopPropagation();
       if (event.key === 'Enter') {
         this.apply();
       }
     });
     panel.content.activeCellChanged.connect(this.show_, this);
     panel.content.modelContentChanged.connect(this.show_, this);
+    hub.changed.connect(this.show_, this);
     this.show_();
   }
 
@@ -59,6 +65,7 @@ export class RanksField extends Widget {
     if (!this.isDisposed) {
       this.panel.content.activeCellChanged.disconnect(this.show_, this);
       this.panel.content.modelContentChanged.disconnect(this.show_, this);
+      this.hub.changed.disconnect(this.show_, this);
       super.dispose();
     }
   }
@@ -74,9 +81,22 @@ export class RanksField extends Widget {
   }
 
   private check(): boolean {
-    const isValid = parseRanks(this.input.value) !== undefined;
+    const { trans } = this;
+    const ranks = parseRanks(this.input.value);
+    const size = this.worldSize();
+    const isThere = ranks === null || ranks === undefined || size === null || Math.max(...ranks) < size;
+    const isValid = ranks !== undefined && isThere;
     setAttribute(this.input, 'aria-invalid', String(!isValid));
+    const hint = trans.__('Ranks that the cell runs on, e.g. 0,2-3');
+    setAttribute(this.input, 'title', isThere ? hint : trans.__('A rank must be one of 0-%1.', size! - 1));
     return isValid;
+  }
+
+  /** How many ranks the notebook has; null where it has none. */
+  private worldSize(): number | null {
+    const kernel = this.panel.sessionContext.session?.kernel?.id;
+    const cluster = kernel === undefined ? null : (this.hub.kernels.get(kernel)?.cluster ?? null);
+    return cluster === null || cluster.state === 'stopped' ? null : cluster.world_size;
   }
 
   private apply(): void {
@@ -84,11 +104,9 @@ export class RanksField extends Widget {
     if (cell === null || !this.check()) {
       return;
     }
-    const { sharedModel } = cell.model;
-    const source = sharedModel.getSource();
-    const changed = withRanks(source, this.input.value.replace(/\s+/g, ''));
-    if (changed !== source) {
-      sharedModel.setSource(changed);
+    const changed = withRanks(cell.model.sharedModel.getSource(), this.input.value.replace(/\s+/g, ''));
+    if (changed !== null) {
+      edit(cell, changed);
     }
   }
 }

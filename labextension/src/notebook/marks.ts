@@ -2,7 +2,7 @@
 import { signOf } from '../components/run_rows';
 import { duration } from '../components/format';
 import { setAttribute } from '../components/dom';
-import type { HubModel } from '../model/hub';
+import type { CellMarks } from '../model/cell_marks';
 import type { RunNotice } from '../model/hub_messages';
 import { isDistributed } from './distributed';
 import type { NotebookPanel } from './panels';
@@ -10,13 +10,16 @@ import type { NotebookPanel } from './panels';
 const TYPING_MS = 150;
 
 /** Keep the marks of a notebook's cells as they are told of, until it is closed. */
-export function markCells(panel: NotebookPanel, hub: HubModel): void {
+export function markCells(panel: NotebookPanel, marks: CellMarks): void {
   let timer = 0;
+  const { context, sessionContext } = panel;
+  let { path } = context;
   const draw = (): void => {
+    const kernel = sessionContext.session?.kernel?.id ?? null;
     for (const cell of panel.content.widgets) {
       const isOn = cell.model.type === 'code' && isDistributed(cell);
       cell.node.classList.toggle('ddl-distributed-cell', isOn);
-      mark(cell.node, isOn ? (hub.cells.get(cell.model.id) ?? null) : null);
+      mark(cell.node, isOn ? marks.of(context.path, kernel, cell.model.id) : null);
     }
   };
   const later = (): void => {
@@ -25,14 +28,17 @@ export function markCells(panel: NotebookPanel, hub: HubModel): void {
   };
   panel.content.modelContentChanged.connect(later);
   panel.content.activeCellChanged.connect(later);
-  hub.noticed.connect(later);
-  hub.remembered.connect(later);
+  marks.changed.connect(later);
+  sessionContext.kernelChanged.connect(later);
+  context.pathChanged.connect((_, renamed) => {
+    marks.move(path, renamed);
+    path = renamed;
+  });
   panel.disposed.connect(() => {
     window.clearTimeout(timer);
-    hub.noticed.disconnect(later);
-    hub.remembered.disconnect(later);
+    marks.changed.disconnect(later);
   });
-  void panel.context.ready.then(later);
+  void context.ready.then(later);
 }
 
 function mark(node: HTMLElement, notice: RunNotice | null): void {

@@ -1,8 +1,16 @@
 // What is used of JupyterLab's notebooks. @jupyterlab/notebook itself would double what a build installs.
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { ITooltipManager } from '@jupyterlab/tooltip';
+import type { JSONObject } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
+
+/** What renders a notebook's outputs, and what it renders. */
+export interface Rendering {
+  readonly registry: ITooltipManager.IOptions['rendermime'];
+  readonly model: ReturnType<Rendering['registry']['createModel']>;
+  readonly renderer: ReturnType<Rendering['registry']['createRenderer']>;
+}
 
 export interface NotebookCell extends Widget {
   readonly model: {
@@ -10,10 +18,18 @@ export interface NotebookCell extends Widget {
     readonly type: string;
     readonly sharedModel: {
       getSource(): string;
-      setSource(source: string): void;
+      updateSource(start: number, end: number, text: string): void;
       readonly changed: ISignal<unknown, unknown>;
     };
+    /** Of a cell of code. */
+    readonly outputs?: {
+      readonly length: number;
+      get(at: number): { readonly data: Readonly<Record<string, unknown>> };
+      add(output: JSONObject): number;
+    };
   };
+  /** Of a cell of code; its `future` is of the execution whose outputs this page gets, if it has begun one. */
+  readonly outputArea?: { readonly future?: unknown };
   readonly editor: ITooltipManager.IOptions['editor'] | null;
 }
 
@@ -28,7 +44,11 @@ export interface Notebook extends Widget {
 export interface NotebookPanel extends Widget {
   readonly content: Notebook;
   readonly sessionContext: ISessionContext;
-  readonly context: { readonly path: string; readonly ready: Promise<void> };
+  readonly context: {
+    readonly path: string;
+    readonly ready: Promise<void>;
+    readonly pathChanged: ISignal<unknown, string>;
+  };
 }
 
 /** Return the widget where it is a notebook. */

@@ -1,6 +1,6 @@
 // One kernel's ranks: how they fare, and what can be done with them at any time.
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { h, setAttribute, setText } from '../components/dom';
+import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { number } from '../components/format';
 import { RankList } from '../components/rank_list';
 import type { KernelState } from '../model/hub_messages';
@@ -18,6 +18,8 @@ export class ClusterCard {
   private readonly where = h('p', { class: 'ddl-note' });
   private readonly step = h('p', { class: 'ddl-step', role: 'status' });
   private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert', tabindex: '0' });
+  /** Of a run that goes on: a stall, or ranks that were lost. */
+  private readonly look: HTMLButtonElement;
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;
   private readonly buttons: Readonly<Record<'interrupt' | 'stacks' | 'restart' | 'stop', HTMLButtonElement>>;
@@ -39,6 +41,8 @@ export class ClusterCard {
       restart: button(trans.__('Restart…'), trans.__('End the ranks and start new ones'), CommandIDs.restart),
       stop: button(trans.__('Stop…'), trans.__('End the ranks'), CommandIDs.stop),
     };
+    this.look = button(trans.__('Show where the ranks are'), trans.__('Show where each rank is now'), CommandIDs.stacks);
+    this.look.classList.add('ddl-fault-look');
     this.run.addEventListener('click', () => {
       if (this.runId !== null) {
         act(CommandIDs.openRun, { run: this.runId });
@@ -53,6 +57,7 @@ export class ClusterCard {
       this.where,
       this.step,
       this.fault,
+      this.look,
       bar,
       this.run,
       this.ranks.element,
@@ -75,6 +80,7 @@ export class ClusterCard {
     setAttribute(this.where, 'title', cluster.note);
     setText(this.step, cluster.step ?? '');
     setText(this.fault, kernel.fault ?? '');
+    setHidden(this.look, kernel.fault === null || kernel.run === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
     const rate = live?.model.rate();

@@ -1,7 +1,7 @@
 // Two runs over each other: how fast they trained, and what their losses did.
 import { Chart, type ChartData } from '../components/chart';
 import { h, setText } from '../components/dom';
-import { compact, duration, loss, NOTHING, number } from '../components/format';
+import { clock, compact, duration, loss, NOTHING, number } from '../components/format';
 import { whenText } from '../components/run_rows';
 import { type Palette, readPalette } from '../components/theme';
 import { change, type Curve, onOneAxis } from '../model/compare';
@@ -60,23 +60,24 @@ export class ComparePage extends LivePage {
     const [first, second] = [this.lives[0].model, this.lives[1].model];
     const { trans } = this.context;
     const rates = this.chart(trans.__('Samples/s of all ranks over time'), rateCurve(first), rateCurve(second), this.palette);
-    this.charts[0].update({ ...rates, place: duration, empty: trans.__('No training steps.') }, this.palette);
+    this.charts[0].update({ ...rates, place: clock, empty: trans.__('No training steps.') }, this.palette);
     const losses = this.chart(trans.__('Loss over steps'), lossCurve(first), lossCurve(second), this.palette);
-    const figure = (value: number): string => String(Number(value.toPrecision(3)));
-    this.charts[1].update({ ...losses, value: figure, fromZero: false, empty: trans.__('No loss.') }, this.palette);
+    this.charts[1].update({ ...losses, fromZero: false, empty: trans.__('No loss.') }, this.palette);
   }
 
-  private chart(title: string, first: Curve, second: Curve, palette: Palette): ChartData {
+  private chart(title: string, first: Told, second: Told, palette: Palette): ChartData {
     const joined = onOneAxis(first, second);
     return {
       title,
       places: joined.places,
       lines: [
-        { label: shortOf(this.first), values: joined.first, colour: palette.lines[0]!, width: 2 },
-        { label: shortOf(this.second), values: joined.second, colour: palette.lines[1]!, width: 2, dash: [6, 3] },
+        { label: shortOf(this.first), values: joined.first, colour: palette.lines[0]!, width: 2, summary: first.summary },
+        { label: shortOf(this.second), values: joined.second, colour: palette.lines[1]!, width: 2, dash: [6, 3], summary: second.summary },
       ],
       empty: '',
       place: compact,
+      value: number,
+      axis: compact,
     };
   }
 
@@ -145,15 +146,21 @@ export class ComparePage extends LivePage {
   }
 }
 
-function rateCurve(model: RunModel): Curve {
-  const places = model.time.places();
-  const { total } = model.ratesOverTime();
-  const shown = Math.min(model.settled, places.length);
-  return { places: places.subarray(0, shown), values: total.slice(0, shown) };
+/** A curve, and what its legend tells: the run's figure, as in the table. */
+interface Told extends Curve {
+  readonly summary: number | null;
 }
 
-function lossCurve(model: RunModel): Curve {
-  return { places: model.steps.places(), values: model.curves.get('loss')?.means() ?? [] };
+function rateCurve(model: RunModel): Told {
+  const places = model.time.places();
+  const { total } = model.ratesOverTime();
+  const { total: rate, ranks } = model.rate();
+  const shown = Math.min(model.settled, places.length);
+  return { places: places.subarray(0, shown), values: total.slice(0, shown), summary: ranks > 0 ? rate : null };
+}
+
+function lossCurve(model: RunModel): Told {
+  return { places: model.steps.places(), values: model.curves.get('loss')?.means() ?? [], summary: model.loss() };
 }
 
 /** Return what tells one run from another: its end. */

@@ -18,6 +18,11 @@ export class KeptClusters {
     private readonly run: (line: string) => void,
   ) {}
 
+  /** The names that they have. */
+  get names(): string[] {
+    return this.kept.map(({ name }) => name);
+  }
+
   /** Ask the server which there are. */
   async ask(): Promise<void> {
     const { connection, hub } = this.context;
@@ -71,6 +76,7 @@ export class KeptClusters {
       title: trans.__('Stop the ranks of %1?', name),
       body: trans.__('No kernel of this server has them. What their cells defined is lost.'),
       buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Stop') })],
+      defaultButton: 0,
     });
     if (!button.accept) {
       return;

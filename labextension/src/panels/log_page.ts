@@ -1,10 +1,11 @@
 // Any rank's whole log, however long: only what is near the place one looks at is fetched.
 import { h, setAttribute, setText } from '../components/dom';
-import { number } from '../components/format';
+import { keepTyping } from '../components/keys';
 import { VirtualRows } from '../components/virtual';
 import { LogWindow } from '../model/log_window';
 import { type Context, sentence } from './context';
 import { LivePage } from './page';
+import { bytesText } from './texts';
 
 const ROW_HEIGHT = 18;
 // So near to an end of what is held, more is fetched.
@@ -34,6 +35,7 @@ export class LogPage extends LivePage {
     private readonly context: Context,
     readonly run: string,
     rank: number,
+    private readonly changed: () => void = () => undefined,
   ) {
     super();
     const { trans } = context;
@@ -60,13 +62,17 @@ export class LogPage extends LivePage {
     this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', run))), bar, this.body);
     this.follow.checked = true;
     this.ranks.addEventListener('change', () => void this.open());
+    // The logs grow, and ranks that wrote nothing have none yet: as they are when one chooses.
+    for (const name of ['pointerdown', 'focus']) {
+      this.ranks.addEventListener(name, () => void this.attempt(() => this.readSizes(this.rank)));
+    }
     this.stderr.addEventListener('change', () => void this.open());
     this.follow.addEventListener('change', () => void (this.follow.checked && this.toEnd()));
     this.place.addEventListener('input', () => void this.seek(Number(this.place.value) / STEPS));
     this.find.addEventListener('click', () => void this.search());
     this.pattern.addEventListener('input', () => (this.searchFrom = 0));
     this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
-    this.node.setAttribute('data-lm-suppress-shortcuts', 'true');
+    keepTyping(this.node);
     void this.begin(rank);
   }
 
@@ -84,8 +90,16 @@ export class LogPage extends LivePage {
     window.clearInterval(this.timer);
   }
 
-  private get rank(): number {
+  /** The rank whose log is shown. */
+  get rank(): number {
     return Number(this.ranks.value);
+  }
+
+  /** Show another rank's log, unless it is there. */
+  showRank(rank: number): void {
+    if (this.rank !== rank) {
+      void this.begin(rank);
+    }
   }
 
   private windowOf(rank: number): LogWindow {
@@ -94,20 +108,30 @@ export class LogPage extends LivePage {
   }
 
   private async begin(rank: number): Promise<void> {
-    const { trans, connection } = this.context;
-    await this.attempt(async () => {
-      const sizes = await connection.logSizes(this.run);
-      const options = sizes.map((log) => h('option', { value: String(log.rank) }, trans.__('rank %1 (%2)', log.rank, bytesText(log.bytes))));
-      this.ranks.replaceChildren(...options);
-      this.ranks.value = String(sizes.some((log) => log.rank === rank) ? rank : (sizes[0]?.rank ?? rank));
-    });
+    await this.attempt(() => this.readSizes(rank));
     await this.open();
+  }
+
+  /** Read which ranks have a log, and how long each is; have one chosen. */
+  private async readSizes(rank: number): Promise<void> {
+    const { trans, connection } = this.context;
+    const sizes = await connection.logSizes(this.run);
+    const texts = new Map(sizes.map((log) => [String(log.rank), trans.__('rank %1 (%2)', log.rank, bytesText(log.bytes))]));
+    const shown = [...this.ranks.options];
+    if (shown.length === texts.size && shown.every(({ value }) => texts.has(value))) {
+      // In place: the list may be open.
+      shown.forEach((option) => setText(option, texts.get(option.value)!));
+    } else {
+      this.ranks.replaceChildren(...[...texts].map(([value, text]) => h('option', { value }, text)));
+    }
+    this.ranks.value = String(sizes.some((log) => log.rank === rank) ? rank : (sizes[0]?.rank ?? rank));
   }
 
   private async open(): Promise<void> {
     this.log = this.windowOf(this.rank);
     this.found = null;
     this.searchFrom = 0;
+    this.changed();
     await this.toEnd();
   }
 
@@ -244,10 +268,4 @@ export class LogPage extends LivePage {
 
 function makeLine(): HTMLElement {
   return h('div', { class: 'ddl-line' });
-}
-
-function bytesText(bytes: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${power === 0 ? Math.round(bytes) : number(bytes / 1000 ** power)} ${units[power]!}`;
 }

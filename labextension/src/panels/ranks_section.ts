@@ -5,11 +5,12 @@ import { h, setText } from '../components/dom';
 import { StartForm } from '../components/start_form';
 import { followTheme } from '../components/theme';
 import type { LiveRun } from '../model/live';
-import type { StartFields } from '../model/start';
+import { type HostRoom, proposeName, type StartFields, type Surroundings } from '../model/start';
 import type { CurrentNotebook } from '../notebook/current';
 import { ClusterCard } from './cluster_card';
 import { type Context, sentence } from './context';
 import { KeptClusters } from './kept_clusters';
+import { Problem } from './problem';
 import { startTexts } from './texts';
 
 /** The devices' free memory, and the clusters with no kernel, are asked for while one looks. */
@@ -24,7 +25,10 @@ export class RanksSection extends Widget {
   private readonly shown = new Map<string, Shown>();
   private readonly cards = h('div', { class: 'ddl-clusters' });
   private readonly empty = h('p', { class: 'ddl-hint' });
-  private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
+  private readonly problem: Problem;
+  /** The notebook in which it came up. */
+  private problemOf: unknown = null;
+  private host: HostRoom | null = null;
   private readonly kept: KeptClusters;
   private readonly form: StartForm;
   private timer = 0;
@@ -46,8 +50,9 @@ export class RanksSection extends Widget {
     this.addClass('ddl-ranks-section');
     this.title.label = trans.__('Ranks');
     this.form = new StartForm(startTexts(trans), (line) => void this.submit(line), remember);
+    this.problem = new Problem(trans.__('Dismiss'));
     this.kept = new KeptClusters(context, notebook, (line) => void this.submit(line));
-    this.node.append(this.empty, this.problem, this.cards, this.kept.element, this.form.element);
+    this.node.append(this.empty, this.problem.element, this.cards, this.kept.element, this.form.element);
     context.hub.changed.connect(() => this.update());
     context.connection.opened.connect(() => void (this.isVisible && this.kept.ask()));
     notebook.changed.connect(() => this.update());
@@ -56,11 +61,10 @@ export class RanksSection extends Widget {
 
   /** Put what was typed last time into the form. */
   restore(fields: Partial<StartFields>): void {
-    const { ranks, threads, name } = fields;
+    const { ranks, threads } = fields;
     this.form.fill({
       ...(ranks === undefined ? {} : { ranks }),
       ...(threads === undefined ? {} : { threads }),
-      ...(name === undefined ? {} : { name }),
     });
   }
 
@@ -118,6 +122,10 @@ export class RanksSection extends Widget {
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
     this.kept.draw(this.starting);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
+    if (this.problemOf !== this.notebook.panel) {
+      this.problem.tell('');
+    }
+    this.form.place(this.around());
     this.allow();
     const isWaiting = this.starting && cluster === null;
     this.empty.hidden = hub.isConnected && !isWaiting;
@@ -163,6 +171,16 @@ export class RanksSection extends Widget {
     }
   }
 
+  /** What the form must know: which names are taken, and what room the host has. */
+  private around(): Surroundings {
+    const { hub, nameOf, trans } = this.context;
+    const taken = new Map(this.kept.names.map((name) => [name, trans.__('no notebook: it was kept')]));
+    for (const { kernel, cluster } of hub.withRanks()) {
+      taken.set(cluster?.name ?? '', nameOf(kernel));
+    }
+    return { taken, proposed: proposeName(taken, this.notebook.panel?.context.path ?? null), host: this.host };
+  }
+
   private allow(): void {
     const { trans } = this.context;
     const { panel, kernel } = this.notebook;
@@ -186,8 +204,11 @@ export class RanksSection extends Widget {
   }
 
   private async askDevices(): Promise<void> {
+    const { connection } = this.context;
     try {
-      this.form.showDevices(await this.context.connection.devices());
+      this.form.showDevices(await connection.devices());
+      this.host = await connection.hostRoom();
+      this.form.place(this.around());
     } catch {
       // The form works without them, and the server is asked again.
       this.form.showDevices([]);
@@ -195,13 +216,14 @@ export class RanksSection extends Widget {
   }
 
   private async submit(line: string): Promise<void> {
-    setText(this.problem, '');
+    this.problem.tell('');
+    this.problemOf = this.notebook.panel;
     this.starting = true;
     this.update();
     try {
       await this.start(line);
     } catch (error) {
-      setText(this.problem, sentence(error));
+      this.problem.tell(sentence(error));
     } finally {
       this.starting = false;
       this.update();

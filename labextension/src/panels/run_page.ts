@@ -1,19 +1,21 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
 import type { Message } from '@lumino/messaging';
-import { h, setText } from '../components/dom';
-import { Dashboard } from '../components/dashboard';
+import { h, setHidden, setText } from '../components/dom';
 import type { LiveRun } from '../model/live';
 import { CommandIDs } from '../tokens';
 import { type Context, sentence } from './context';
 import { LivePage } from './page';
+import { RunView } from './run_view';
+import { bytesText } from './texts';
 
 export class RunPage extends LivePage {
-  private readonly dashboard = new Dashboard();
+  private readonly view: RunView;
   private readonly code = h('pre', { class: 'ddl-code' });
   private readonly cell: HTMLElement;
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
-  private live: LiveRun | null = null;
-  private isWatching = false;
+  private readonly note: HTMLElement;
+  private readonly logs: HTMLButtonElement;
+  private isOver = false;
 
   constructor(
     private readonly context: Context,
@@ -21,48 +23,55 @@ export class RunPage extends LivePage {
   ) {
     super();
     const { trans, commands } = context;
-    const logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
-    logs.addEventListener('click', () => void commands.execute(CommandIDs.openLog, { run }));
+    this.view = new RunView(context, run, (live) => this.onChange(live));
+    this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
+    this.logs.addEventListener('click', () => void commands.execute(CommandIDs.openLog, { run }));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), logs);
-    this.node.append(bar, this.problem, this.dashboard.element, this.cell);
+    this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.logs);
+    this.node.append(bar, this.problem, this.note, this.view.element, this.cell);
     void this.tell();
   }
 
   protected override onAfterAttach(message: Message): void {
-    this.dashboard.attach();
+    this.view.attach();
     super.onAfterAttach(message);
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
       super.dispose();
-      this.dashboard.destroy();
+      this.view.destroy();
     }
   }
 
   protected override watch(): void {
-    if (this.isWatching) {
-      return;
-    }
-    this.isWatching = true;
-    const { runs } = this.context;
-    this.live = this.live === null ? runs.open(this.run) : runs.reopen(this.live);
-    this.live.changed.connect(this.draw, this);
-    this.draw();
+    this.view.watch();
   }
 
   protected override rest(): void {
-    if (this.live !== null && this.isWatching) {
-      this.isWatching = false;
-      this.live.changed.disconnect(this.draw, this);
-      this.context.runs.close(this.live);
+    this.view.rest();
+  }
+
+  /** Of a run that is over and did not train there are no figures, and none will come. */
+  private onChange({ model }: LiveRun): void {
+    const isBare = model.isOver && model.step === null;
+    setHidden(this.note, !isBare);
+    this.view.element.classList.toggle('ddl-untrained', isBare);
+    if (model.isOver && !this.isOver) {
+      this.isOver = true;
+      void this.tellSize();
     }
   }
 
-  private draw(): void {
-    if (this.live !== null) {
-      this.dashboard.update(this.live.model);
+  /** Say how much the ranks wrote: the page has the newest of it. */
+  private async tellSize(): Promise<void> {
+    const { trans, connection } = this.context;
+    try {
+      const bytes = (await connection.logSizes(this.run)).reduce((sum, log) => sum + log.bytes, 0);
+      setText(this.logs, trans.__('Whole logs (%1)', bytesText(bytes)));
+    } catch {
+      // The logs' own page says what is wrong with them.
     }
   }
 

@@ -1,15 +1,19 @@
 // The sidebar's lower part: what ran, newest first, with a search.
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
-import { h, setText } from '../components/dom';
-import { fillRunRow, makeRunRow } from '../components/run_rows';
+import { h, setAttribute, setText } from '../components/dom';
+import { ListKeys } from '../components/list_keys';
+import { fillRunRow, makeRunRow, type RowTexts } from '../components/run_rows';
 import { followTheme } from '../components/theme';
 import { VirtualRows } from '../components/virtual';
-import type { RunRecord } from '../model/runs';
+import { RunList } from '../model/run_list';
+import type { RunPage, RunRecord } from '../model/runs';
 import { CommandIDs } from '../tokens';
 import { type Context, sentence } from './context';
 
 const PAGE = 50;
+/** So many runs that came at once begin the list anew. */
+const MAX_HEAD = 500;
 /** A list so short cannot be scrolled to ask for more. */
 const SHORT = 20;
 const ROW_HEIGHT = 42;
@@ -25,9 +29,14 @@ export class RunsSection extends Widget {
   private readonly body: HTMLElement;
   private readonly rows: VirtualRows;
   private readonly places = new Map<HTMLElement, RunRecord>();
+  private readonly texts: RowTexts;
+  private readonly keys: ListKeys;
   private readonly chosen = new Set<string>();
-  private runs: RunRecord[] = [];
-  private before: string | null = null;
+  private readonly list = new RunList();
+  /** Runs that were told of since the list was read. */
+  private readonly noted = new Set<string>();
+  /** What the list was searched for. */
+  private searched = '';
   private isReading = false;
   private asked = 0;
   private timer = 0;
@@ -41,7 +50,11 @@ export class RunsSection extends Widget {
     this.search = h('input', { type: 'text', placeholder: trans.__('search'), 'aria-label': trans.__('Search runs'), spellcheck: 'false' });
     this.compare = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Choose two runs') }, trans.__('Compare'));
     this.remove = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Delete…'));
-    this.body = h('div', { class: 'ddl-run-list', role: 'list', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
+    this.texts = {
+      word: (text) => trans.__(text),
+      choose: (when, state) => trans.__('Choose the run of %1, %2', when, state),
+    };
+    this.body = h('div', { class: 'ddl-run-list', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
     const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search, this.compare, this.remove);
     this.node.append(bar, this.told, this.body);
     this.rows = new VirtualRows(
@@ -50,15 +63,26 @@ export class RunsSection extends Widget {
       ROW_HEIGHT,
       () => makeRunRow((row) => this.open(row), (row, isChosen) => this.choose(row, isChosen)),
       (row, at) => this.fill(row, at),
-      (isAtEnd) => void (isAtEnd && this.readMore()),
+      (isAtEnd) => {
+        this.keys.follow();
+        if (isAtEnd) {
+          void this.readMore();
+        }
+      },
     );
+    this.keys = new ListKeys(this.body, this.rows, ROW_HEIGHT, {
+      ids: () => this.list.runs.map(({ run }) => run),
+      idOf: (row) => this.places.get(row)?.run ?? null,
+      reachedEnd: () => void this.readMore(),
+    });
     this.search.addEventListener('input', () => this.later(TYPING_MS));
     this.compare.addEventListener('click', () => {
       const [first, second] = [...this.chosen].sort();
       void context.commands.execute(CommandIDs.compare, { first: first ?? '', second: second ?? '' });
     });
     this.remove.addEventListener('click', () => void this.removeChosen());
-    hub.noticed.connect((_, { state }) => {
+    hub.noticed.connect((_, { run, state }) => {
+      this.noted.add(run);
       this.later(0);
       if (state === 'running') {
         // Its folder gets its description while the ranks are at it already.
@@ -80,8 +104,8 @@ export class RunsSection extends Widget {
 
   protected override onResize(): void {
     this.rows.resize();
-    if (this.runs.length > 0) {
-      this.rows.update(this.runs.length);
+    if (this.list.runs.length > 0) {
+      this.rows.update(this.list.runs.length);
     }
   }
 
@@ -91,7 +115,7 @@ export class RunsSection extends Widget {
     } else {
       window.clearTimeout(this.timer);
       this.asked++;
-      this.tell(this.runs.length === 0 ? '' : this.context.trans.__('As they were when the Jupyter server answered last.'));
+      this.tell(this.list.runs.length === 0 ? '' : this.context.trans.__('As they were when the Jupyter server answered last.'));
     }
   }
 
@@ -102,44 +126,73 @@ export class RunsSection extends Widget {
     }
   }
 
+  /** Read the list's head, and what has changed below it; all that was read before stays. */
   private async read(): Promise<void> {
     const asked = ++this.asked;
-    const { trans, connection } = this.context;
+    const { trans } = this.context;
+    const search = this.search.value.trim();
+    const isOther = search !== this.searched;
+    let added = 0;
     try {
-      const count = Math.max(PAGE, Math.min(this.runs.length, 4 * PAGE));
-      const { runs, next } = await connection.runs(this.search.value.trim(), null, count);
+      const head = await this.head(search, isOther);
+      const changed = await this.changedBelow(head);
       if (asked !== this.asked) {
         return;
       }
-      this.runs = [...runs];
-      this.before = next;
+      if (isOther || !this.list.reaches(head)) {
+        this.list.reset(head);
+      } else {
+        added = this.list.join(head);
+      }
+      changed.forEach((record) => this.list.update(record));
+      this.searched = search;
       const nothing =
-        this.search.value.trim() === ''
-          ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed')
-          : trans.__('No run has that in it.');
-      this.tell(runs.length === 0 ? nothing : '');
+        search === '' ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : trans.__('No run has that in it.');
+      this.tell(this.list.runs.length === 0 ? nothing : '');
     } catch (error) {
       if (asked === this.asked) {
         this.tell(sentence(error));
       }
     }
-    this.draw();
+    this.draw(added);
+  }
+
+  /** Return the newest runs, as many as it takes to reach those that are there. */
+  private async head(search: string, isOther: boolean): Promise<RunPage> {
+    const { connection } = this.context;
+    let head = await connection.runs(search, null, PAGE);
+    while (!isOther && this.list.runs.length > 0 && !this.list.reaches(head) && head.runs.length < MAX_HEAD) {
+      const more = await connection.runs(search, head.next, PAGE);
+      head = { runs: [...head.runs, ...more.runs], more: more.more, next: more.next };
+    }
+    return head;
+  }
+
+  /** Return what became of the runs further down that were told of, or ran when they were read. */
+  private async changedBelow({ runs }: RunPage): Promise<RunRecord[]> {
+    const newest = new Set(runs.map(({ run }) => run));
+    const isOpen = ({ run, state }: RunRecord): boolean => !newest.has(run) && (state === 'running' || this.noted.has(run));
+    const below = this.list.runs.filter(isOpen).map(({ run }) => run);
+    this.noted.clear();
+    const found = await Promise.all(below.map((run) => this.context.connection.runOrNull(run)));
+    below.forEach((run, at) => found[at] === null && this.list.remove(run));
+    return found.filter((record) => record !== null);
   }
 
   private async readMore(): Promise<void> {
-    if (this.isReading || this.before === null || !this.context.hub.isConnected) {
+    const { list } = this;
+    if (this.isReading || list.next === null || !this.context.hub.isConnected) {
       return;
     }
     this.isReading = true;
     const asked = this.asked;
     try {
-      const { runs, next } = await this.context.connection.runs(this.search.value.trim(), this.before, PAGE);
+      const page = await this.context.connection.runs(this.searched, list.next, PAGE);
       if (asked === this.asked) {
-        this.runs.push(...runs);
-        this.before = next;
+        list.append(page);
       }
     } catch (error) {
-      this.before = null;
+      list.next = null;
       this.tell(sentence(error));
     } finally {
       this.isReading = false;
@@ -147,26 +200,32 @@ export class RunsSection extends Widget {
     this.draw();
   }
 
-  private draw(): void {
-    const there = new Set(this.runs.map(({ run }) => run));
-    for (const run of this.chosen) {
-      if (!there.has(run)) {
-        this.chosen.delete(run);
-      }
+  /** @param added how many runs came above those that were there: these stay in sight. */
+  private draw(added = 0): void {
+    const { length } = this.list.runs;
+    this.rows.update(length);
+    if (added > 0 && this.body.scrollTop > 0) {
+      this.rows.shift(added);
     }
-    this.rows.update(this.runs.length);
+    if (length > 0) {
+      setAttribute(this.body, 'role', 'list');
+    } else {
+      // A list must have items.
+      this.body.removeAttribute('role');
+    }
     this.enable();
-    if (this.runs.length < SHORT) {
+    this.keys.follow();
+    if (length < SHORT) {
       // A page of a search looks at so many runs only, and may have found few of them.
       void this.readMore();
     }
   }
 
   private fill(row: HTMLElement, at: number): void {
-    const record = this.runs[at];
+    const record = this.list.runs[at];
     if (record !== undefined) {
       this.places.set(row, record);
-      fillRunRow(row, record, this.chosen.has(record.run), (text) => this.context.trans.__(text));
+      fillRunRow(row, record, this.chosen.has(record.run), this.texts);
     }
   }
 
@@ -204,6 +263,7 @@ export class RunsSection extends Widget {
       title: trans._n('Delete %1 run?', 'Delete %1 runs?', runs.length),
       body: trans.__('Its code, its logs and its figures are deleted from disk for good: %1', runs.join(', ')),
       buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: trans.__('Delete') })],
+      defaultButton: 0,
     });
     if (!button.accept) {
       return;
@@ -211,8 +271,12 @@ export class RunsSection extends Widget {
     let problem = '';
     for (const run of runs) {
       try {
-        await connection.deleteRun(run);
+        // One that another page has deleted is gone, too.
+        if ((await connection.runOrNull(run)) !== null) {
+          await connection.deleteRun(run);
+        }
         this.chosen.delete(run);
+        this.list.remove(run);
       } catch (error) {
         problem = sentence(error);
       }

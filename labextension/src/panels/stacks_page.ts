@@ -8,7 +8,9 @@ import { Page } from './page';
 export class StacksPage extends Page {
   private readonly body = h('div');
   private readonly told = h('p', { class: 'ddl-hint', role: 'status' });
+  private readonly heading = h('h2');
   private readonly button: HTMLButtonElement;
+  private hasLooked = false;
 
   constructor(
     private readonly context: Context,
@@ -18,14 +20,36 @@ export class StacksPage extends Page {
     const { trans } = context;
     this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Look again'));
     this.button.addEventListener('click', () => void this.look());
-    const name = context.hub.kernels.get(kernel)?.cluster?.name ?? '';
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Where the ranks of %1 are', name)), this.button);
+    const bar = h('div', { class: 'ddl-page-bar' }, this.heading, this.button);
     this.node.append(bar, this.told, this.body);
+    context.hub.changed.connect(this.lookWhenThere, this);
+  }
+
+  override dispose(): void {
+    if (!this.isDisposed) {
+      this.context.hub.changed.disconnect(this.lookWhenThere, this);
+      super.dispose();
+    }
+  }
+
+  /** A page that came back when JupyterLab was loaded again waits for its kernel to be told of. */
+  private lookWhenThere(): void {
+    const state = this.context.hub.kernels.get(this.kernel);
+    if (!this.hasLooked && state !== undefined) {
+      void this.look();
+    }
   }
 
   /** Ask the ranks where they are now. */
   async look(): Promise<void> {
-    const { trans, connection } = this.context;
+    const { trans, connection, hub } = this.context;
+    const state = hub.kernels.get(this.kernel);
+    if (state === undefined) {
+      setText(this.told, trans.__('Waiting for the kernel.'));
+      return;
+    }
+    this.hasLooked = true;
+    setText(this.heading, trans.__('Where the ranks of %1 are', state.cluster?.name ?? ''));
     this.button.disabled = true;
     setText(this.told, trans.__('Asking the ranks…'));
     try {

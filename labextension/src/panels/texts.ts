@@ -1,5 +1,6 @@
 // Texts of components, which know nothing of translations.
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { number } from '../components/format';
 import type { StartTexts } from '../components/start_form';
 
 export function startTexts(trans: TranslationBundle): StartTexts {
@@ -10,7 +11,6 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     threads: trans.__('Threads'),
     threadsHint: trans.__('automatic'),
     name: trans.__('Name'),
-    nameHint: 'default',
     devices: trans.__('Devices'),
     noDevices: trans.__('No GPU here: the ranks compute on the cores.'),
     share: trans.__('let ranks share a GPU'),
@@ -19,4 +19,11 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     start: trans.__('Start ranks'),
     free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
+}
+
+/** Return a size, in the unit that suits it. */
+export function bytesText(bytes: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
+  return `${power === 0 ? Math.round(bytes) : number(bytes / 1000 ** power)} ${units[power]!}`;
 }

@@ -1,0 +1,21 @@
+// What went wrong, until it is dismissed.
+import { h, setHidden, setText } from '../components/dom';
+
+export class Problem {
+  readonly element: HTMLElement;
+  private readonly text = h('span');
+
+  /** @param dismiss the name of the button that takes it away. */
+  constructor(dismiss: string) {
+    const button = h('button', { type: 'button', class: 'ddl-dismiss', title: dismiss, 'aria-label': dismiss }, '×');
+    button.addEventListener('click', () => this.tell(''));
+    this.element = h('div', { class: 'ddl-fault-box', role: 'alert' }, this.text, button);
+    this.tell('');
+  }
+
+  /** Say what it is; an empty text takes it away. */
+  tell(text: string): void {
+    setText(this.text, text);
+    setHidden(this.element, text === '');
+  }
+}

@@ -1,0 +1,61 @@
+// A run's dashboard on the events of the hub, which come only while somebody sees it.
+import { Dashboard } from '../components/dashboard';
+import type { LiveRun } from '../model/live';
+import type { Context } from './context';
+
+export class RunView {
+  private readonly dashboard = new Dashboard();
+  private live: LiveRun | null = null;
+  private isWatching = false;
+  private isAttached = false;
+
+  /** @param changed called with the run after each change. */
+  constructor(
+    private readonly context: Pick<Context, 'runs'>,
+    private readonly run: string,
+    private readonly changed: (live: LiveRun) => void = () => undefined,
+  ) {}
+
+  get element(): HTMLElement {
+    return this.dashboard.element;
+  }
+
+  /** Call it once the element is in the page; again when it comes back there. */
+  attach(): void {
+    if (!this.isAttached) {
+      this.isAttached = true;
+      this.dashboard.attach();
+    }
+  }
+
+  watch(): void {
+    if (this.isWatching) {
+      return;
+    }
+    this.isWatching = true;
+    const { runs } = this.context;
+    this.live = this.live === null ? runs.open(this.run) : runs.reopen(this.live);
+    this.live.changed.connect(this.draw, this);
+    this.draw();
+  }
+
+  rest(): void {
+    if (this.live !== null && this.isWatching) {
+      this.isWatching = false;
+      this.live.changed.disconnect(this.draw, this);
+      this.context.runs.close(this.live);
+    }
+  }
+
+  destroy(): void {
+    this.rest();
+    this.dashboard.destroy();
+  }
+
+  private draw(): void {
+    if (this.live !== null) {
+      this.dashboard.update(this.live.model);
+      this.changed(this.live);
+    }
+  }
+}

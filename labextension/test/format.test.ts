@@ -1,0 +1,21 @@
+// Numbers are shown alike by the browser and by Python: both read the same fixture.
+import { describe, expect, it } from 'vitest';
+import fixture from '../schema/format.fixture.json';
+import * as format from '../src/components/format';
+import { numberOf } from '../src/model/parse';
+
+const NAMES = ['number', 'percent', 'milliseconds', 'gibibytes', 'duration'] as const;
+
+describe.each(NAMES)('%s', (name) => {
+  it('has a fixture, and there is no other', () => {
+    expect(Object.keys(fixture)).toEqual([...NAMES]);
+  });
+
+  it.each(fixture[name] as [unknown, string][])('of %j is %s', (value, text) => {
+    expect(format[name](numberOf(value))).toBe(text);
+  });
+
+  it('of nothing is a dash', () => {
+    expect(format[name](null)).toBe('–');
+  });
+});
