@@ -107,12 +107,12 @@ def send(connection_file: Path) -> None:
     info = {"interface": "tcp://127.0.0.1", "iopub": port, "mux": port, "control": port}
     info |= {"key": secrets.token_hex(), "signature_scheme": "hmac-sha256", "pack": "json", "unpack": "json"}
     connection_file.write_text(json.dumps(info))
-    from jupyter_ddl.cluster.channel import _signer
+    from jupyter_ddl.cluster.channel import signer
 
-    signer = _signer(info)
+    signs = signer(info)
 
     def emit(event: Any) -> None:
-        events.send_multipart(signer.serialize(signer.msg("ddl_event", content=encode(event)), ident=b"ddl"))
+        events.send_multipart(signs.serialize(signs.msg("ddl_event", content=encode(event)), ident=b"ddl"))
 
     print("ready", flush=True)
     run = sys.stdin.readline().strip()

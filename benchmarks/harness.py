@@ -1,7 +1,9 @@
 """What the benchmarks share: sides that run interleaved, medians, and the JSON line.
 
 A benchmark compares two sides in one run and judges their ratio, because the machine is noisy and its speed is not the
-point. The sides take turns, and the order within a round changes, so that a slow minute falls on all.
+point. The sides take turns, and the order within a round changes, so that a slow minute falls on all. What is judged is
+the median of the pairs' ratios: the two figures of a pair were taken one after the other, and where a machine is slow
+for half of the run, the ratio of two medians may be one of a slow minute over a fast one.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class Row:
     Attributes:
         name: what was compared, e.g. "n=2 p50".
         ours: our side's figures, one a pair.
-        theirs: the other side's.
+        theirs: the other side's, in the order of the pairs.
         unit: of both.
         aim: of this row, where the benchmark's rows have different ones.
     """
@@ -40,10 +42,23 @@ class Row:
     unit: str
     aim: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse figures that make no pairs."""
+        if not self.ours or len(self.ours) != len(self.theirs):
+            raise ValueError(
+                f"Each figure of a row must have its pair. Received: {self.name}, {len(self.ours)} of ours and "
+                f"{len(self.theirs)} of theirs. Measure both sides in every round."
+            )
+
+    @property
+    def ratios(self) -> tuple[float, ...]:
+        """Ours over theirs, of each pair."""
+        return tuple(ours / theirs for ours, theirs in zip(self.ours, self.theirs, strict=True))
+
     @property
     def ratio(self) -> float:
-        """The median of ours over the median of theirs."""
-        return statistics.median(self.ours) / statistics.median(self.theirs)
+        """The median of the pairs' ratios."""
+        return statistics.median(self.ratios)
 
     @property
     def to_aim(self) -> float:
@@ -51,10 +66,11 @@ class Row:
         return self.ratio if self.aim is None else self.ratio / self.aim
 
     def to_json(self) -> dict[str, Any]:
-        """Return both sides' medians and spread."""
+        """Return the ratio and its spread, and both sides' medians and spread."""
         return {
             "row": self.name,
             "ratio": round(self.ratio, 4),
+            "ratios": {"min": round(min(self.ratios), 4), "max": round(max(self.ratios), 4)},
             **({} if self.aim is None else {"aim": self.aim}),
             "unit": self.unit,
             "ours": _summary(self.ours),

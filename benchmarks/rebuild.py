@@ -52,7 +52,7 @@ def main() -> None:
         [Row("n=2", *sides, "s")],
         aim=1.2,
         better="lower",
-        also=[Row("kill -9 until it is known", tuple(known), (1.0,), "s")],
+        also=[Row("kill -9 until it is known", tuple(known), (1.0,) * len(known), "s")],
     )
 
 

@@ -178,7 +178,7 @@ def soak(cells: int, seconds: float, seed: int, *, bare: bool) -> dict[str, Any]
     result = Soak()
     before: dict[str, float] = {}
     with (
-        _folders(bare=bare) as environment,
+        folders(bare=bare) as environment,
         jupyter_ddl.start(n=RANKS, name=f"soak-{os.getpid()}", gpus="none", env=environment) as session,
     ):
         session.run("ready = rank", setup=True)
@@ -211,7 +211,7 @@ def soak(cells: int, seconds: float, seed: int, *, bare: bool) -> dict[str, Any]
 
 
 @contextmanager
-def _folders(*, bare: bool) -> Iterator[dict[str, str]]:
+def folders(*, bare: bool) -> Iterator[dict[str, str]]:
     """Keep the runs out of the user's; give the ranks' variables: bare ones find no TensorFlow to import."""
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
         kept = os.environ.get(paths.RUNS_VARIABLE)

@@ -1,4 +1,4 @@
-"""Half precision with a scaled loss."""
+"""Half precision with a scaled loss: at first too large a scale, which then grows again."""
 
 import keras
 import numpy as np
@@ -18,5 +18,7 @@ model = keras.Sequential(
         layers.Activation("softmax", dtype="float32"),
     ]
 )
-model.compile(optimizer=keras.optimizers.SGD(0.05), loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+scaled = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.05), initial_scale=2.0**21, dynamic_growth_steps=3)
+model.compile(optimizer=scaled, loss="sparse_categorical_crossentropy", metrics=["accuracy"])
 history = model.fit(x, y, batch_size=24, epochs=3, verbose=0)
+results = {"scale": model.optimizer.dynamic_scale.numpy(), "updates": model.optimizer.iterations.numpy()}

@@ -26,6 +26,34 @@ from jupyter_ddl.views.dashboard import show_finished
 from jupyter_ddl.views.publish import JupyterPublisher
 show_finished(recorded.run({ranks}, {seconds}, fails={fails}), JupyterPublisher(get_ipython()))
 """
+ODD_END = """
+import recorded
+from dataclasses import replace
+from jupyter_ddl.events import MetricsSample
+def odd(event):
+    last = isinstance(event, MetricsSample) and event.step == 8 * 30
+    return replace(event, samples_per_s=8.0, step_s=1.0, exchange_s=None) if last else event
+events = [odd(event) for event in recorded.run(2, 30)]
+"""
+ODD_FIGURES = """
+import recorded
+from dataclasses import replace
+from jupyter_ddl.events import MetricsSample
+def odd(event):
+    values = dict(loss=float("nan"), samples_per_s=float("inf"), metrics={"auc": float("-inf")})
+    return replace(event, **values) if isinstance(event, MetricsSample) else event
+events = [odd(event) for event in recorded.run(2, 12)]
+"""
+IDLE = """
+import recorded
+from dataclasses import replace
+from jupyter_ddl.events import MetricsSample, OutputChunk
+def idle(event):
+    none = dict.fromkeys(("step", "epoch", "samples_per_s", "step_s", "input_s", "exchange_s", "loss", "model"))
+    return replace(event, **none, metrics={}) if isinstance(event, MetricsSample) else event
+events = [idle(event) for event in recorded.run(2, 12) if not isinstance(event, OutputChunk)]
+events.insert(1, OutputChunk(recorded.RUN, 0, "stdout", "the end of it\\n", skipped_bytes=1000))
+"""
 # WCAG 2's contrast of each text against the dashboard's ground: https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio
 CONTRAST = """() => {
   const texts = '.ddl-run-state, .ddl-chip, .ddl-value, .ddl-note, .ddl-cell, .ddl-line-text, .ddl-legend li';
@@ -156,7 +184,11 @@ def test_a_part_that_is_out_of_sight_is_not_drawn_until_it_is_seen(lab: Lab, pag
       const options = { subtree: true, childList: true, characterData: true, attributes: true };
       new MutationObserver((found) => { count.of += found.length; }).observe(document.querySelector(selector), options);
     }"""
-    page.locator(".ddl-log").scroll_into_view_if_needed()
+    # What comes once the history is unpacked moves what is in sight.
+    page.locator(".ddl-charts canvas").first.wait_for()
+    wait_for_text(page, ".ddl-line", "step")
+    # To the window's top, so that nothing of the header is in sight.
+    page.locator(".ddl-log").evaluate("log => log.scrollIntoView()")
     page.wait_for_timeout(1000)
     for selector in (".ddl-header", ".ddl-log"):
         page.evaluate(changes, selector)
@@ -276,6 +308,63 @@ def test_without_its_kernel_the_notebook_shows_the_final_state(lab: Lab, page: P
     assert reopened.locator(".ddl-dashboard").count() == 0
     table = [output["data"]["text/plain"] for output in lab.outputs("final.ipynb") if "image/svg+xml" in output["data"]]
     assert "rank 3 raised ValueError" in table[0]
+
+
+def test_a_run_that_is_over_has_one_figure_everywhere(lab: Lab, page: Page) -> None:
+    # Its last second is none like the others.
+    code = ODD_END + FINISHED.format(ranks=2, seconds=1, fails=False).replace(
+        "recorded.run(2, 1, fails=False)", "events"
+    )
+    show(lab, page, "figures.ipynb", code)
+    wait_for_text(page, ".ddl-run-state", "finished")
+    rate, loss = (page.locator(TILE.format(name)).inner_text() for name in ("samples/s", "loss"))
+    # 128 samples in 120 ms, and 180 from second 21 on; the last second alone has 16.
+    assert number(rate) > 1000
+    note = page.locator(".ddl-tile:has(dt:text-is('samples/s')) .ddl-note").inner_text()
+    assert note == "mean of the run, on 2 ranks"
+    legends = page.locator(".ddl-chart .ddl-legend-value")
+    assert legends.first.inner_text() == rate
+    assert page.locator(".ddl-chart").nth(1).locator(".ddl-legend-value").first.inner_text() == loss
+    own = page.locator(".ddl-rows [aria-rowindex='2'] .ddl-column-2").inner_text()
+    lab.save(page)
+    text, svg = next(
+        ("".join(output["data"]["text/plain"]), "".join(output["data"]["image/svg+xml"]))
+        for output in lab.outputs("figures.ipynb")
+        if "image/svg+xml" in output["data"]
+    )
+    assert {rate, loss} <= set(text.splitlines()[3].split())
+    assert own in text.splitlines()[1].split()
+    assert all(f">{figure}</text>" in svg for figure in (rate, loss, own))
+
+
+def test_nan_and_infinity_are_shown_as_such(lab: Lab, page: Page) -> None:
+    code = ODD_FIGURES + FINISHED.format(ranks=2, seconds=1, fails=False).replace(
+        "recorded.run(2, 1, fails=False)", "events"
+    )
+    show(lab, page, "odd.ipynb", code)
+    wait_for_text(page, ".ddl-run-state", "finished")
+    assert page.locator(TILE.format("loss")).inner_text() == "nan"
+    assert page.locator(TILE.format("samples/s")).inner_text() == "inf"
+    assert page.locator(".ddl-rows [aria-rowindex='3'] .ddl-column-5").inner_text() == "nan"
+    wait_for_text(page, ".ddl-chart .ddl-empty", "Nothing to draw: the loss is nan.")
+    # What can be drawn is.
+    assert page.locator(".ddl-chart canvas").count() == 2
+
+
+def test_a_run_that_does_not_train_has_no_empty_charts(lab: Lab, page: Page) -> None:
+    show_idle = IDLE + FINISHED.format(ranks=2, seconds=1, fails=False).replace(
+        "recorded.run(2, 1, fails=False)", "events"
+    )
+    lab.write("idle.ipynb", show_idle)
+    lab.open(page, "idle.ipynb")
+    lab.run_all(page)
+    wait_for_text(page, ".ddl-run-state", "finished")
+    wait_for_text(page, ".ddl-header .ddl-empty", "This cell did not train.")
+    assert page.locator(".ddl-tiles").is_hidden()
+    visible = page.locator(".ddl-chart-title:visible").all_inner_texts()
+    assert visible == ["GPU use (left) and memory (right)", "Log"]
+    assert page.locator(".ddl-head .ddl-column-2").is_hidden()
+    assert page.locator(".ddl-count").inner_text() == "2 lines, 1,000 bytes more only in the log files"
 
 
 @pytest.mark.slow

@@ -142,8 +142,11 @@ def test_a_hung_collective_is_seen_and_interrupted_while_its_cell_runs(lab: Lab,
         page.wait_for_timeout(500)
     assert [text.split()[:2] for text in places.all_inner_texts()] == [["Rank", "0"], ["Rank", "1"]]
     assert lab.api("GET", "kernels")[0]["execution_state"] == "busy"
+    fault = panel.locator(".ddl-cluster .ddl-fault-box")
+    fault.filter(has_text="rank 0 waits in it for rank 1").wait_for(timeout=60_000)
     panel.get_by_role("button", name="Interrupt", exact=True).click()
     panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
+    fault.wait_for(state="hidden")
     # Told with what it is, should it be another.
     mark = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
     page.wait_for_function(f"!{mark}?.startsWith('●')")

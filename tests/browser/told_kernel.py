@@ -37,6 +37,11 @@ class ToldKernel:
         message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **more}
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
+    def notice(self, run: str, state: str = "running", **more: Any) -> None:
+        """Say that a run has begun, or has ended."""
+        message = {"type": "run_notice", "kernel": self.kernel, "run": run, "state": state, "ranks": "0-1", **more}
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
+
 
 def rank(number: int, *, state: str = "ready", host: str = "node7", device: str | None = None) -> dict[str, Any]:
     """Return a rank of a kernel."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -9,6 +10,7 @@ import pytest
 
 from jupyter_ddl.checkpoint_folder import KEPT, damaged, newest, require_writable, write
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.fit_options import checked_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,3 +88,53 @@ def test_a_folder_that_cannot_be_written_to_is_an_error(tmp_path: Path) -> None:
         f"--checkpoint takes a folder that rank 0 can write to. Received: {file / 'inside'} (Not a directory). "
         "Pass another folder."
     )
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("kind", ["a FIFO", "a folder", "a link to a device", "a link to nothing"])
+def test_what_is_no_file_is_passed_over(kind: str, tmp_path: Path) -> None:
+    whole = write(tmp_path, 1, 1, content)
+    odd = tmp_path / "fit-1" / "epoch-2.npz"
+    make = {"a FIFO": lambda: os.mkfifo(odd), "a folder": odd.mkdir}.get(kind)
+    if make is None:
+        odd.symlink_to("/dev/zero" if kind == "a link to a device" else "nothing")
+    else:
+        make()
+    (tmp_path / f"fit-{'9' * 5000}"[:250]).mkdir()
+    assert newest(tmp_path) == whole
+    assert [found.path for found in damaged(tmp_path)] == [odd]
+
+
+def test_a_folder_that_cannot_be_read_has_none(tmp_path: Path) -> None:
+    (tmp_path / "fit-1").touch()
+    assert newest(tmp_path) is None
+    assert newest(tmp_path / "fit-1") is None
+    assert damaged(tmp_path) == []
+
+
+def test_a_link_in_a_files_place_is_not_written_through(tmp_path: Path) -> None:
+    victim = tmp_path / "thesis.tex"
+    victim.write_text("mine")
+    (tmp_path / "fit-1").mkdir()
+    (tmp_path / "fit-1" / ".epoch-1.npz.new").symlink_to(victim)
+    assert newest(tmp_path) is None
+    found = write(tmp_path, 1, 1, content)
+    assert victim.read_text() == "mine"
+    assert newest(tmp_path) == found
+
+
+def test_a_folder_without_a_working_folder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    every = {"independent": False, "ranks": (0, 1), "world_size": 2}
+    with pytest.raises(InvalidInput) as caught:
+        checked_checkpoint("saved", **every)  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "--checkpoint takes a folder from the working folder, or a whole path. Received: saved (No such file or "
+        "directory). Pass a whole path, or go to a folder that is there with `%cd`."
+    )
+    with pytest.raises(InvalidInput, match="--checkpoint takes a folder from the working folder"):
+        checked_checkpoint("~nobody-of-that-name/saved", **every)  # type: ignore[arg-type]
+    assert checked_checkpoint("/saved", **every) == "/saved"  # type: ignore[arg-type]

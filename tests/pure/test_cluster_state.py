@@ -12,6 +12,7 @@ from jupyter_ddl.events import RankLost, RankReady
 
 READY = {rank: RankReady(rank, 3, rank, "node-a", 4700 + rank, "CPU", 2) for rank in (2, 0, 1)}
 KILLED = RankLost(1, "killed by signal 9", 5.0)
+GONE = RankLost(None, "the host is gone", 5.0)
 STOPPED = RankLost(None, "stopped", 5.0, asked=True)
 
 
@@ -32,8 +33,10 @@ def described(
         ({"busy": {0, 2}}, "running", ["running", "ready", "running"]),
         # One that was silent in a run before is not looked at any more.
         ({"busy": {0, 2}, "silent": {1, 2}}, "running", ["running", "ready", "silent"]),
-        ({"busy": set(), "lost": KILLED}, "lost", ["lost", "lost", "lost"]),
-        ({"busy": set(), "lost": KILLED, "step": "starting 3 ranks"}, "rebuilding", ["lost", "lost", "lost"]),
+        # One died, and the others ended with it.
+        ({"busy": set(), "lost": KILLED}, "lost", ["ended", "lost", "ended"]),
+        ({"busy": set(), "lost": GONE}, "lost", ["lost", "lost", "lost"]),
+        ({"busy": set(), "lost": KILLED, "step": "starting 3 ranks"}, "rebuilding", ["ended", "lost", "ended"]),
         # The setup cells run on the new ones.
         ({"busy": {0}, "step": "running setup cell 1 of 1"}, "rebuilding", ["running", "ready", "ready"]),
         ({"busy": set(), "lost": STOPPED}, "stopped", []),

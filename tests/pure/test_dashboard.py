@@ -39,6 +39,8 @@ from jupyter_ddl.views.history import MAX_TRACEBACKS, History
 from jupyter_ddl.wire import decode, encode
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
+# What JupyterLab shows in its place, from the run's folder.
+RUN = "application/vnd.jupyter-ddl.run+json"
 
 
 class Published:
@@ -104,7 +106,7 @@ def test_it_appears_with_the_first_training_step() -> None:
     view.handle(sample(0, 2.0))
     view.tick(2.0)
     assert view.is_shown
-    assert list(published.outputs[0]) == [WIDGET, "text/plain"]
+    assert list(published.outputs[0]) == [RUN, WIDGET, "text/plain"]
     # What went before is in the state that the page gets.
     kinds = [type(event).__name__ for event in history_of(view._widget.history)]
     assert kinds == ["RankReady", "RunStarted", "OutputChunk", "MetricsSample", "MetricsSample"]
@@ -222,7 +224,7 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
     assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
     assert history_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
     assert list(published.outputs[1]) == ["image/svg+xml", "text/plain"]
-    assert "finished after 20.0 s" in published.outputs[1]["text/plain"]
+    assert "finished after 0:20" in published.outputs[1]["text/plain"]
 
 
 def test_a_recorded_run_is_shown_whole() -> None:
@@ -230,7 +232,7 @@ def test_a_recorded_run_is_shown_whole() -> None:
     chunks = [out(0, "x" * 1000 + "\n") for _ in range(1000)]
     show_finished([RunStarted("r", (0,), 1, 0.0), *chunks, RunFinished("r", "finished", 1.0)], published)
     assert [list(output) for output in published.outputs] == [
-        [WIDGET, "text/plain"],
+        [RUN, WIDGET, "text/plain"],
         ["image/svg+xml", "text/plain"],
     ]
 
@@ -312,6 +314,23 @@ def test_history_from_a_number_on_is_what_came_since() -> None:
         assert history.entries(since=since) == [entry for entry in every if entry.number >= since]
     cut = [entry.event for entry in history.entries(max_text=4, since=2994) if isinstance(entry.event, OutputChunk)]
     assert [(chunk.text, chunk.skipped_bytes) for chunk in cut] == [("999\n", 4)]
+
+
+def test_history_tells_of_all_output_that_it_dropped() -> None:
+    history = History(max_text=1000)
+    for at in range(100):
+        history.add(out(0, f"{at:099}\n"))
+        history.add(out(1, "é\n", "stderr", skipped=7 if at == 0 else 0))
+    history.add(out(0, "x" * 990 + "\n"))
+    for since, told in ((0, {0: 100 * 100, 1: 100 * 3 + 7}), (100, {0: 50 * 100, 1: 50 * 3}), (200, {0: 0})):
+        chunks = [entry.event for entry in history.entries(since=since)]
+        missing = {rank: sum(chunk.skipped_bytes for chunk in chunks if chunk.rank == rank) for rank in told}
+        sent = {rank: sum(len(chunk.text.encode()) for chunk in chunks if chunk.rank == rank) for rank in told}
+        # What is sent, and what is told to be missing, is all that there was.
+        assert {rank: missing[rank] + sent[rank] - (991 if rank == 0 else 0) for rank in told} == told
+        assert all(since <= entry.number < history.next for entry in history.entries(since=since))
+    # Of what was sent before nothing is missing.
+    assert history.entries(since=history.next) == []
 
 
 def test_history_keeps_the_newest_output_and_all_states() -> None:

@@ -39,10 +39,10 @@ def figures(*events, ranks=2, single=None):
 def test_the_table_of_a_run_that_trains() -> None:
     read = figures(sample(0, 1.0, 7), sample(1, 1.0, 8, samples_per_s=500.0, loss=0.25, gpu_pct=50.0), single=800.0)
     assert metrics_table(read).splitlines() == [
-        "rank  state       step  samples/s  step ms  input  exchange   loss      RSS  GPU",
-        "   0  training       7      1,000    128.0    10%       25%    0.5  2.0 GiB    -",
-        "   1  training       8        500    128.0    10%       25%   0.25  2.0 GiB  50%",
-        " all  2 training     8      1,500    128.0    10%       25%  0.375  4.0 GiB  50%",
+        "rank  state       step  samples/s  step ms  input  exchange   loss    RSS  GPU",
+        "   0  training       7      1,000      128    10%       25%    0.5  2 GiB    -",
+        "   1  training       8        500      128    10%       25%   0.25  2 GiB  50%",
+        " all  2 training     8      1,500      128    10%       25%  0.375  4 GiB  50%",
         "Sequential, batch 128 · scaling efficiency 94%",
     ]
 
@@ -52,7 +52,7 @@ def test_the_table_of_a_run_that_failed() -> None:
     effect = RankFailed("run-1", 0, "h", "HorovodInternalError", "down", (), True, 1.0)
     text = metrics_table(figures(sample(0, 1.0, 7), effect, failure, RunFinished("run-1", "failed", 2.0)))
     assert "1 failed, 1 released" in text
-    assert text.splitlines()[-1] == "Sequential, batch 128 · failed after 2.0 s · rank 1 raised ValueError"
+    assert text.splitlines()[-1] == "Sequential, batch 128 · failed after 0:02 · rank 1 raised ValueError"
 
 
 def test_of_many_ranks_those_in_trouble_and_the_slowest_are_shown() -> None:
@@ -158,7 +158,7 @@ def test_the_table_stays_under_what_ranks_print(monkeypatch) -> None:
     view.flush()
     lines = [line.rstrip() for line in screen.lines]
     assert sum(line.startswith("rank") for line in lines) == 1
-    assert lines[-2] == "Sequential, batch 128 · finished after 6.0 s"
+    assert lines[-2] == "Sequential, batch 128 · finished after 0:06"
 
 
 def test_where_there_is_no_terminal_the_table_is_printed_once() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl import process_identity
+from jupyter_ddl.errors import FolderNotPrivate, InvalidInput
 from jupyter_ddl.training.data import folders, places
 from jupyter_ddl.training.data.folders import MARK, PREFIX, own_folder, remove_stale
 
@@ -151,7 +152,7 @@ def test_what_a_killed_process_left_goes_at_the_next_use(tmp_path: Path) -> None
 
 
 def test_nothing_that_is_not_ours_is_removed(tmp_path: Path) -> None:
-    stale = json.loads((own_folder(tmp_path) / MARK).read_text()) | {"start": "1"}
+    stale = json.loads((own_folder(tmp_path) / MARK).read_text()) | {"start_ticks": 1}
 
     def folder(name: str, mark: object, mode: int = 0o700) -> Path:
         path = tmp_path / name
@@ -166,9 +167,9 @@ def test_nothing_that_is_not_ours_is_removed(tmp_path: Path) -> None:
         folder(f"{PREFIX}list", [1]),
         folder(f"{PREFIX}another-host", stale | {"host": "another"}),
         folder(f"{PREFIX}another-boot", stale | {"boot": "another"}),
-        folder(f"{PREFIX}another-container", stale | {"processes": "pid:[1]"}),
+        folder(f"{PREFIX}another-container", stale | {"pid_namespace": "pid:[1]"}),
         folder(f"{PREFIX}open-to-all", stale, mode=0o755),
-        folder(f"{PREFIX}alive", {**stale, "pid": os.getppid(), "start": _start_of(os.getppid())}),
+        folder(f"{PREFIX}alive", {**stale, "pid": os.getppid(), "start_ticks": _start_of(os.getppid())}),
         folder("another-program's", stale),
     ]
     (tmp_path / f"{PREFIX}link").symlink_to(kept[-1])
@@ -178,7 +179,7 @@ def test_nothing_that_is_not_ours_is_removed(tmp_path: Path) -> None:
 
 
 def test_another_user_s_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mark = json.loads((own_folder(tmp_path) / MARK).read_text()) | {"start": "1"}
+    mark = json.loads((own_folder(tmp_path) / MARK).read_text()) | {"start_ticks": 1}
     path = tmp_path / f"{PREFIX}other"
     path.mkdir(mode=0o700)
     (path / MARK).write_text(json.dumps(mark))
@@ -187,8 +188,17 @@ def test_another_user_s_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def _start_of(pid: int) -> object:
-    start = folders._identity(pid)["start"]
-    # In seconds, as psutil has it: both must name the same moment.
-    seconds = int(str(start)) / os.sysconf("SC_CLK_TCK") + psutil.boot_time()
-    assert seconds == pytest.approx(psutil.Process(pid).create_time(), abs=2)
-    return start
+    found = process_identity.of(pid)
+    assert found is not None
+    return found["start_ticks"]
+
+
+def test_a_place_where_others_can_replace_a_folder_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(
+        FolderNotPrivate, match=rf"every user can write to {tmp_path}, mode 0777.*or set where= to a folder"
+    ):
+        own_folder(tmp_path)
+    assert not list(tmp_path.iterdir())
+    tmp_path.chmod(0o1777)
+    assert own_folder(tmp_path).parent == tmp_path

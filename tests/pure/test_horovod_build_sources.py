@@ -172,3 +172,11 @@ def test_progress_on_a_terminal_stays_on_its_line() -> None:
     progress.percent(7)
     progress.done("done")
     assert stream.getvalue() == "\r[   0 s] compiling\x1b[K\r[   0 s] compiling 7 %\x1b[K\ndone\n"
+
+
+def test_pip_runs_beside_files_of_pythons_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("random", "json", "queue", "logging", "pip"):
+        (tmp_path / f"{name}.py").write_text(f"raise ImportError('the wrong {name}')")
+    monkeypatch.chdir(tmp_path)
+    run_pip(["--version"], purpose="say its version", remedy="None.", log=tmp_path / "pip.log")
+    assert "pip" in (tmp_path / "pip.log").read_text()

@@ -10,9 +10,10 @@ import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from users import STRANGER, as_user, needs_root
 
 from jupyter_ddl import changes, hub_link, sessions
 from jupyter_ddl.cluster.spec import ClusterSpec
@@ -21,13 +22,13 @@ from jupyter_ddl.hub_link import controls, link
 from jupyter_ddl.hub_link.controls import Controls
 from jupyter_ddl.hub_link.link import Link
 from jupyter_ddl.hub_link.state import State, fault_of
-from jupyter_ddl.hub_messages import Answer, Control
+from jupyter_ddl.hub_messages import Answer, Control, KernelState, RunNotice
 from jupyter_ddl.interruption import interrupts_noted
 from jupyter_ddl.life import Life
 from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SHELL = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "cell-1"}})
 
@@ -54,7 +55,9 @@ def listening(path: Path) -> socket.socket:
 def run(outcome: str | None, **fields: Any) -> Any:
     record = {} if outcome is None else {"outcome": outcome}
     folder = SimpleNamespace(record=record)
-    return SimpleNamespace(**{"id": "run-1", "ranks": (0, 1), "folder": folder, "lost": None, "seconds": 2.0, **fields})
+    return SimpleNamespace(
+        **{"id": "run-1", "ranks": (0, 1), "folder": folder, "lost": None, "seconds": 2.0, "stall": "", **fields}
+    )
 
 
 def test_a_kernel_says_what_it_has_and_again_to_a_hub_that_was_restarted(path: Path) -> None:
@@ -85,6 +88,52 @@ def test_a_kernel_says_what_it_has_and_again_to_a_hub_that_was_restarted(path: P
                 told = json.loads(lines.readline())
                 assert (told["state"], told["cell_id"], told["seconds"]) == ("finished", "cell-1", 2.0)
         path.unlink()
+
+
+def lines_of(kernel: Link, path: Path, made: Callable[[], None], count: int) -> list[dict[str, Any]]:
+    """Return what a hub gets while `made` changes something; the kernel's first state is left out."""
+    with listening(path) as hub:
+        kernel.start()
+        channel, _ = hub.accept()
+        with channel, channel.makefile("rb") as lines:
+            channel.settimeout(10)
+            lines.readline()
+            made()
+            return [json.loads(lines.readline()) for _ in range(count)]
+
+
+def test_a_runs_fault_is_told_with_the_run_before_it_is_told_as_the_kernels(path: Path) -> None:
+    told = iter([KernelState("k", 1), KernelState("k", 1, fault="bad")])
+    kernel = Link(path, State("k", SHELL), Controls())
+    # What it says at a moment, whatever sessions there are.
+    kernel._state = cast(
+        "Any", SimpleNamespace(now=lambda: next(told), note=lambda _: RunNotice("k", "r", "failed", fault="bad"))
+    )
+    first, second = lines_of(kernel, path, lambda: kernel.note(run("failed")), 2)
+    assert (first["type"], first["fault"]) == ("run_notice", "bad")
+    assert (second["type"], second["fault"]) == ("kernel_state", "bad")
+
+
+def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = SimpleNamespace(why_lost=None, describe=lambda: None)
+    monkeypatch.setattr(sessions, "_current", session)
+    state = State("k", SHELL)
+    bad = run("stalled", id="run-1")
+    state.note(run(None, id="run-1"))
+    assert (
+        state.note(bad).fault
+        == state.now().fault
+        == "Ranks waited for others that did not come, and all were released."
+    )
+    hung = run(None, id="run-2", stall="")
+    state.note(hung)
+    assert (state.now().run, state.now().fault) == ("run-2", None)
+    hung.stall = "Rank 0 waits for rank 1."
+    assert state.now().fault == "Rank 0 waits for rank 1."
+    state.note(run("interrupted", id="run-2"))
+    assert (state.now().run, state.now().fault) == (None, None)
 
 
 def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path) -> None:
@@ -199,3 +248,21 @@ def test_a_restart_goes_on_once_at_a_time_and_a_cell_that_waits_for_it_can_be_in
         assert life.given_up.is_set()
     with life.restarting():
         assert not life.given_up.is_set()
+
+
+def test_another_users_hub_is_told_nothing(path: Path) -> None:
+    needs_root()
+    path.parent.chmod(0o777)
+    Link(path, State("kernel-1", SHELL), Controls()).start()
+
+    def listen() -> str:
+        with listening(path) as hub:
+            hub.settimeout(10)
+            path.chmod(0o777)
+            channel, _ = hub.accept()
+            with channel:
+                channel.settimeout(10)
+                # The kernel's end is closed, and nothing has come.
+                return channel.recv(1000).decode()
+
+    assert as_user(STRANGER, listen) == ""

@@ -12,7 +12,7 @@ import pytest
 from batches import read as read_batch
 from run_folders import make_run, own_session, write_events
 
-from jupyter_ddl.events import OutputChunk, RunStarted
+from jupyter_ddl.events import OutputChunk, RunFinished, RunStarted
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.server.tails import Tails
 
@@ -68,6 +68,23 @@ def test_one_reader_serves_all_and_ends_with_the_last() -> None:
     loops.run(watch())
 
 
+def test_a_run_that_cannot_be_read_on_tells_those_who_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = make_run(session=own_session())
+    write_events(folder, [STARTED])
+
+    async def watch() -> None:
+        called: list[str] = []
+        with ThreadPoolExecutor(1) as pool:
+            tails = Tails(pool)
+            monkeypatch.setattr(Tail, "read_on", lambda _: 1 / 0)
+            tail = await tails.watch(folder.name, lambda: called.append("a"))
+            await eventually(lambda: bool(called))
+            assert isinstance(tail, Tail)
+            assert isinstance(tail.fault, ZeroDivisionError)
+
+    loops.run(watch())
+
+
 def read(tail: Tail) -> int:
     """Read all there is; return in how many steps."""
     steps = 1
@@ -113,6 +130,25 @@ def test_a_run_that_was_deleted_is_over(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("jupyter_ddl.server.tail._ALIVE_S", 0.0)
     read(tail)
     assert (tail.next, tail.is_over) == (0, True)
+
+
+def test_of_a_run_whose_kernel_died_it_is_told_that_it_was_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jupyter_ddl.server.tail._ALIVE_S", 0.0)
+    session = own_session()
+    folder = make_run(session=session)
+    write_events(folder, [STARTED])
+    tail = Tail(folder)
+    read(tail)
+    assert (tail.is_over, tail.ended) == (False, None)
+    (folder / "run.json").write_text(json.dumps({"session": {**session, "started_s": 1.0}}))
+    read(tail)
+    assert (tail.is_over, tail.ended) == (True, "cut off")
+    # An end that events tell of needs no other word.
+    finished = make_run("2026-11-20T18-03-09-default-0001", outcome="finished")
+    write_events(finished, [STARTED, RunFinished("r", "finished", 1.0)])
+    tail = Tail(finished)
+    read(tail)
+    assert (tail.is_over, tail.ended) == (True, None)
 
 
 def test_one_ranks_figure_is_told_with_the_model() -> None:

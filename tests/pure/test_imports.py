@@ -15,6 +15,7 @@ PACKAGE = Path(jupyter_ddl.__file__).parent
 # Any part may import these.
 SHARED = {
     "auto_options",
+    "plan_texts",
     "checkpoint_folder",
     "fit_options",
     "errors",
@@ -25,14 +26,21 @@ SHARED = {
     "stacks",
     "wire",
     "ranks",
+    "rank_exits",
     "paths",
     "cores",
     "mpi",
+    "sample_means",
     "surroundings",
+    "own_files",
+    "private_folders",
+    "run_module",
+    "process_identity",
+    "settled_variables",
 }
 # Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
 ALLOWED = {
-    "cluster": {"tether"},
+    "cluster": {"tether", "threads", "interruption"},
     "runs": set[str](),
     "views": set[str](),
     "server": {"runs", "views", "cluster"},
@@ -40,10 +48,10 @@ ALLOWED = {
     "training": {"engine", "datasets", "downloads", "legacy", "import_hooks"},
     "legacy": set[str](),
 }
-VIEWS_MAY = {"errors", "events", "wire", "ranks", "stacks", "views"}
+VIEWS_MAY = {"errors", "events", "wire", "ranks", "sample_means", "stacks", "views"}
 TRAINING_MAY = SHARED - {"mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
 LEGACY_MAY = {"errors"}
-ENGINE_MAY = SHARED - {"checkpoint_folder", "hub_messages", "ranks", "mpi"} | {"tether", "script"}
+ENGINE_MAY = SHARED - {"checkpoint_folder", "hub_messages", "ranks", "mpi", "sample_means"} | {"tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
 RANK_ROOT = Path("engine/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
@@ -58,6 +66,10 @@ KERNEL_FILES = (
     "inspection.py",
     "cluster_state.py",
     "follow.py",
+    "conclusion.py",
+    "shown.py",
+    "threads.py",
+    "checkpoint_offer.py",
     "life.py",
     "stack_commands.py",
     "stall_options.py",

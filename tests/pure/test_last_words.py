@@ -36,7 +36,7 @@ class Rank:
 
     def end(self) -> None:
         """Close what the end of a process closes; what it printed stays in the pipes."""
-        os.close(self.last_words._life)
+        os.close(self.last_words.life)
         for reader, writer in self._pipes:
             os.close(reader)
             os.close(writer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import jupyter_ddl
@@ -62,3 +64,28 @@ def test_the_next_cell_begins_anew() -> None:
     meter.attach(training)
     meter.begin()
     assert meter.read() is None
+
+
+@pytest.mark.parametrize(
+    ("batches", "largest"),
+    [
+        ([32], 32),
+        ([32] * 1000, 32),
+        ([32] * 31 + [8], 32),
+        ([1], 1),
+        ([128] * 468 + [96], 128),
+        ([1_000_003] * 5 + [1], 1_000_003),
+        ([0, 64], 64),
+        ([0, 0], 0),
+    ],
+)
+def test_the_largest_batch_is_known_though_one_is_short(batches: list[int], largest: int) -> None:
+    assert meter.largest_batch(len(batches), sum(batches), sum(size * size for size in batches)) == largest
+
+
+def test_of_batches_of_any_size_the_largest_is_never_told_too_large() -> None:
+    draw = random.Random(2)
+    for _ in range(1000):
+        batches = [draw.randint(0, 300) for _ in range(draw.randint(1, 50))]
+        told = meter.largest_batch(len(batches), sum(batches), sum(size * size for size in batches))
+        assert sum(batches) / len(batches) <= told <= max(batches)

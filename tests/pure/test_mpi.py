@@ -248,11 +248,13 @@ def made(flavour: mpi.Flavour, version: str, source: str = "system") -> Mpi:
 class TestLaunch:
     def test_open_mpi_5(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os, "geteuid", lambda: 1000)
-        monkeypatch.delenv("GLIBC_TUNABLES", raising=False)
+        for name in ("GLIBC_TUNABLES", "PYTHONHASHSEED"):
+            monkeypatch.delenv(name, raising=False)
         settings = launch_environment(made("openmpi", "5.0.11"))
         settings.pop("PATH")
         assert settings == {
             "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+            "PYTHONHASHSEED": "0",
             "MPI4PY_LIBMPI": "/opt/lib/libmpi.so",
             "OMPI_MCA_mpi_yield_when_idle": "1",
             "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
@@ -300,6 +302,12 @@ class TestLaunch:
         assert launch_environment(made("openmpi", "5.0.11"))["GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
         monkeypatch.setenv("GLIBC_TUNABLES", "glibc.malloc.check=1")
         assert "GLIBC_TUNABLES" not in launch_environment(made("openmpi", "5.0.11"))
+
+    def test_strings_hash_alike_unless_the_user_has_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+        assert launch_environment(made("mpich", "5.0.2"))["PYTHONHASHSEED"] == "0"
+        monkeypatch.setenv("PYTHONHASHSEED", "7")
+        assert "PYTHONHASHSEED" not in launch_environment(made("mpich", "5.0.2"))
 
     @needs_wheel
     def test_path(self, install: Install) -> None:

@@ -74,10 +74,10 @@ def test_the_table(capsys):
     make_run("2026-11-20T18-03-08-default-0001", start_s=now_s - 200, ranks=[1], session=own_session())
     make_run("2026-11-20T18-03-09-default-0002", start_s=now_s - 5, session={"host": "elsewhere"}, loss=float("nan"))
     assert printed(capsys, "runs") == (
-        "run                               when       ranks   outcome         took  samples/s    loss\n"
-        "2026-11-20T18-03-09-default-0002  just now   0-1     unknown                             nan\n"
+        "run                               when       ranks   outcome         took  samples/s   loss\n"
+        "2026-11-20T18-03-09-default-0002  just now   0-1     unknown                            nan\n"
         "2026-11-20T18-03-08-default-0001  3 min ago  1 of 2  running   3 min 20 s\n"
-        "2026-11-20T18-03-07-default-3f9c  2 h ago    0-1     finished  3 min 07 s     12,346  0.1235\n"
+        "2026-11-20T18-03-07-default-3f9c  2 h ago    0-1     finished  3 min 07 s     12,346  0.123\n"
     )
 
 

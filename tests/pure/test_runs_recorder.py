@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,6 +19,7 @@ from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from jupyter_ddl.events import Event
@@ -92,7 +95,7 @@ def test_a_folder_that_goes_away_is_told(folder: RunFolder) -> None:
 def test_only_runs_whose_kernel_is_gone_are_taken_up(folder: RunFolder) -> None:
     folder.write("1", world_id="w", ranks=[0], session=this_process())
     assert list(unfinished("w")) == []
-    folder.update(session={**this_process(), "started_s": 1.0})
+    folder.update(session={**this_process(), "start_ticks": 1})
     assert [found.run for found in unfinished("w")] == [folder.run]
     assert list(unfinished("another")) == []
     folder.update(outcome="finished")
@@ -100,7 +103,7 @@ def test_only_runs_whose_kernel_is_gone_are_taken_up(folder: RunFolder) -> None:
     assert json.loads((folder.path / "run.json").read_text())["ranks"] == [0]
 
 
-def sample(rank: int, own_s: float, input_s: float = 0.001, steps: int = 5) -> MetricsSample:
+def sample(rank: int, own_s: float, input_s: float = 0.001, steps: int = 25) -> MetricsSample:
     """Return a sample of synchronous training: what a rank is faster, it waits in the exchange."""
     return MetricsSample(
         "run", rank, 1.0, 50.0, 1, steps=steps, step_s=0.1, exchange_s=0.1 - own_s, input_s=input_s, samples_per_s=100.0
@@ -108,7 +111,7 @@ def sample(rank: int, own_s: float, input_s: float = 0.001, steps: int = 5) -> M
 
 
 @pytest.mark.parametrize(("input_s", "spends_on"), [(0.001, "compute"), (0.04, "input")])
-def test_a_rank_that_is_slow_for_ten_steps_is_marked_and_then_no_more(input_s: float, spends_on: str) -> None:
+def test_a_rank_that_is_slow_for_five_seconds_is_marked_and_then_no_more(input_s: float, spends_on: str) -> None:
     stragglers = Stragglers()
     marks = []
     for slow_s in (0.06, 0.06, 0.06, 0.02):
@@ -124,6 +127,61 @@ def test_one_rank_of_two_that_takes_a_quarter_longer_is_a_straggler() -> None:
     stragglers = Stragglers()
     marks = [stragglers.handle(sample(rank, own_s)) for _ in range(3) for rank, own_s in ((0, 0.04), (1, 0.05))]
     assert [mark.rank for mark in marks if mark is not None] == [1]
+
+
+def marked(samples: Iterable[MetricsSample]) -> list[tuple[int, bool]]:
+    """Return which ranks are marked, and which no more, in order; check that of two ranks never both are."""
+    stragglers, now, told = Stragglers(), set[int](), []
+    for one in samples:
+        mark = stragglers.handle(one)
+        if mark is not None:
+            told.append((mark.rank, mark.is_straggler))
+            (now.add if mark.is_straggler else now.discard)(mark.rank)
+        assert len(now) < 2
+    return told
+
+
+@pytest.mark.parametrize(
+    ("steps", "samples", "is_marked"), [(100, 1, True), (9, 1, False), (5, 9, False), (5, 10, True)]
+)
+def test_ten_steps_and_five_seconds_of_them_make_a_straggler(steps: int, samples: int, *, is_marked: bool) -> None:
+    told = marked(sample(rank, 0.02 * (1 + rank), steps=steps) for _ in range(samples) for rank in (0, 1))
+    assert told == ([(1, True)] if is_marked else [])
+
+
+def test_a_long_first_step_is_no_straggler() -> None:
+    slow = MetricsSample("run", 1, 1.0, 50.0, 1, steps=1, step_s=30.0, exchange_s=0.5, samples_per_s=1.0)
+    assert marked([sample(0, 0.02), slow, sample(0, 0.02), sample(1, 0.02)]) == []
+
+
+def test_a_mark_stays_between_its_two_bounds() -> None:
+    own_s = [0.025, 0.025, 0.025, 0.023, 0.0225, 0.023, 0.0215, 0.023, 0.023, 0.023]
+    told = marked(sample(rank, slow_s if rank else 0.02) for slow_s in own_s for rank in (0, 1))
+    assert told == [(1, True), (1, False)]
+
+
+def test_two_ranks_that_are_slow_in_turns_are_never_both_stragglers() -> None:
+    turns = [(0.02, 0.06)] * 4 + [(0.06, 0.02)] * 4 + [(0.02, 0.06)] * 4
+    told = marked(sample(rank, own[rank]) for own in turns for rank in (0, 1))
+    assert told == [(1, True), (1, False), (0, True), (0, False), (1, True)]
+    # And where one of them does not tell of itself for a while.
+    stale = [sample(0, 0.02), sample(1, 0.06), sample(1, 0.06), *[sample(0, 0.9)] * 3]
+    assert marked(stale) == [(1, True), (1, False), (0, True)]
+
+
+def test_noise_marks_nobody() -> None:
+    draw = random.Random(1)
+    noisy = (sample(rank, draw.uniform(0.03, 0.05), steps=10) for _ in range(600) for rank in (0, 1))
+    # Ten minutes of a machine that others use too.
+    assert marked(noisy) == []
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf"), -1.0, 1e308])
+def test_a_time_that_is_none_marks_nobody_and_raises_nothing(odd: float) -> None:
+    stragglers = Stragglers()
+    for name in ("step_s", "exchange_s", "input_s", "at_s"):
+        for rank in (0, 1):
+            stragglers.handle(replace(sample(rank, 0.02), **{name: odd}))
 
 
 def test_ranks_that_are_alike_or_alone_or_do_not_train_are_never_marked() -> None:

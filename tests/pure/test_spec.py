@@ -155,6 +155,13 @@ class TestRefusals:
             "Pass n=1 or more, or leave it out to get one rank per GPU."
         )
 
+    @pytest.mark.parametrize("what", ["n", "threads"])
+    def test_a_count_that_nobody_has(self, what: str) -> None:
+        for count, told in ((10**6 + 1, "1000001"), (10**5000, "a number of 16610 bits")):
+            with pytest.raises(InvalidInput) as caught:
+                plan(**{what: count})  # type: ignore[arg-type]
+            assert str(caught.value).startswith(f"{what} must be at most 1,000,000. Received: {what}={told}. Pass ")
+
     @pytest.mark.parametrize("threads", [0, -4, 1.5])
     def test_threads(self, threads: Any) -> None:
         with pytest.raises(InvalidInput, match=r"threads must be a whole number of at least 1\. Received: threads="):

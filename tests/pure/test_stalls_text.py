@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import queue
+import random
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -43,6 +45,91 @@ def test_it_is_found_wherever_it_is_cut(cut: int) -> None:
 def test_what_only_begins_like_it_is_shown() -> None:
     text = b"[2026-11-22 05:08: W mine.cc:1] no stall\nstall_inspector.cc\n[2026-"
     assert read(text) == (text, [])
+
+
+@pytest.mark.parametrize("cut", range(0, TEXT.index(b"0: [b]"), 7))
+def test_it_is_found_where_it_comes_in_three_pieces(cut: int) -> None:
+    shown, found = read(TEXT[:cut], TEXT[cut : cut + 7], TEXT[cut + 7 :])
+    assert (shown, len(found)) == (b"", 1)
+
+
+PROGRESS = [
+    b"\r[2026-11-23 09:00:00] step 1",
+    b"[2026-11-23 09:00:00.123] step 1",
+    b"\r[2026-11-22 05:08:27.867568: I mine.py:3] step 1",
+    b"[2026-11-22 05:08:27.867568: W one\r",
+    b"\r[####    ] 10",
+    b"\r[100/200 stall_inspector.cc] 3",
+    b"[1 stall_inspector.cc:107] One more",
+    b"[1 stall_inspector.cc:107] One or more tensors were submitted here\nMissing: none",
+    b"[1 stall_inspector.cc:107] One or more tensors were submitted here\nMissing ranks:\n0: [a]\nOnly",
+    b"[2026-11-22 \x1b[0m",
+]
+
+
+@pytest.mark.parametrize("line", PROGRESS)
+def test_a_line_that_cannot_become_it_is_shown_at_once(line: bytes) -> None:
+    reader = StallReader(1, lambda _: pytest.fail("found"))
+    reader.begin("run")
+    assert reader.feed(line) == line
+    assert reader.waits_s is None
+
+
+def test_what_may_become_it_is_not_held_for_long() -> None:
+    reader = StallReader(1, lambda _: pytest.fail("found"))
+    reader.begin("run")
+    assert reader.feed(b"\r[2026-11-22 05:0") == b"\r"
+    assert reader.waits_s is not None
+    assert 0.0 < reader.waits_s <= 0.5
+    time.sleep(0.51)
+    assert reader.waits_s == 0.0
+    assert reader.finish() == b"[2026-11-22 05:0"
+
+
+# What a line of Horovod's is made of, and what its parts may be cut by.
+PARTS = [
+    TEXT,
+    TEXT[:60],
+    b"[2026-",
+    b"[2026-11-22 05:08:27.867568: W ",
+    b"stall_inspector.cc",
+    b"stall_inspector.cc:107]",
+]
+PARTS += [
+    b"[stall_inspector.cc:107] One or more tensors were submitted ",
+    b"Missing ranks:\n",
+    b"\n0: [a]",
+    b"\n",
+    b"\r",
+]
+PARTS += [b"[", b"]", b" for more than 2 seconds.", b"1!: [", b"One or more rank ", b"\x1b[0m", b"\xff", b"step 1 of 2"]
+
+
+def timed(data: bytes, piece_bytes: int) -> tuple[bytes, float]:
+    began_s = time.process_time()
+    pieces = [data[at : at + piece_bytes] for at in range(0, len(data), piece_bytes)]
+    reader = StallReader(1, lambda _: None)
+    reader.begin("run")
+    shown = b"".join([*map(reader.feed, pieces), reader.finish()])
+    return shown, time.process_time() - began_s
+
+
+@pytest.mark.parametrize("part", range(len(PARTS)))
+def test_its_time_is_linear_in_what_is_printed(part: int) -> None:
+    data = PARTS[part] * (1_000_000 // len(PARTS[part]))
+    shown, cpu_s = timed(data, 1 << 16)
+    assert cpu_s < 1.0
+    assert shown == (b"" if PARTS[part] == TEXT else data)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_output_comes_through_in_time(seed: int) -> None:
+    chosen = random.Random(seed)
+    some = chosen.sample(PARTS[1:], 4)
+    data = b"".join(chosen.choice(some) for _ in range(60_000))[:1_000_000]
+    shown, cpu_s = timed(data, chosen.choice([1 << 16, 5_000]))
+    assert cpu_s < 1.0
+    assert shown == data or b"Missing ranks:" in data
 
 
 def test_nothing_is_read_where_nobody_asked() -> None:
@@ -89,6 +176,21 @@ class Told:
     def __init__(self) -> None:
         self.came: queue.Queue[Event] = queue.Queue()
         self.take = self.came.put
+
+
+def test_a_stall_stands_in_one_sentence_until_horovod_says_no_more_of_it() -> None:
+    run: Any = Told()
+    watch = StallWatch(run, StallOptions(10, "report"), lambda _: {})
+    now_s = time.monotonic()
+    assert watch.standing(now_s) == ""
+    for event in events(0, 1, 2, 3, 4):
+        watch.handle(event)
+    run.came.get(timeout=10)
+    sentence = "The cell has stalled: not every rank has entered a: rank 0 waits in it for rank 1."
+    assert watch.standing(now_s) == sentence
+    assert watch.standing(time.monotonic() + 3) == sentence
+    # It was entered after all: nobody says so.
+    assert watch.standing(time.monotonic() + 4) == ""
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,15 @@ FOLDER = Path(sys.argv[1])
 SOME = (
     "any_size",
     "batch_normalization",
+    "changed_gradients",
     "custom_train_step",
     "dataset_shuffled",
     "dropout",
     "fit_after_load",
+    "mixed_precision",
     "odd_batch",
+    "own_metrics",
+    "summed_losses",
     "train_on_batch_loop",
     "weighted_samples",
 )
@@ -94,18 +98,19 @@ def moving_averages(x: np.ndarray) -> list[np.ndarray]:
     return [mean, variance]
 
 
-def main(programs: Sequence[str]) -> None:
+def main(programs: Sequence[str], *, with_samples: bool = True) -> None:
     # Before anything of ours or of Horovod's is imported: plain Keras.
     wanted = alone(programs)
-    orders = auto_samples.alone(WORLD)
+    orders = auto_samples.alone(WORLD) if with_samples else {}
 
     import numerics_harness
 
     import jupyter_ddl
 
     numerics_harness.FINDINGS.update({name: partial(compare, name, outcome) for name, outcome in wanted.items()})
-    numerics_harness.FINDINGS.update(auto_samples.findings())
-    numerics_harness.FINDINGS["samples alone"] = lambda: orders
+    if with_samples:
+        numerics_harness.FINDINGS.update(auto_samples.findings())
+        numerics_harness.FINDINGS["samples alone"] = lambda: orders
     jupyter_ddl.auto(batch="global")
     numerics_harness.take_all()
 

@@ -61,11 +61,15 @@ class Cell:
 
 
 class Kernel:
-    """A running kernel with the extension loaded."""
+    """A running kernel with the extension loaded.
 
-    def __init__(self) -> None:
+    Args:
+        cwd: its working folder; by default this process's.
+    """
+
+    def __init__(self, cwd: str | None = None) -> None:
         self._manager = KernelManager(kernel_name="python3")
-        self._manager.start_kernel()
+        self._manager.start_kernel(**({} if cwd is None else {"cwd": cwd}))
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=60)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from processes import MARK, marked_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     import psutil
@@ -38,12 +38,17 @@ class KernelError(Exception):
 
 
 class Kernel:
-    """A Python process that runs code when told to. Its clusters' processes carry the mark `mark`."""
+    """A Python process that runs code when told to. Its clusters' processes carry the mark `mark`.
 
-    def __init__(self, variables: dict[str, str] | None = None) -> None:
+    Args:
+        variables: for it, on top of this process's.
+        within: a command that runs it, such as `unshare`.
+    """
+
+    def __init__(self, variables: dict[str, str] | None = None, within: Sequence[str] = ()) -> None:
         self.mark = f"{os.environ[MARK]}-{secrets.token_hex(3)}"
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", PROGRAM],
+            [*within, sys.executable, "-W", "error", "-c", PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -89,9 +94,9 @@ class Kernel:
 
 
 @contextmanager
-def kernel(variables: dict[str, str] | None = None) -> Iterator[Kernel]:
+def kernel(variables: dict[str, str] | None = None, within: Sequence[str] = ()) -> Iterator[Kernel]:
     """Give another kernel, and leave nothing of it behind."""
-    other = Kernel(variables)
+    other = Kernel(variables, within)
     try:
         yield other
     finally:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ranks.kernel import Cell, Kernel
 
 pytestmark = pytest.mark.mpi
@@ -145,6 +147,41 @@ def test_what_cannot_be_distributed_is_refused(prepared: Kernel, name: str) -> N
     assert told in told_by(prepared.run(code, "--auto --batch global"))
 
 
+def test_strings_hash_alike_on_ranks_that_are_started_here(prepared: Kernel) -> None:
+    assert len(prepared.run("hash('word'), list({'a', 'b', 'c', 'd', 'e'})").lines) == 1
+
+
+def test_a_folder_that_every_rank_makes_is_told_of(prepared: Kernel, tmp_path: Path) -> None:
+    told = told_by(prepared.run(f"import os\nos.mkdir({str(tmp_path / 'made')!r})", "--auto"))
+    assert "FileExistsError" in told
+    assert "with --auto every rank runs every line" in told
+    assert "jupyter_ddl.data.make_once(function) calls it on rank 0" in told
+
+
+# Anchors and positives, and not samples, come first.
+PAIRS = """
+class Pairs(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(2)
+    def train_step(self, pairs):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((self.dense(pairs[0]) - self.dense(pairs[1])) ** 2)
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {"loss": loss}
+model = Pairs()
+model.compile("sgd")
+model.fit(tf.data.Dataset.from_tensors(np.ones((2, 6, 4), "float32")).repeat(4), verbose=0)
+"""
+
+
+def test_a_model_that_fails_on_a_part_of_a_batch_is_told_of_parts(prepared: Kernel) -> None:
+    told = told_by(prepared.run(PAIRS, "--auto --batch global"))
+    assert "With --batch global each rank has a part of each batch, by the first dimension." in told
+    assert "use --batch per-rank, with which a rank keeps its batches whole." in told
+    assert prepared.run(PAIRS, "--auto").error is None
+
+
 def test_only_all_ranks(prepared: Kernel) -> None:
     told = told_by(prepared.run("1", "--auto -r 1"))
     assert "--auto distributes over all ranks. Received: ranks 1 of 2. Drop -r" in told
@@ -264,3 +301,224 @@ def test_evaluate_takes_a_callback_as_it_is(prepared: Kernel) -> None:
     )
     assert cell.error is None, cell.told
     assert prepared.run("begun").lines == ["[0-1] ['begun']"]
+
+
+# --- a model that an --auto cell has trained, in other cells ---------------------------------------------------
+
+TRAINED = """
+kept = made(keras.optimizers.SGD(0.5))
+kept.fit(x, y, batch_size=8, epochs=1, verbose=0)
+"""
+BY_HAND = """
+weights = kept.trainable_variables
+kept.optimizer.apply([tf.ones_like(weight) for weight in weights], weights)
+"""
+WITH_AUTO = "A model that was trained with --auto exchanges its gradients, and trains on with --auto. Received: "
+NEW_OPTIMIZER = "Call model.compile again with a new optimizer for a model of its own on each rank"
+ELSEWHERE = {
+    "fit": ("kept.fit(x, y, verbose=0)", "", "model.fit in a cell without it. Write %%distributed --auto. "),
+    "fit with Horovod": (
+        "import horovod.tensorflow as hvd\nhvd.init()\nkept.fit(x, y, verbose=0)",
+        "",
+        "model.fit in a cell without it. Write %%distributed --auto. ",
+    ),
+    "train_on_batch": ("kept.train_on_batch(x, y)", "", "model.train_on_batch in a cell without it. Write "),
+    "by hand": (BY_HAND, "", "an update by SGD in a cell without it. Write %%distributed --auto. "),
+    "independent": ("kept.fit(x, y, verbose=0)", "--independent", "model.fit in a cell with --independent. Call "),
+    "one rank": ("kept.fit(x, y, verbose=0)", "-r 0", "model.fit in a cell without it. Write %%distributed --auto. "),
+}
+
+
+@pytest.fixture(scope="module")
+def trained(prepared: Kernel) -> Kernel:
+    assert prepared.run(TRAINED, "--auto").error is None
+    return prepared
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_model_of_an_auto_cell_trains_on_with_auto(trained: Kernel, name: str) -> None:
+    code, options, received = ELSEWHERE[name]
+    told = told_by(trained.run(code, options))
+    assert WITH_AUTO + received in told
+    assert NEW_OPTIMIZER in told
+
+
+def test_a_model_of_an_auto_cell_can_be_used_elsewhere(trained: Kernel) -> None:
+    code = "kept.evaluate(x, y, verbose=0)[0], kept.predict(x, verbose=0).shape, kept.test_on_batch(x, y)[0] > 0"
+    cell = trained.run(code)
+    assert cell.error is None, cell.told
+    assert len(cell.lines) == 1, "alike on all ranks"
+    assert trained.run("kept.fit(x, y, verbose=0)", "--auto").error is None
+    again = (
+        "own = made(keras.optimizers.SGD(0.1 + rank))\nown.set_weights(kept.get_weights())\nown.fit(x, y, verbose=0)"
+    )
+    assert trained.run(again, "--independent").error is None
+
+
+def test_a_loop_by_hand_is_refused_after_fit_as_before(trained: Kernel) -> None:
+    told = told_by(trained.run(BY_HAND, "--auto"))
+    assert "Received: an update by SGD outside of them. Put the step into a train_step of the model" in told
+
+
+ENDS = """
+class Ends(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == how:
+            raise RuntimeError('this fit has ended')
+try:
+    kept.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[Ends()])
+except RuntimeError:
+    pass
+from jupyter_ddl.engine import cell
+from jupyter_ddl.training.auto import hook
+from jupyter_ddl.training.optimizer import _updating
+_updating.set(True)
+rate = float(tf.convert_to_tensor(kept.optimizer._get_current_learning_rate()))
+_updating.set(False)
+rate, float(kept.optimizer.learning_rate)
+"""
+
+
+@pytest.mark.parametrize("how", [1, 10**6])
+def test_the_scaled_rate_ends_with_fit(trained: Kernel, how: int) -> None:
+    cell = trained.run(f"how = {how}\n{ENDS}", "--auto")
+    assert cell.error is None, cell.told
+    assert "0.5 -> 1 (linear)" in cell.text
+    assert cell.lines[-1].endswith("(0.5, 0.5)")
+
+
+# --- what differs is told ------------------------------------------------------------------------------------------
+
+STEPS_OF_ITS_OWN = """
+class Own(keras.Sequential):
+    def train_step(self, data):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(self(data[0]) ** 2)
+        self.optimizer.apply(tape.gradient(loss, self.trainable_variables), self.trainable_variables)
+        return {'loss': loss}
+model = Own([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile('sgd')
+model.fit(x, y, verbose=0)
+"""
+LOSS_OF_ITS_OWN = STEPS_OF_ITS_OWN.replace(
+    STEPS_OF_ITS_OWN[STEPS_OF_ITS_OWN.index("    def train_step") : STEPS_OF_ITS_OWN.index("model =")],
+    "    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):\n"
+    "        return keras.ops.mean(y_pred ** 2)\n",
+)
+ADDED_LOSS = """
+class Adds(keras.layers.Layer):
+    def call(self, rows):
+        self.add_loss(keras.ops.mean(rows ** 2))
+        return rows
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1), Adds()])
+model.compile('sgd', 'mse')
+model.fit(x, y, verbose=0)
+"""
+ROOT = """
+def root(targets, predicted):
+    return keras.ops.sqrt(keras.ops.mean((targets - predicted) ** 2))
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile('sgd', root)
+model.fit(x, y, verbose=0)
+"""
+ONE_EACH = ROOT.replace("fit(x, y,", "fit(x[:6], y[:6], batch_size=2,")
+PEAK = """
+class Peak(keras.metrics.Metric):
+    def __init__(self):
+        super().__init__()
+        self.peak = self.add_weight(shape=(), initializer='zeros', name='peak')
+    def update_state(self, targets, predicted, sample_weight=None):
+        self.peak.assign(keras.ops.maximum(self.peak, keras.ops.max(predicted)))
+    def result(self):
+        return self.peak
+class Count(Peak):
+    def update_state(self, targets, predicted, sample_weight=None):
+        self.peak.assign_add(keras.ops.sum(predicted))
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile('sgd', 'mse', metrics=[Peak()])
+model.fit(x, y, verbose=0)
+"""
+SUM = """
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+model.compile('sgd', keras.losses.MeanSquaredError(reduction='sum'))
+model.fit(x, y, verbose=0)
+"""
+LOOP_WITHOUT_OPTIMIZER = """
+model = made()
+with tf.GradientTape() as tape:
+    loss = tf.reduce_mean(model(x))
+for weight, gradient in zip(model.trainable_variables, tape.gradient(loss, model.trainable_variables)):
+    weight.assign_sub(0.1 * gradient)
+"""
+MEAN = "must be a mean over the batch: the ranks' mean is taken"
+TOLD = {
+    "train_step": (STEPS_OF_ITS_OWN, "global", f"loss           that of train_step {MEAN}"),
+    "compute_loss": (LOSS_OF_ITS_OWN, "global", f"loss           that of compute_loss {MEAN}"),
+    "add_loss": (ADDED_LOSS, "global", f"loss           that of add_loss of Adds {MEAN}"),
+    "sum per rank": (SUM, "per-rank", "loss           where it is a sum over a batch, the mean of the ranks' sums is"),
+    "root": (
+        ROOT,
+        "global",
+        "NOTE: The loss root is neither a mean nor a sum over samples: it looks at the whole batch",
+    ),
+    "one sample": (ONE_EACH, "global", "NOTE: Whether the loss root is a mean over the batch did not show, since"),
+    "peak": (PEAK, "global", "metrics        Peak is the mean of the ranks', by samples"),
+    "count": (PEAK.replace("[Peak()]", "[Count()]"), "global", "metrics        Count is what all ranks counted, added"),
+    "no optimizer": (LOOP_WITHOUT_OPTIMIZER, "global", "NOTE: Gradients that are taken outside of fit and train_on_"),
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_what_is_not_one_process_s_is_told(prepared: Kernel, name: str) -> None:
+    code, batch, told = TOLD[name]
+    cell = prepared.run(code, f"--auto --batch {batch}")
+    assert cell.error is None, cell.told
+    assert cell.text.count(told) == 1, cell.text
+
+
+# --- random numbers ------------------------------------------------------------------------------------------------
+
+DRAWN = """
+generator, seeded = tf.random.Generator.from_seed(5), keras.random.SeedGenerator(11)
+tf.random.set_global_generator(tf.random.Generator.from_seed(9))
+class Draws(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.own = tf.random.Generator.from_seed(4)
+    def build(self, shape):
+        self.drawn = self.add_weight(shape=(7,), trainable=False, initializer='zeros')
+    def call(self, rows, training=False):
+        if training:
+            self.drawn.assign(tf.concat([
+                tf.random.normal([1]), tf.random.uniform([1], seed=7), keras.random.normal([1]),
+                keras.random.normal([1], seed=seeded), generator.normal([1]), self.own.normal([1]),
+                tf.random.get_global_generator().normal([1]),
+            ], 0))
+        return rows
+kinds = []
+class Keeps(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        kinds.append(np.round(self.model.layers[0].drawn.numpy(), 5).tolist())
+model = keras.Sequential([keras.Input((4,)), Draws(), keras.layers.Dense(1)])
+model.compile('sgd', 'mse', run_eagerly=eager)
+model.fit(x, y, batch_size=30, epochs=1, verbose=0, callbacks=[Keeps()])
+after = [float(tf.random.normal([])), float(keras.random.normal([])), float(generator.normal([])), np.random.rand()]
+"""
+COMPARED = """
+import json
+from jupyter_ddl import keras as hvd
+hvd.init()
+every = hvd.allgather_object((kinds, after))
+[all(a != b for a, b in zip(*step)) for step in zip(*(found for found, _ in every))], every[0][1] == every[1][1]
+"""
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("batch", ["global", "per-rank"])
+def test_each_rank_draws_its_own_in_a_step_and_all_alike_after(prepared: Kernel, eager: bool, batch: str) -> None:
+    cell = prepared.run(f"eager = {eager}\n{DRAWN}", f"--auto --batch {batch}")
+    assert cell.error is None, cell.told
+    compared = prepared.run(COMPARED)
+    assert compared.error is None, compared.told
+    steps = 2 if batch == "global" else 1
+    assert compared.text == f"[0-1] ({[True] * steps}, True)"

@@ -1,5 +1,7 @@
 """What breaks a rule: one line with the rule, what was received and the remedy, and no traceback of ours."""
 
+import re
+
 import pytest
 
 pytestmark = pytest.mark.mpi
@@ -110,10 +112,17 @@ def test_gpus_that_do_not_exist(notebook):
     assert notebook.run("1").lines == ["[0-1] 1"]
 
 
+def test_a_traceback_names_the_line_and_the_prompt_of_the_notebook(notebook):
+    prompt = int(notebook.execute("print(get_ipython().execution_count)").lines[0]) + 1
+    told = notebook.execute("\n%%distributed\nx = 1\nraise ValueError('here')").told
+    assert f"Cell In[{prompt}], line 4" in re.sub(r"\x1b\[[0-9;]*m", "", told)
+
+
 @pytest.mark.parametrize("code", ["%%distributed\n1", "%ddl status", "%ddl stop", "x = 1\n%ddl push x", "%ddl restart"])
 def test_no_cluster(fresh, code):
     assert refused(fresh.execute(code)) == (
-        "NoCluster: Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start."
+        "NoCluster: Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start, or "
+        "with Start ranks in JupyterLab's Distributed panel."
     )
 
 

@@ -100,8 +100,9 @@ def test_one_error_with_that_ranks_own_traceback(notebook):
     assert cell.error["evalue"] == f"Rank 1 of 2 on {socket.gethostname()}: ValueError: no good"
     told = plain(cell.told)
     assert told.startswith(f"Rank 1 of 2 on {socket.gethostname()}\n")
-    assert "----> 4     inner()" in told
-    assert "----> 2     raise ValueError('no good')" in told
+    # The magic's line is the cell's first, as its user sees it.
+    assert "----> 5     inner()" in told
+    assert "----> 3     raise ValueError('no good')" in told
     assert told.endswith("ValueError: no good\n\nRank 0 aborted because rank 1 raised")
     assert "jupyter_ddl" not in told
 

@@ -215,6 +215,15 @@ def test_an_error_on_all_ranks_is_told_once(tmp_path: Path) -> None:
     assert finished.stderr.count("ZeroDivisionError") == 1
 
 
+def test_a_script_that_goes_to_another_folder_keeps_its_traceback(tmp_path: Path) -> None:
+    finished = run(tmp_path, "import os\nos.chdir('/')\ndef f():\n  raise ValueError('far away')\nf()\n")
+    assert finished.returncode == 1
+    path = tmp_path / "script.py"
+    assert f'  File "{path}", line 5, in <module>\n    f()\n' in finished.stderr
+    assert f'  File "{path}", line 4, in f\n' in finished.stderr
+    assert finished.stderr.splitlines()[-1] == "ValueError: far away"
+
+
 def test_a_syntax_error_is_told_as_python_tells_it(tmp_path: Path) -> None:
     finished = run(tmp_path, "x = (\n")
     assert finished.returncode == 1

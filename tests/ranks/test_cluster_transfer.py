@@ -6,7 +6,9 @@ import os
 import signal
 import sys
 import threading
+import time
 import types
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +16,10 @@ import pytest
 from kernels import without
 
 import jupyter_ddl
-from jupyter_ddl.cluster import transfer
-from jupyter_ddl.errors import TransferFailed
+from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from jupyter_ddl.session import Session
@@ -116,10 +118,127 @@ def test_ranks_that_were_frozen_while_they_registered(tmp_path: Path) -> None:
         assert session.pull("rank") == {0: 0, 1: 1}
 
 
-def test_a_rank_that_never_registers_is_named(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair.pull("rank")  # the two that there are, are known by now
-    monkeypatch.setattr(transfer, "REGISTERED_S", 5.0)
-    lonely = transfer.Transfer(pair._cluster.folder.connection_file, pair.world_size + 1, lambda: None)
-    with pytest.raises(TransferFailed, match=r"Received: nothing from ranks \[2\] within 5 s. %ddl restart starts"):
-        lonely.pull("rank", [0])
-    lonely.close()
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Return a session of two ranks without TensorFlow, which no other test has used."""
+    folder = tmp_path_factory.mktemp("bare")
+    with jupyter_ddl.start(n=2, name="transfer", env=without(folder, "tensorflow")) as session:
+        yield session
+
+
+def test_the_first_pull_does_not_wait_until_the_hub_counts_the_ranks(bare: Session) -> None:
+    # ipyparallel's hub counts an engine from its second heartbeat on: 5 s after it can run cells, on a quiet machine.
+    began_s = time.monotonic()
+    assert bare.pull("rank") == {0: 0, 1: 1}
+    assert time.monotonic() - began_s < 3.0
+
+
+RAISES = ["SystemExit(3)", "KeyboardInterrupt()", "RecursionError('deep')", "MemoryError()", "GeneratorExit()"]
+NOT_REBUILT = """
+class Odd:
+    def __reduce__(self):
+        return exec, ({code!r},)
+odd = Odd()
+"""
+
+
+@pytest.mark.parametrize("raised", RAISES)
+def test_a_value_whose_unpickling_raises(bare: Session, raised: str) -> None:
+    bare.run(NOT_REBUILT.format(code=f"raise {raised}"))
+    name = raised.partition("(")[0]
+    with pytest.raises(TransferFailed, match=rf"^A variable must be .* rebuilding it in this kernel raised {name}"):
+        bare.pull("odd")
+    assert bare.pull("rank") == {0: 0, 1: 1}
+    bare.push({"after": 1})
+
+
+class _NotRebuilt:
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return exec, (self._code,)
+
+
+@pytest.mark.parametrize("raised", RAISES)
+def test_a_value_whose_unpickling_raises_on_a_rank(bare: Session, raised: str) -> None:
+    name = raised.partition("(")[0]
+    with pytest.raises(TransferFailed, match=rf"a rank could not rebuild: rank 0 raised {name}"):
+        bare.push({"bad": _NotRebuilt(f"raise {raised}")})
+    assert bare.pull("rank") == {0: 0, 1: 1}
+
+
+class _NotPickled:
+    def __init__(self, raised: BaseException) -> None:
+        self._raised = raised
+
+    def __reduce__(self) -> str:
+        raise self._raised
+
+
+@pytest.mark.parametrize("raised", [SystemExit(3), KeyboardInterrupt(), RecursionError("deep"), MemoryError()])
+def test_a_value_whose_pickling_raises(bare: Session, raised: BaseException) -> None:
+    with pytest.raises(TransferFailed, match=rf"Received: bad, a _NotPickled: {type(raised).__name__}"):
+        bare.push({"bad": _NotPickled(raised)})
+    code = f"class Odd:\n    def __reduce__(self):\n        raise {raised!r}\nodd = Odd()"
+    bare.run(code)
+    with pytest.raises(TransferFailed, match=rf"from ranks \[0, 1\]: rank 0 raised {type(raised).__name__}"):
+        bare.pull("odd")
+    assert bare.pull("rank") == {0: 0, 1: 1}
+
+
+HANGS = "import time\nfor _ in range(6000): time.sleep(0.01)"
+
+
+def test_a_value_whose_unpickling_hangs_is_left_by_the_stop_button(bare: Session) -> None:
+    bare.run(NOT_REBUILT.format(code=HANGS))
+    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(RunInterrupted, match="Moving values was interrupted"):
+        bare.pull("odd")
+    assert bare.pull("rank") == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize("by", ["the stop button", "the panel"])
+@pytest.mark.parametrize("way", ["pull", "push"])
+def test_a_rank_whose_values_code_hangs_is_released(bare: Session, way: str, by: str) -> None:
+    def interrupt() -> None:
+        if by == "the panel":
+            bare.interrupt(by)
+        else:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    bare.run(f"class Odd:\n    def __reduce__(self):\n        exec({HANGS!r})\nodd = Odd()")
+    threading.Timer(1.0, interrupt).start()
+    told = "Moving values was interrupted" + (" by the panel" if by == "the panel" else " ")
+    move = partial(bare.pull, "odd") if way == "pull" else partial(bare.push, {"bad": _NotRebuilt(HANGS)})
+    with pytest.raises(RunInterrupted, match=told):
+        move()
+    # The ranks were released too: what comes after does not wait for a minute.
+    began_s = time.monotonic()
+    assert bare.pull("rank") == {0: 0, 1: 1}
+    assert bare.run("rank").ranks[1].value == "1"
+    assert time.monotonic() - began_s < 30.0
+
+
+def test_a_transfer_waits_for_another_threads_and_can_be_interrupted(bare: Session) -> None:
+    reduce = "import time; time.sleep(3); return int, (rank,)"
+    bare.run(f"class Odd:\n    def __reduce__(self):\n        {reduce}\nodd = Odd()")
+    found: list[object] = []
+    other = threading.Thread(target=lambda: found.append(bare.pull("odd")))
+    other.start()
+    time.sleep(0.5)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    began_s = time.monotonic()
+    with pytest.raises(RunInterrupted):
+        bare.pull("rank")
+    assert time.monotonic() - began_s < 2.5
+    other.join()
+    assert found == [{0: 0, 1: 1}]
+
+
+def test_ranks_that_are_stopped_meanwhile(bare: Session) -> None:
+    bare.run("class Odd:\n    def __reduce__(self):\n        import time; time.sleep(600)\nodd = Odd()")
+    transfer = bare._transfer
+    threading.Timer(1.0, transfer.close).start()
+    with pytest.raises(ClusterLost, match=r"until their values have been moved\. Received: they are being ended$"):
+        transfer.pull("odd", [0])

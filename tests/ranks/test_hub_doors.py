@@ -50,6 +50,7 @@ ADDRESSES = [
     f"runs/{RUN}/logs/0",
     f"runs/{RUN}/logs/0/search?pattern=a",
     "devices",
+    "host",
     "clusters",
 ]
 

@@ -76,7 +76,9 @@ def over(name: str, *events: Event, **fields: Any) -> Recorded:
 
 
 def sample(run: str, rank: int, at_s: float) -> MetricsSample:
-    return MetricsSample(run, rank, at_s, 50.0, 2**30, model="m", step=int(at_s), steps=1, samples_per_s=100.0)
+    return MetricsSample(
+        run, rank, at_s, 50.0, 2**30, model="m", step=int(at_s), steps=1, step_s=0.5, samples_per_s=100.0
+    )
 
 
 def out(run: str, text: str) -> OutputChunk:
@@ -120,6 +122,23 @@ def test_a_run_has_its_cell_hosts_and_devices(server: Server) -> None:
     assert content["cell"] == "hvd.init()"
     assert (content["hosts"], content["devices"], content["cluster"]) == ({"0": "node-a"}, {"0": "CPU"}, "default")
     assert (content["ranks"], content["seconds"]) == ([0, 1], 2.5)
+
+
+def test_a_run_that_trained_and_is_over_has_a_picture(server: Server) -> None:
+    trained = over("pictured", RunStarted("r", (0, 1), 2, 1.0), *(sample("r", rank, 2.0) for rank in (0, 1)))
+    found = server.ask("GET", f"runs/{trained.run}/picture").json
+    assert found["image/svg+xml"].startswith("<svg")
+    assert "jupyter-ddl-final-state" in found["image/svg+xml"]
+    assert "200" in found["text/plain"]
+    # Of a run that was cut off no event says so.
+    cut = going_on("pictured-cut")
+    cut.add(RunStarted(cut.run, (0, 1), 2, 1.0), sample(cut.run, 0, 2.0))
+    rule = "A run leaves a picture when it has trained and is over. Received: "
+    assert server.ask("GET", f"runs/{cut.run}/picture").json["message"] == f"{rule}{cut.run}."
+    cut.write(session={**this_process(), "pid": 1 << 30})
+    assert "cut off" in server.ask("GET", f"runs/{cut.run}/picture").json["image/svg+xml"]
+    reply = server.ask("GET", f"runs/{over('bare', RunStarted('r', (0,), 2, 1.0)).run}/picture")
+    assert reply.status == 404
 
 
 def test_a_run_that_goes_on_is_not_deleted_and_one_that_is_over_is(server: Server) -> None:

@@ -27,6 +27,7 @@ PHASE = (
     "Leave set_learning_phase out: fit trains, evaluate and predict do not. For a part of a model that must not train, "
     "write layer.trainable = False, or call it with training=False."
 )
+GONE = "Keras 3 has not every name of Keras 2. Received: keras"
 REFUSALS = {
     "target_tensors": "InvalidInput: Keras 3 takes targets from the data that fit is given. Received: "
     "target_tensors=[1]. Pass them to fit, as y or in a tf.data.Dataset.",
@@ -53,6 +54,20 @@ REFUSALS = {
     "itself, e.g. optimizer.momentum = 0.9, before compile.",
     "K.function with updates": "InvalidInput: K.function computes and changes nothing in Keras 3. Received: updates. "
     "Write the change in a train_step or a tf.function.",
+    "a layer that is gone": f"ImportError: {GONE}.layers.LocallyConnected2D. Use Conv1D or Conv2D. Install tf_keras "
+    "and set TF_USE_LEGACY_KERAS=1 for the whole program.",
+    "a module that is gone": f"ImportError: {GONE}.estimator. Train with model.fit.",
+    "an attribute that is gone": f"AttributeError: {GONE}.layers.experimental.SyncBatchNormalization. Use "
+    "keras.layers.BatchNormalization, which normalises by the rank's own part of a batch.",
+    "learning_phase_scope": "InvalidInput: In Keras 3 no switch says whether layers train. Received: "
+    "learning_phase_scope(1). Call the model with training=True.",
+    "a placeholder of no shape": "InvalidInput: A placeholder has a shape. Received: shape=None and ndim=None. Pass "
+    "one of the two.",
+    "layers without a dtype": "InvalidInput: Layers of Keras 3 have a dtype policy. Received: "
+    "disable_v2_dtype_behavior(). Leave it out; pass dtype= to the layers that need another.",
+    "a function of TensorFlow that files do not name": "InvalidInput: A model's file names functions of TensorFlow "
+    "that compute, such as tf.concat. Received: io.encode_base64. Write that step in a layer of your own; or save the "
+    "weights alone.",
     "schedule_decay": "InvalidInput: Nadam's momentum schedule cannot be chosen in Keras 3. Received: schedule_decay. "
     "Leave it out, or take Adam.",
 }
@@ -60,6 +75,9 @@ REFUSALS = {
 THEIR_WORDS = {
     "time_major": "ValueError: Unrecognized keyword arguments passed to LSTM: {'time_major': True}",
     "a file that is not there": "ValueError: File not found: filepath=nowhere.keras.",
+    "a function of TensorFlow on what is wrong": "ValueError: Can't convert non-rectangular Python sequence to Tensor.",
+    "a function that the program does not have": "TypeError: <class 'keras.src.models.functional",
+    "a Lambda's code in a file": "ValueError: Requested the deserialization of a `Lambda` layer",
     "a wrong learning rate is Keras's to refuse": "ValueError: Argument `learning_rate` should be float",
     "an unknown argument of fit": "TypeError: got an unexpected keyword argument 'speed'",
     "a name that Keras never had": "ImportError: cannot import name 'NoSuchLayer' from 'keras.layers.core'",

@@ -71,6 +71,30 @@ def test_no_room_says_of_each_place_why(notebook: Kernel) -> None:
     assert " Set TMPDIR to a folder with room." in told
 
 
+def test_what_is_made_once_is_made_on_rank_0(notebook: Kernel, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    cell = notebook.run(
+        "made = []\n"
+        f"folder = data.make_once(lambda: (made.append(rank), os.mkdir({str(folder)!r}), {str(folder)!r})[-1])\n"
+        "os.path.isdir(folder), folder == data.make_once(lambda: folder)"
+    )
+    assert cell.lines == ["[0-1] (True, True)"]
+    assert notebook.run("made").lines == ["[0]   [0]", "[1]   []"]
+
+
+def test_what_fails_on_rank_0_fails_on_all(notebook: Kernel, tmp_path: Path) -> None:
+    cell = notebook.run(
+        "try:\n"
+        f"    data.make_once(lambda: os.mkdir({str(tmp_path)!r}))\n"
+        "except Exception as error:\n"
+        "    found = str(error)\n"
+        "found.replace(' ', '_')"
+    )
+    first, second = cell.lines
+    assert "[Errno_17]_File_exists:" in first
+    assert "What_jupyter_ddl.data.make_once_calls_on_rank_0_must_succeed_there._Received:_FileExistsError:" in second
+
+
 # A job of one process, with a ramdisk of its own.
 ALONE = """
 import os, sys

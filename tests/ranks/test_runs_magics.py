@@ -12,6 +12,7 @@ import pytest
 from ranks.kernels import eventually, kernel
 
 from jupyter_ddl.runs.store import newest_first, read_record
+from jupyter_ddl.views import format as figure
 
 pytestmark = pytest.mark.mpi
 
@@ -73,7 +74,7 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
     assert record.samples_per_s is not None
     assert record.samples_per_s > 0
     assert record.loss is not None
-    assert line.endswith(f"  {record.samples_per_s:,.0f}  {record.loss:.4g}")
+    assert line.endswith(f"  {figure.number(record.samples_per_s)}  {figure.number(record.loss)}")
 
 
 def test_a_run_is_shown_as_it_showed(notebook):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
 import subprocess
 import time
 from dataclasses import asdict
@@ -16,6 +18,7 @@ from kernels import Kernel, eventually, kernel, without
 from jupyter_ddl import attach, paths, start
 from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.reading import read_events, run_events
+from jupyter_ddl.runs.store import read_record
 from jupyter_ddl.stall_options import StallOptions
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ def test_a_run_leaves_a_whole_record(session: Session) -> None:
         "auto": None,
         "stalls": asdict(StallOptions()),
         "checkpoint": None,
+        "above": 0,
         "on_drift": "stop",
     }
     assert (folder / "cell.py").read_text().startswith("import os, time")
@@ -251,6 +255,28 @@ def test_every_step_and_sample_counts_however_fit_takes_them(pair: Session, how:
         assert 0 < seconds < 60
 
 
+LAST_BATCHES = {
+    "of 32": ("batch_size=32", 1, 32),
+    "of 32, several steps at once": ("batch_size=32", 4, 32),
+    "of 32, each epoch at once": ("batch_size=32", 7, 32),
+    "of 48, which is most": ("batch_size=150", 1, 150),
+}
+
+
+@pytest.mark.parametrize("which", LAST_BATCHES)
+def test_a_batch_is_called_what_it_is_though_the_last_is_short(pair: Session, which: str) -> None:
+    """200 samples: the last batch of an epoch has fewer, and the last call of the train function fewer steps."""
+    arguments, at_once, batch = LAST_BATCHES[which]
+    fit = (
+        "x, y = np.ones((200, 3), 'f4'), np.ones((200, 4), 'f4')\n"
+        f"made(steps_per_execution={at_once}).fit(x, y, {arguments}, epochs=3, verbose=0);"
+    )
+    for mine in samples_of(pair.run(f"{MADE}{fit}", sample_every_s=0.2)).values():
+        assert {sample.model for sample in mine} == {f"Sequential, 16 parameters, batch {batch}"}
+        assert sum(sample.steps for sample in mine) == mine[-1].step == 3 * -(-200 // batch)
+        assert sum(sample.samples_per_s * sample.step_s * sample.steps for sample in mine) == pytest.approx(600)
+
+
 def test_a_sample_taken_within_a_step_tells_as_much_as_others(pair: Session) -> None:
     """Samples are as frequent as steps: some find a step begun and not ended, some its end alone."""
     result = pair.run(FIT.format(sleep="0.02", steps=60), sample_every_s=0.03)
@@ -262,7 +288,7 @@ def test_a_sample_taken_within_a_step_tells_as_much_as_others(pair: Session) -> 
 
 def test_the_rank_that_the_others_wait_for_is_marked_with_what_it_does(pair: Session) -> None:
     # Long beside what an exchange takes where other tests' ranks are on the same cores, 10 ms.
-    result = pair.run(FIT.format(sleep="0.1 if rank == 1 else 0", steps=20), sample_every_s=0.5)
+    result = pair.run(FIT.format(sleep="0.1 if rank == 1 else 0", steps=45), sample_every_s=0.5)
     marks = [event for event in run_events(folder_of(result)) if event.type == "straggler"]
     assert [(mark.rank, mark.is_straggler, mark.spends_on) for mark in marks[:1]] == [(1, True, "input")]
     assert all(mark.rank == 1 for mark in marks)
@@ -281,6 +307,42 @@ def test_a_loop_of_ones_own_reports(pair: Session) -> None:
         assert mine[-1].step == 19
         assert mine[-1].loss == pytest.approx(1 / 20)
         assert mine[-1].samples_per_s == pytest.approx(200, rel=0.3)
+
+
+DIVERGES = """
+import jupyter_ddl, time
+model = keras.Sequential([keras.layers.Dense(8), keras.layers.Dense(8)])
+model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(1e30)), "mse", metrics=["mae"])
+model.fit(np.ones((320, 4), "f4"), np.ones((320, 8), "f4"), batch_size=8, epochs=3, verbose=0)
+for step in range(12):
+    jupyter_ddl.report(10**400 if step % 2 else -3, loss=float("nan"), up=np.float32("inf"), down=-1e999, flag=True)
+    time.sleep(0.1)
+print("to the end")
+"""
+
+
+def test_figures_that_are_no_finite_numbers_are_recorded_alike_and_training_goes_on(notebook: object) -> None:
+    code = FIT.format(sleep="0.01", steps=20) + DIVERGES
+    cell = notebook.run(code, "--sample-every 0.2")  # type: ignore[attr-defined]
+    assert cell.error is None, cell.told
+    assert "to the end" in cell.text
+    assert "Message serialization failed" not in cell.text
+    picture = next(output.data for output in cell.outputs if "image/svg+xml" in output.data)
+    assert "nan" in picture["text/plain"].split()
+    folder = max(paths.runs_dir().iterdir())
+    merged = (folder / "events.jsonl").read_bytes().splitlines()
+    for rank in (0, 1):
+        own = (folder / f"rank-{rank}.events.jsonl").read_bytes().splitlines()
+        assert own == [line for line in merged if b'"rank": %d' % rank in line and b'"straggler"' not in line]
+    text = b"\n".join(merged).decode() + (folder / "run.json").read_text()
+    assert not set(re.findall(r": (-?NaN|-?Infinity)\b", text))
+    samples = [event for event in read_events(folder / "events.jsonl") if isinstance(event, MetricsSample)]
+    assert any(math.isnan(sample.loss) for sample in samples if sample.loss is not None)
+    last = samples[-1].metrics
+    assert (last["up"], last["down"], last["flag"]) == (math.inf, -math.inf, 1.0)
+    again = notebook.execute("%ddl dashboard")  # type: ignore[attr-defined]
+    assert again.error is None, again.told
+    assert math.isnan(read_record(folder).loss or 0.0)
 
 
 def test_nothing_is_sampled_where_nobody_wants_it(pair: Session) -> None:

@@ -78,7 +78,7 @@ def test_a_cell_that_awaits_and_one_that_starts_threads(pair: Session) -> None:
 
 
 def test_a_rank_that_holds_pythons_lock_is_seen_by_signal(pair: Session) -> None:
-    # poll() would end early if the signal came to its thread.
+    # poll() would end early if the signal came to its thread. An empty line is a line, as in a notebook.
     code = (
         "\nimport ctypes, time\nif rank == 1:\n    ctypes.PyDLL(None).poll(None, 0, 4000)\n"
         "else:\n    time.sleep(4)\nt = 1"
@@ -96,8 +96,8 @@ def test_a_rank_that_holds_pythons_lock_is_seen_by_signal(pair: Session) -> None
     ran_s = time.monotonic() - began_s
     assert seen[1].note.endswith("so it was seen by signal")
     assert not seen[0].note
-    assert "  cell line 3: ctypes.PyDLL(None).poll(None, 0, 4000)" in text
-    assert "  cell line 5: time.sleep(4)" in text
+    assert "  cell line 4: ctypes.PyDLL(None).poll(None, 0, 4000)" in text
+    assert "  cell line 6: time.sleep(4)" in text
     assert ran_s > 4
 
 
@@ -134,7 +134,8 @@ def test_a_second_notebook_sees_and_interrupts(notebook: Any) -> None:
     cell.wait_for("at it")
     session = attach("notebook-2")
     try:
-        assert "  cell line 4: time.sleep(60)" in told(session)
+        # The magic's line is the cell's first.
+        assert "  cell line 5: time.sleep(60)" in told(session)
         session.interrupt("%ddl interrupt")
         cell.wait(60)
     finally:

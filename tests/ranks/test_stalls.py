@@ -105,7 +105,7 @@ def test_a_report_shows_once_under_the_cell_which_goes_on(notebook: Any) -> None
     reports = [line for line in cell.lines if "The cell has stalled" in line]
     assert len(reports) == 1
     assert reports[0].startswith("[0-1] ")
-    assert "cell line 3: if rank == 1: time.sleep(9)" in cell.text
+    assert "cell line 4: if rank == 1: time.sleep(9)" in cell.text
     assert "stall_inspector" not in cell.text
     assert cell.lines[-1] == "[0-1] on"
     assert "stall_inspector" in notebook.execute("%ddl logs -r 0").text

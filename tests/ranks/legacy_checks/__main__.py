@@ -16,13 +16,25 @@ import jupyter_ddl.legacy
 jupyter_ddl.legacy.install()
 loaded_early = [name for name in ("tensorflow", "keras") if name in sys.modules]
 
-from legacy_checks import CHECKS, REFUSALS, files, model_side, name_side, optimizer_side, session_side  # noqa: E402
+from legacy_checks import (  # noqa: E402
+    CHECKS,
+    REFUSALS,
+    files,
+    model_side,
+    name_side,
+    optimizer_side,
+    restored_side,
+    session_side,
+    symbolic_side,
+)
 
 assert files
 assert model_side
 assert name_side
 assert optimizer_side
+assert restored_side
 assert session_side
+assert symbolic_side
 
 
 def run(function: object) -> str | None:

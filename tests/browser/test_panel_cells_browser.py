@@ -1,0 +1,94 @@
+"""The switch in the notebook's toolbar: what it does to a cell, and that the cell it makes runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lab import PANEL as BUILT
+
+if TYPE_CHECKING:
+    from lab import Lab
+    from playwright.sync_api import Page
+
+SOURCES = "window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
+SWITCH = ".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']"
+KEYS = "Control+Alt+r"
+
+
+def edit(page: Page, cell: int) -> None:
+    page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".cm-content").click()
+
+
+def wait_for_source(page: Page, cell: int, source: str) -> None:
+    page.wait_for_function(f"([cell, source]) => {SOURCES}[cell] === source", arg=[cell, source], timeout=10_000)
+
+
+def test_the_switch_leaves_the_cursor_where_it_is_and_sees_the_magic_below_empty_lines(lab: Lab, page: Page) -> None:
+    lab.write("cursor.ipynb", "a = 1\nprint(a)", "\n  \n%%distributed --auto\nb = 2")
+    lab.open(page, "cursor.ipynb")
+    edit(page, 0)
+    page.keyboard.press("Control+End")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press(KEYS)
+    wait_for_source(page, 0, "%%distributed\na = 1\nprint(a)")
+    page.keyboard.type("X")
+    wait_for_source(page, 0, "%%distributed\na = 1\nprint(aX)")
+    # Other ranks, too.
+    field = page.get_by_label("Ranks that the cell runs on")
+    field.fill("0,1")
+    field.press("Enter")
+    wait_for_source(page, 0, "%%distributed -r 0,1\na = 1\nprint(aX)")
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCell.editor.focus()")
+    page.keyboard.type("Y")
+    wait_for_source(page, 0, "%%distributed -r 0,1\na = 1\nprint(aXY)")
+    page.keyboard.press(KEYS)
+    page.keyboard.type("Z")
+    wait_for_source(page, 0, "a = 1\nprint(aXYZ)")
+    edit(page, 1)
+    page.wait_for_selector(f"{SWITCH}[aria-pressed='true']")
+    page.wait_for_selector(".jp-Cell.ddl-distributed-cell:nth-child(2)")
+    page.locator(SWITCH).click()
+    wait_for_source(page, 1, "\n  \nb = 2")
+
+
+def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(lab: Lab, page: Page) -> None:
+    lab.write("first.ipynb", "print('hello')")
+    lab.open(page, "first.ipynb")
+    lab.wait_until_idle(page)
+    edit(page, 0)
+    page.locator(SWITCH).click()
+    told = "document.querySelector('.jp-Notebook .jp-OutputArea')?.textContent"
+    for _ in range(2):
+        edit(page, 0)
+        page.keyboard.press("Shift+Enter")
+        page.wait_for_function(f"{told}?.includes('Ranks must run before a cell can go to them.')", timeout=30_000)
+        assert "Start ranks in JupyterLab's Distributed panel" in page.evaluate(told)
+        # A kernel that is restarted has it, too.
+        page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+        page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+        lab.wait_until_idle(page)
+
+
+def test_our_keys_are_no_other_commands() -> None:
+    ours = json.loads((BUILT / "schemas" / "jupyter-ddl" / "panel.json").read_text())["jupyter.lab.shortcuts"]
+    assert "Ctrl Alt R" in [" ".join(one["keys"]) for one in ours]
+    others = {" ".join(one["keys"]) for one in jupyterlabs_shortcuts()}
+    assert len(others) > 50
+    # In a cell that runs on ranks, Shift Tab asks these in place of the kernel.
+    taken = {" ".join(one["keys"]) for one in ours} - {"Shift Tab"}
+    assert not {as_ctrl(keys) for keys in taken} & {as_ctrl(keys) for keys in others}
+
+
+def as_ctrl(keys: str) -> frozenset[str]:
+    return frozenset(keys.replace("Accel", "Ctrl").upper().split())
+
+
+def jupyterlabs_shortcuts() -> list[dict[str, list[str]]]:
+    from jupyterlab.commands import get_app_dir
+
+    found = []
+    for path in sorted(Path(get_app_dir(), "schemas").glob("**/*.json")):
+        found += json.loads(path.read_text()).get("jupyter.lab.shortcuts", [])
+    return [one for one in found if not one.get("disabled")]

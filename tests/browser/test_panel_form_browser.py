@@ -1,0 +1,123 @@
+"""What the sidebar's form, lists and dialogs look like where something is wrong, and what Enter does there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+import recorded
+from lab import set_theme
+from panel import show_panel
+from told_kernel import ToldKernel, rank
+
+if TYPE_CHECKING:
+    from lab import Lab
+    from playwright.sync_api import Locator, Page
+
+RED = {False: "rgb(179, 38, 30)", True: "rgb(255, 138, 128)"}
+BORDER = "field => getComputedStyle(field).borderTopColor"
+SOURCE = "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource()"
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+
+
+def colour(field: Locator) -> str:
+    found: str = field.evaluate(BORDER)
+    return found
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_fields_that_are_wrong_are_red(lab: Lab, page: Page, dark: bool) -> None:
+    run = recorded.record(f"2026-11-17T02-00-00-default-{'da4c' if dark else '1197'}", 2, 5)
+    lab.write("red.ipynb", "%%distributed\n1")
+    lab.open(page, "red.ipynb")
+    set_theme(page, dark=dark)
+    panel = show_panel(page)
+    fields = panel.locator(".ddl-start input[type='text']")
+    for field, wrong in zip(fields.all(), ("two", "x", ".a"), strict=True):
+        # Whatever it is, a field that is right has no colour of a fault.
+        assert colour(field) != RED[dark]
+        field.fill(wrong)
+        assert colour(field) == RED[dark]
+    of_cell = page.get_by_label("Ranks that the cell runs on")
+    of_cell.fill("one")
+    page.wait_for_function("document.querySelector('.ddl-ranks-field input').ariaInvalid === 'true'")
+    red, green, blue = (int(part) for part in re.findall(r"\d+", colour(of_cell))[:3])
+    assert red > 1.5 * max(green, blue)
+    page.evaluate("run => void window.jupyterapp.commands.execute('jupyter-ddl:open-run', {run})", run.name)
+    pattern = page.locator(".ddl-page .ddl-log-bar input[type='text']")
+    for at, wrong in enumerate(("x-", "(")):
+        pattern.nth(at).fill(wrong)
+        assert colour(pattern.nth(at)) == RED[dark]
+    set_theme(page, dark=False)
+
+
+def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its_field(lab: Lab, page: Page) -> None:
+    lab.write("second.ipynb", "1")
+    lab.open(page, "second.ipynb")
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    line = panel.locator(".ddl-start-line")
+    name = panel.get_by_label("Name")
+    line.filter(has_text="%ddl start").wait_for()
+    with ToldKernel("elsewhere") as kernel:
+        kernel.tell([rank(0), rank(1)], name="default")
+        line.filter(has_text="%ddl start --name second").wait_for()
+        assert name.get_attribute("placeholder") == "second"
+        name.fill("default")
+        fault = panel.locator("#ddl-fault-name")
+        assert fault.inner_text().startswith("default runs already, in kernel elsewher. Write another name,")
+        assert panel.get_by_role("button", name="Start ranks").is_disabled()
+        # Two ranks need no scroll bar, and nine have one.
+        ranks = panel.locator(".ddl-rank-list")
+        scrolls = "list => [list.scrollHeight > list.clientHeight, list.offsetWidth - list.clientWidth]"
+        assert ranks.evaluate(scrolls) == [False, 0]
+        kernel.tell([rank(at) for at in range(9)], name="default")
+        panel.locator(".ddl-cluster-count").filter(has_text="9 ranks").wait_for()
+        assert ranks.evaluate(scrolls)[0]
+    panel.locator("#ddl-fault-name").filter(has_text="runs already").wait_for(state="detached")
+    name.fill("")
+    ranks_field = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
+    ranks_field.fill("9999")
+    panel.locator(".ddl-field-warning").filter(has_text="9999 ranks").wait_for()
+    assert panel.get_by_role("button", name="Start ranks").is_enabled()
+    # What was typed comes back when the page is loaded again; a name would be taken by then.
+    name.fill("typed")
+    ranks_field.fill("3")
+    page.wait_for_timeout(1_000)
+    page.reload()
+    page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
+    panel = show_panel(page)
+    panel.locator(".ddl-start-line").filter(has_text="%ddl start -n 3").wait_for(timeout=30_000)
+    assert panel.get_by_label("Name").input_value() == ""
+
+
+def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
+    folder = recorded.record("2026-11-16T02-00-00-default-e47e", 2, 5)
+    lab.write("enter.ipynb", "%%distributed\n1")
+    lab.open(page, "enter.ipynb")
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    with ToldKernel(page.evaluate(KERNEL)) as kernel:
+        kernel.tell([rank(0), rank(1)])
+        panel.get_by_label("Search runs").fill("e47e")
+        page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 1")
+        panel.get_by_role("checkbox", name=folder.name).check()
+        for button in ("Stop…", "Restart…", "Delete…"):
+            panel.get_by_role("button", name=button).click()
+            focused = page.locator(".jp-Dialog button:focus")
+            focused.filter(has_text="Cancel").wait_for(timeout=5_000)
+            page.keyboard.press("Enter")
+            page.locator(".jp-Dialog").wait_for(state="detached")
+        assert folder.exists()
+        assert panel.locator(".ddl-cluster").count() == 1
+        # A rank that is not there is no rank of a cell.
+        field = page.get_by_label("Ranks that the cell runs on")
+        field.fill("0,7")
+        assert field.get_attribute("aria-invalid") == "true"
+        assert field.get_attribute("title") == "A rank must be one of 0-1."
+        field.press("Enter")
+        assert page.evaluate(SOURCE) == "%%distributed\n1"
+        field.fill("1")
+        field.press("Enter")
+        assert page.evaluate(SOURCE) == "%%distributed -r 1\n1"

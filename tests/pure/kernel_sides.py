@@ -1,0 +1,117 @@
+"""The kernel's side of a run without ranks: real runs, followers and rebuilds, on a cluster that a test speaks for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.active_runs import ActiveRuns
+from jupyter_ddl.events import OutputChunk, RankFinished, RankReady
+from jupyter_ddl.follow import Follower
+from jupyter_ddl.runs.folder import RunFolder
+from jupyter_ddl.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from jupyter_ddl.events import Event, RankLost
+    from jupyter_ddl.requests import Request
+
+RANKS = (0, 1)
+# Longer than anything here may take, on a busy machine too.
+DEADLINE_S = 30.0
+
+
+class TestCluster:
+    """Two ranks that answer what a test has them answer."""
+
+    __test__ = False
+
+    def __init__(self, answer: Callable[[Request, Iterable[int]], None] = lambda *_: None) -> None:
+        self.world_size = len(RANKS)
+        self.kernel = "kernel-1"
+        self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
+        self.warm: dict[int, object] = dict.fromkeys(RANKS)
+        self.lost: RankLost | None = None
+        self.sent: list[Request] = []
+        self.announced: list[str] = []
+        self.supervisor = SimpleNamespace(
+            attend=lambda _: None, starves=lambda _: False, state_of=lambda _: "its process waits"
+        )
+        self._answer = answer
+        self._listener: Callable[[Event], None] | None = None
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        self._listener = listener
+
+    def request(self, request: Request, ranks: Iterable[int]) -> None:
+        self.request_now(request, ranks)
+
+    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
+        self.sent.append(request)
+        self._answer(request, list(ranks))
+
+    def announce(self, reason: str) -> None:
+        self.announced.append(reason)
+
+    def say(self, event: Any) -> None:
+        """Have the session hear an event."""
+        assert self._listener is not None
+        self._listener(event)
+
+
+class View:
+    """What is shown under a cell."""
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.is_flushed = False
+
+    def handle(self, event: Event) -> None:
+        if isinstance(event, OutputChunk):
+            self.text += event.text
+
+    def tick(self, now_s: float) -> None:
+        pass
+
+    def flush(self) -> None:
+        self.is_flushed = True
+
+
+def followed(
+    cluster: TestCluster,
+    view: Any = None,
+    on_loss: Callable[..., str] = lambda *_: "New ones are being started.",
+    *,
+    replaces: bool = True,
+    timeout_s: float | None = None,
+) -> tuple[Follower, Run, ActiveRuns]:
+    """Return what follows a run that has begun, the run, and the active runs."""
+    runs = ActiveRuns(cluster, on_loss, lambda: replaces)  # type: ignore[arg-type]
+    run = Run(RunFolder("tests"), RANKS, len(RANKS))
+    follower = Follower(run, runs, view, timeout_s)
+    runs.begin(run)
+    return follower, run, runs
+
+
+def finished(run: Run, rank: int) -> RankFinished:
+    return RankFinished(run.id, rank, time.time(), uses_horovod=False, horovod_runs=False)
+
+
+def within(call: Callable[[], Any], deadline_s: float = DEADLINE_S) -> BaseException | Any:
+    """Return what a call returns or raises in a thread of its own; fail where it has no end."""
+    ended: list[Any] = []
+
+    def work() -> None:
+        try:
+            ended.append(call())
+        except BaseException as error:  # noqa: BLE001  the test judges it
+            ended.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(deadline_s)
+    assert ended, "it has no end"
+    return ended[0]

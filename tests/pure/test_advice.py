@@ -1,0 +1,53 @@
+"""What an error of a program under --auto tells after its traceback."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zipfile import BadZipFile
+
+import pytest
+
+from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.engine import advice, cell
+from jupyter_ddl.engine.cell import Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cell | None], None]:
+    return lambda running: monkeypatch.setattr(cell, "_current", running)
+
+
+@pytest.mark.parametrize("error", [FileExistsError(17, "File exists", "a"), FileNotFoundError("a"), BadZipFile("a")])
+def test_files_that_every_rank_makes(begin: Callable[[Cell | None], None], error: BaseException) -> None:
+    begin(Cell(2, auto=AutoOptions()))
+    told = advice.of(error)
+    assert told is not None
+    assert "with --auto every rank runs every line" in told
+    assert "os.makedirs(path, exist_ok=True)" in told
+    assert "jupyter_ddl.data.make_once(function) calls it on rank 0" in told
+
+
+@pytest.mark.parametrize("running", [None, Cell(2), Cell(1, auto=AutoOptions())])
+def test_of_one_process_nothing_is_told(begin: Callable[[Cell | None], None], running: Cell | None) -> None:
+    begin(running)
+    assert advice.of(FileExistsError("a")) is None
+
+
+def test_of_other_errors_nothing_is_told(begin: Callable[[Cell | None], None]) -> None:
+    begin(Cell(2, auto=AutoOptions()))
+    assert advice.of(PermissionError("a")) is None
+    assert advice.of(ValueError("a")) is None
+
+
+def test_what_was_added_is_told_whatever_the_error_makes_of_its_attributes() -> None:
+    class Odd(ValueError):
+        def __getattribute__(self, name: str) -> object:
+            raise RuntimeError(name)
+
+    error = ValueError("a")
+    advice.add(error, "write this")
+    assert advice.of(error) == "write this"
+    assert advice.of(Odd()) is None

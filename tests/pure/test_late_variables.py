@@ -1,0 +1,72 @@
+"""Variables that a cell sets too late: what is an error, what a warning, what nothing; and all is put back."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from jupyter_ddl.engine import late_variables
+from jupyter_ddl.errors import InvalidInput
+
+NAMES = ("KERAS_BACKEND", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "HOROVOD_CONTROLLER", "HOROVOD_RANK")
+
+
+@pytest.fixture(autouse=True)
+def none_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in NAMES:
+        monkeypatch.delenv(name, raising=False)
+    late_variables.snapshot()
+
+
+@pytest.mark.parametrize(
+    ("assignment", "says"),
+    [
+        ("XLA_FLAGS=--a", "TensorFlow reads this variable when it is imported, which happens when the ranks start. "),
+        ("TF_ENABLE_ONEDNN_OPTS=0", "TensorFlow reads this variable when it is imported"),
+        ("KERAS_BACKEND=jax", "Keras on the ranks must use TensorFlow"),
+        ("HOROVOD_CONTROLLER=gloo", "The ranks find each other through MPI"),
+        ("HOROVOD_RANK=1", "The ranks find each other through MPI"),
+    ],
+)
+def test_an_error_once(assignment: str, says: str) -> None:
+    name, _, value = assignment.partition("=")
+    os.environ[name] = value
+    with pytest.raises(InvalidInput) as raised:
+        late_variables.check()
+    assert str(raised.value).startswith(says)
+    assert f"Received: {assignment}, set in a cell (put back). " in str(raised.value)
+    assert name not in os.environ
+    late_variables.check()
+
+
+@pytest.mark.parametrize(
+    "assignment", ["KERAS_BACKEND=tensorflow", "TF_ENABLE_ONEDNN_OPTS=1", "HOROVOD_CONTROLLER=mpi"]
+)
+def test_what_holds_anyway_may_be_set_and_removed(assignment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, _, value = assignment.partition("=")
+    monkeypatch.setenv(name, value)
+    late_variables.check()
+    assert os.environ[name] == value
+    late_variables.snapshot()
+    monkeypatch.delenv(name)
+    late_variables.check()
+
+
+def test_what_does_no_harm_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    os.environ["OMP_NUM_THREADS"] = "97"
+    late_variables.check()
+    told = capsys.readouterr().err
+    assert told.startswith("WARNING: TensorFlow reads this variable when it is imported")
+    assert "--env OMP_NUM_THREADS=97" in told
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def test_what_was_there_before_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOROVOD_RANK", "3")
+    before = late_variables.snapshot()
+    del os.environ["HOROVOD_RANK"]
+    error = late_variables.put_back(before)
+    assert error is not None
+    assert "Received: HOROVOD_RANK=, set in a cell (put back)" in str(error)
+    assert os.environ["HOROVOD_RANK"] == "3"
