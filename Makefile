@@ -45,9 +45,10 @@ bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 			panel_load; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-# 200 cells with random faults, 20 minutes at most.
+# 200 cells with random faults, and 100 of random sabotage: 20 minutes each at most.
 soak: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m benchmarks.soak
+	$(BIN)/python -m benchmarks.fuzz --seed $$(date +%j)
 
 clean:
 	rm -rf $(VENV) build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
