@@ -44,7 +44,7 @@ export class VirtualRows {
           this.scrolledAt = performance.now();
           this.catchUp();
           this.draw();
-          scrolled(this.top >= this.lastTop - rowHeight);
+          scrolled(this.isAtEnd);
         }
       },
       { passive: true },
@@ -53,6 +53,11 @@ export class VirtualRows {
     for (const name of ['keydown', 'wheel', 'pointerdown']) {
       element.addEventListener(name, () => this.settle(), { passive: true });
     }
+  }
+
+  /** Whether the last rows are in sight. */
+  get isAtEnd(): boolean {
+    return this.inSight > 0 && this.top >= this.lastTop - this.rowHeight;
   }
 
   private get lastTop(): number {

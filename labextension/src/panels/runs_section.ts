@@ -135,10 +135,13 @@ export class RunsSection extends Widget {
     let added = 0;
     try {
       const head = await this.head(search, isOther);
+      const noted = new Set(this.noted);
       const changed = await this.changedBelow(head);
       if (asked !== this.asked) {
         return;
       }
+      // Not before this: a read that a later one overtakes would take what was noted with it.
+      noted.forEach((run) => this.noted.delete(run));
       if (isOther || !this.list.reaches(head)) {
         this.list.reset(head);
       } else {
@@ -173,7 +176,6 @@ export class RunsSection extends Widget {
     const newest = new Set(runs.map(({ run }) => run));
     const isOpen = ({ run, state }: RunRecord): boolean => !newest.has(run) && (state === 'running' || this.noted.has(run));
     const below = this.list.runs.filter(isOpen).map(({ run }) => run);
-    this.noted.clear();
     const found = await Promise.all(below.map((run) => this.context.connection.runOrNull(run)));
     below.forEach((run, at) => found[at] === null && this.list.remove(run));
     return found.filter((record) => record !== null);
@@ -215,8 +217,9 @@ export class RunsSection extends Widget {
     }
     this.enable();
     this.keys.follow();
-    if (length < SHORT) {
-      // A page of a search looks at so many runs only, and may have found few of them.
+    if (length < SHORT || this.rows.isAtEnd) {
+      // A page of a search looks at so many runs only, and may have found few of them; or what was read for
+      // somebody who had scrolled to the end was overtaken.
       void this.readMore();
     }
   }
