@@ -54,7 +54,7 @@ export class RunsSection extends Widget {
       word: (text) => trans.__(text),
       choose: (when, state) => trans.__('Choose the run of %1, %2', when, state),
     };
-    this.body = h('div', { class: 'ddl-run-list', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
+    this.body = h('div', { class: 'ddl-run-list', role: 'group', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
     const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search, this.compare, this.remove);
     this.node.append(bar, this.told, this.body);
     this.rows = new VirtualRows(
@@ -209,12 +209,8 @@ export class RunsSection extends Widget {
     if (added > 0 && this.body.scrollTop > 0) {
       this.rows.shift(added);
     }
-    if (length > 0) {
-      setAttribute(this.body, 'role', 'list');
-    } else {
-      // A list must have items.
-      this.body.removeAttribute('role');
-    }
+    // A list must have items, and what has no role no label.
+    setAttribute(this.body, 'role', length > 0 ? 'list' : 'group');
     this.enable();
     this.keys.follow();
     if (length < SHORT || this.rows.isAtEnd) {
