@@ -15,7 +15,7 @@ PANEL := labextension/built
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
-	@$(BIN)/python -m jupyter_ddl.demo -n 2
+	@$(BIN)/python -m jupyter_ddl.cli.demo -n 2
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"

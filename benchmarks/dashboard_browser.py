@@ -41,7 +41,7 @@ AIM_MS = 16.0
 LOG_LINES = 50_000
 CODE = """
 import recorded
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk
 from jupyter_ddl.views.dashboard import Dashboard
 from jupyter_ddl.views.publish import JupyterPublisher
 dashboard = Dashboard(JupyterPublisher(get_ipython()), single_rank=lambda _: 1100.0)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from benchmarks.harness import PAIRS, Row, interleave, report
-from jupyter_ddl import mpi
+from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,19 +23,19 @@ import zmq
 
 from benchmarks.harness import Nowhere, Row, report
 from jupyter_ddl import paths
-from jupyter_ddl.active_runs import ActiveRuns
 from jupyter_ddl.cluster.channel import Channel
-from jupyter_ddl.events import MetricsSample, RankFinished
-from jupyter_ddl.follow import Follower
+from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.events import MetricsSample, RankFinished
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.dashboard import Dashboard
-from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 RANKS = 1_024
 SECONDS = 20

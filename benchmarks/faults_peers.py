@@ -22,7 +22,7 @@ import psutil
 
 from benchmarks.faults_side import FAULTS
 from benchmarks.harness import Row, report
-from jupyter_ddl import mpi
+from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

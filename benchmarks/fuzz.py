@@ -31,7 +31,7 @@ from jupyter_ddl.errors import ClusterLost, DdlError
 
 if TYPE_CHECKING:
     from benchmarks.sabotage import Program
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 RANKS = 2
 # Longer than a release that is not answered, and new ranks after it, may take on a busy machine.

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_client.manager import start_new_kernel
 
 from benchmarks.harness import Row, report, rounds
-from jupyter_ddl import mpi, paths
+from jupyter_ddl import paths
+from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

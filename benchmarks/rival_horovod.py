@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.training_sides import Environment
-from jupyter_ddl import mpi, paths
-from jupyter_ddl.cores import memory_limit_bytes, usable_cores
+from jupyter_ddl import paths
 from jupyter_ddl.horovod_build.sdist import VERSION
 from jupyter_ddl.horovod_build.toolchain import BUILD_PACKAGES
 from jupyter_ddl.horovod_build.wheel import compile_jobs
+from jupyter_ddl.host import mpi
+from jupyter_ddl.host.cores import memory_limit_bytes, usable_cores
+from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,7 +52,7 @@ def environment() -> Environment:
     """
     name, python = _find_python()
     ours = mpi.find_mpi()
-    bench = paths.private_folder(paths.cache_dir() / "bench", variable=paths.CACHE_VARIABLE)
+    bench = private_folder(paths.cache_dir() / "bench", variable=paths.CACHE_VARIABLE)
     folder = bench / f"horovod-{VERSION}-tensorflow-{TENSORFLOW}-{name}-{ours.flavour}-{ours.version}-{ours.source}"
     # Written last: a folder without it was left half made.
     complete = folder / "complete"

@@ -34,7 +34,7 @@ from jupyter_ddl.errors import ClusterLost, DdlError, RankError, RunTimedOut
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 RANKS = 2
 # Longer than any of the faults may take to be told, on a busy machine too.

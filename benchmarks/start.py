@@ -12,7 +12,7 @@ import time
 
 import jupyter_ddl
 from benchmarks.harness import Row, interleave, report
-from jupyter_ddl import mpi
+from jupyter_ddl.host import mpi
 
 FIRST_ALLREDUCE = """
 import tensorflow as tf

@@ -15,7 +15,7 @@ from benchmarks.harness import PAIRS, Nowhere, Row, interleave, report
 from jupyter_ddl.views.dashboard import Dashboard
 
 if TYPE_CHECKING:
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 N = 2
 PROGRAM = """

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import jupyter_ddl
 from benchmarks.harness import Row, interleave, report
-from jupyter_ddl import mpi
-from jupyter_ddl.cores import share_of_cores
+from jupyter_ddl.host import mpi
+from jupyter_ddl.host.cores import share_of_cores
 
 N = 2
 PAIRS = 9

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import mpi
+from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

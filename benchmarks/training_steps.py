@@ -85,7 +85,7 @@ def keep_to_own_cores() -> None:
     """Keep this rank to its share of the cores, as a cluster's ranks keep to theirs."""
     from mpi4py import MPI
 
-    from jupyter_ddl.cores import cores_of, keep_to
+    from jupyter_ddl.host.cores import cores_of, keep_to
 
     host = MPI.COMM_WORLD.Split_type(MPI.COMM_TYPE_SHARED)
     keep_to(cores_of(host.rank, host.size))

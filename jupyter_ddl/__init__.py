@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from jupyter_ddl.engine.meter import report
-    from jupyter_ddl.session import Session
-    from jupyter_ddl.sessions import attach, start
-    from jupyter_ddl.training.auto import auto
+    from jupyter_ddl.kernel.current import attach, start
+    from jupyter_ddl.kernel.session import Session
+    from jupyter_ddl.rank.auto import auto
 
 __version__ = "0.1.0.dev0"
 __all__ = ["Session", "attach", "auto", "report", "start"]
@@ -28,11 +28,11 @@ _OF_SESSIONS = ("Session", "attach", "start")
 def __getattr__(name: str) -> Any:
     # The ranks and the lease import this package too, and need none of the session's imports.
     if name in _OF_SESSIONS:
-        from jupyter_ddl import sessions
+        from jupyter_ddl.kernel import current
 
-        return getattr(sessions, name)
+        return getattr(current, name)
     if name == "auto":
-        from jupyter_ddl.training.auto import auto
+        from jupyter_ddl.rank.auto import auto
 
         return auto
     if name == "report":
@@ -44,8 +44,9 @@ def __getattr__(name: str) -> Any:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
-    from jupyter_ddl import completion, hub_link, inspection
-    from jupyter_ddl.magics import DdlMagics
+    from jupyter_ddl.kernel import hub_link
+    from jupyter_ddl.kernel.magics import completion, inspection
+    from jupyter_ddl.kernel.magics.ddl_magics import DdlMagics
 
     shell.register_magics(DdlMagics(shell))
     completion.install(shell)

@@ -7,13 +7,13 @@ each batch of arrays.
 Runs on: every rank.
 """
 
-from jupyter_ddl.training.auto.parts import parts
-from jupyter_ddl.training.data.advise import Advice, advise
-from jupyter_ddl.training.data.cache import cache
-from jupyter_ddl.training.data.once import load_once, make_once
-from jupyter_ddl.training.data.prefetch import prefetch
-from jupyter_ddl.training.data.recipe import install
-from jupyter_ddl.training.data.shard import Sharded, shard, shard_with_note
+from jupyter_ddl.auto_distribution.shards import parts
+from jupyter_ddl.pipelines.advise import Advice, advise
+from jupyter_ddl.pipelines.cache import cache
+from jupyter_ddl.pipelines.lineage import install
+from jupyter_ddl.pipelines.load_once import load_once, make_once
+from jupyter_ddl.pipelines.prefetch import prefetch
+from jupyter_ddl.pipelines.shard import Sharded, shard, shard_with_note
 
 __all__ = [
     "Advice",

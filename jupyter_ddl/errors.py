@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from jupyter_ddl.events import RankFailed
+    from jupyter_ddl.protocol.events import RankFailed
 
 
 # IPython colours a rank's traceback.

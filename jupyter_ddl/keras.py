@@ -39,6 +39,7 @@ from horovod.tensorflow import (
 )
 from horovod.tensorflow.mpi_ops import ProcessSet, add_process_set, global_process_set, remove_process_set
 
+from jupyter_ddl.rank.install import install
 from jupyter_ddl.training import callbacks, elastic
 from jupyter_ddl.training.collectives import (
     allgather,
@@ -51,12 +52,11 @@ from jupyter_ddl.training.collectives import (
     join,
     reducescatter,
 )
+from jupyter_ddl.training.consistency.sync import RanksOutOfSync, check_in_sync, weights_checksum
 from jupyter_ddl.training.initialisation import init
-from jupyter_ddl.training.install import install
-from jupyter_ddl.training.load_model import load_model
-from jupyter_ddl.training.optimizer import DistributedOptimizer, PartialDistributedOptimizer
-from jupyter_ddl.training.sync import RanksOutOfSync, check_in_sync, weights_checksum
-from jupyter_ddl.training.tape import DistributedGradientTape, PartialDistributedGradientTape
+from jupyter_ddl.training.models.load_model import load_model
+from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, PartialDistributedOptimizer
+from jupyter_ddl.training.optimizer.tape import DistributedGradientTape, PartialDistributedGradientTape
 from jupyter_ddl.training.timeline import start_timeline, stop_timeline
 
 __all__ = [

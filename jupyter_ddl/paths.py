@@ -16,7 +16,6 @@ import os
 from pathlib import Path
 
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.private_folders import check_private
 
 CACHE_VARIABLE = "JUPYTER_DDL_CACHE"
 RUNTIME_VARIABLE = "JUPYTER_DDL_RUNTIME"
@@ -61,37 +60,6 @@ def data_dir() -> Path | None:
     """Return the user's folder of data sets, or None where the variable is not set."""
     value = os.environ.get(DATA_VARIABLE)
     return Path(value).expanduser() if value else None
-
-
-def private_folder(path: Path, *, variable: str) -> Path:
-    """Make a folder, and its parents, that only its owner can enter (mode 0700), and check that it is so.
-
-    Args:
-        path: the folder.
-        variable: the environment variable that would have put it elsewhere, for the error.
-
-    Raises:
-        FolderNotWritable: the folder cannot be made or written to.
-        FolderNotPrivate: it, or a folder above it, is another user's, or one that others can write to.
-    """
-    try:
-        _make(path)
-        check_private(path, variable)
-    except FolderNotWritable:
-        raise
-    except OSError as error:
-        raise FolderNotWritable(path, variable, error.strerror or str(error)) from error
-    if not os.access(path, os.W_OK | os.X_OK):
-        raise FolderNotWritable(path, variable, "permission denied")
-    return path
-
-
-def _make(path: Path) -> None:
-    """Make a folder and those above it, all of mode 0700: under a umask of 002 others could write to them."""
-    if not path.is_dir():
-        if not path.parent.exists():
-            _make(path.parent)
-        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def _folder(variable: str, default: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Messages to the browser (views/batch.py), read as it reads them."""
+"""Messages to the browser (views/event_batches.py), read as it reads them."""
 
 from __future__ import annotations
 

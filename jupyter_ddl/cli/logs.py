@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import log_commands
+from jupyter_ddl.commands import logs
 
 if TYPE_CHECKING:
     import argparse
@@ -15,14 +15,14 @@ HELP = "Print all that a run's ranks wrote."
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
-    log_commands.add_logs_options(parser)
+    logs.add_logs_options(parser)
     parser.add_argument("-f", "--follow", action="store_true", help="go on as they grow, until the run is over")
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Print them; return the exit status."""
     if arguments.follow:
-        log_commands.follow_logs(arguments)
+        logs.follow_logs(arguments)
     else:
-        log_commands.print_logs(arguments, in_notebook=False)
+        logs.print_logs(arguments, in_notebook=False)
     return 0

@@ -9,9 +9,9 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jupyter_ddl import auto_options, fit_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
+from jupyter_ddl.protocol import auto_options, fit_options
 
 NAME = "run"
 HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
@@ -47,8 +47,8 @@ def main(arguments: argparse.Namespace) -> int:
     """Run the script; return its exit status."""
     from jupyter_ddl.cluster import occupancy
     from jupyter_ddl.cluster.spec import plan, variables_from
+    from jupyter_ddl.host.preflight import check_for_mpi
     from jupyter_ddl.script.job import Job
-    from jupyter_ddl.surroundings import check_for_mpi
 
     script = _checked_script(arguments.script)
     auto = auto_options.from_arguments(arguments)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import run_commands
+from jupyter_ddl.commands import runs
 
 if TYPE_CHECKING:
     import argparse
@@ -15,10 +15,10 @@ HELP = "Show a run's output again."
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
-    run_commands.add_run(parser)
+    runs.add_run(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Show it; return the exit status."""
-    run_commands.show_run(arguments, in_notebook=False)
+    runs.show_run(arguments, in_notebook=False)
     return 0

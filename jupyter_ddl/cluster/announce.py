@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import zmq
 
-from jupyter_ddl import own_files
 from jupyter_ddl.cluster.channel import MESSAGE_TYPE, TOPIC, connected, signer
-from jupyter_ddl.threads import print_error
-from jupyter_ddl.wire import encode
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.host.threads import print_error
+from jupyter_ddl.protocol.codec import encode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jupyter_ddl.requests import ReleaseAsked
+    from jupyter_ddl.protocol.requests import ReleaseAsked
 
 # The controller answers a new connection within milliseconds.
 _TIMEOUT_MS = 1000
@@ -33,7 +33,7 @@ def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
         engine_connection_file: ipyparallel's connection file for engines.
     """
     try:
-        info = own_files.read_object(engine_connection_file, only_own=True)
+        info = untrusted_files.read_object(engine_connection_file, only_own=True)
         signs = signer(info)
         # A context of our own: closing it cannot wait for anybody else's sockets.
         with zmq.Context() as context, connected(context, zmq.XPUB, info, "iopub") as socket:

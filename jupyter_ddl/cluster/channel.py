@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any, cast
 import zmq
 from jupyter_client.session import Session as Signer
 
-from jupyter_ddl import own_files
-from jupyter_ddl.events import RankFailed, RankFinished, RankLost
-from jupyter_ddl.threads import ErrorsOnce, Supervised, described
-from jupyter_ddl.wire import decode, encode
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
+from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.requests import Request
 
 TOPIC = b"ddl"
 MESSAGE_TYPE = "ddl_event"
@@ -46,7 +46,7 @@ class Channel:
     def __init__(self, connection_file: Path, world_id: str, on_event: Callable[[Event], None]) -> None:
         self._world_id = world_id
         self._on_event = on_event
-        info = own_files.read_object(connection_file, only_own=True)
+        info = untrusted_files.read_object(connection_file, only_own=True)
         self._sender, self._receiver = signer(info), signer(info)
         # A context of our own: closing it cannot wait for anybody else's sockets.
         self._context = zmq.Context()

@@ -8,7 +8,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
-from jupyter_ddl.tether import end_with_parent
+from jupyter_ddl.host.process_tree import end_with_parent
 
 
 def main() -> None:

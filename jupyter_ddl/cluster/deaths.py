@@ -12,8 +12,8 @@ import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cores import ROOT, cgroup_folders
-from jupyter_ddl.rank_exits import MEANINGS
+from jupyter_ddl.host.cores import ROOT, cgroup_folders
+from jupyter_ddl.protocol.exit_statuses import MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

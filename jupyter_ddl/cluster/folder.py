@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from jupyter_ddl import own_files, paths, process_identity
-from jupyter_ddl.cluster import places
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import registry
 from jupyter_ddl.cluster.deaths import Death
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
-from jupyter_ddl.private_folders import check_private, is_private
+from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host.private_folders import check_private, is_private, private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ class Ending:
         Raises:
             ValueError: it is something else.
         """
-        fields = own_files.parse_json(text)
+        fields = untrusted_files.parse_json(text)
         try:
             return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
         except (TypeError, KeyError) as error:
@@ -76,7 +77,7 @@ class ClusterFolder:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.path = places.here() / name
+        self.path = registry.here() / name
 
     @property
     def connection_file(self) -> Path:
@@ -100,9 +101,9 @@ class ClusterFolder:
         Raises:
             InvalidInput: another one of that name starts at this moment.
         """
-        clusters = paths.private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
-        here = paths.private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
-        locks = paths.private_folder(clusters.parent / "starting", variable=paths.RUNTIME_VARIABLE)
+        clusters = private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
+        here = private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
+        locks = private_folder(clusters.parent / "starting", variable=paths.RUNTIME_VARIABLE)
         with (locks / f"{here.name}-{self.name}").open("wb") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -126,7 +127,7 @@ class ClusterFolder:
         self.remove()
         try:
             # Anew: what could not be removed is not taken over.
-            paths.private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
+            private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
             self.path.mkdir(mode=0o700)
             for name in ("security", "log", "pid", "startup"):
                 (self.path / name).mkdir(mode=0o700)
@@ -161,7 +162,7 @@ class ClusterFolder:
 
         Runs on: the lease.
         """
-        places.hold_lock(self.path)
+        registry.hold_lock(self.path)
         self._write("lease.json", process_identity.own())
 
     def lease(self) -> psutil.Process | None:
@@ -224,7 +225,7 @@ class ClusterFolder:
         if not is_private(self.path):
             return None
         try:
-            return own_files.read_object(self.path / name, only_own=True)
+            return untrusted_files.read_object(self.path / name, only_own=True)
         except (OSError, ValueError):
             # A disk that was full, or a hand that was in it: a cluster that cannot be read must not hide the others.
             return None
@@ -232,7 +233,7 @@ class ClusterFolder:
 
 def running() -> Iterator[ClusterFolder]:
     """Yield the folder of each cluster of this user's that runs on this host, by name; what is none is skipped."""
-    for name in places.names(places.here()):
+    for name in registry.names(registry.here()):
         folder = ClusterFolder(name)
         if folder.lease() is not None and folder.is_usable():
             yield folder
@@ -253,7 +254,7 @@ def kept() -> Iterator[ClusterFolder]:
 def not_found(folder: ClusterFolder) -> NoCluster:
     """Return the error that says why a cluster cannot be attached to, and what else runs, here and on other hosts."""
     name, lease = folder.name, folder.lease()
-    others = list(places.elsewhere())
+    others = list(registry.elsewhere())
     known = ", ".join(found.name for found in running()) or "none"
     known += f"; on other hosts: {', '.join(f'{other} on {host}' for other, host in others)}" if others else ""
     hosts = [host for other, host in others if other == name]

@@ -10,7 +10,7 @@ from pathlib import Path
 from ipyparallel.cluster.launcher import LocalControllerLauncher, MPIEngineSetLauncher
 from traitlets import List, Unicode
 
-from jupyter_ddl import run_module
+from jupyter_ddl.host import run_module
 
 
 class _KeepsLog:
@@ -66,4 +66,6 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
 
     def find_args(self) -> list[str]:
         """Return mpiexec's command, tied to the lease's life."""
-        return run_module.command("jupyter_ddl.tether", *self.command, *run_module.command("jupyter_ddl.engine"))
+        return run_module.command(
+            "jupyter_ddl.host.process_tree", *self.command, *run_module.command("jupyter_ddl.engine")
+        )

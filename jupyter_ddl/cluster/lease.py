@@ -29,7 +29,7 @@ from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, describe, explain_mpiexec, read_report, tail
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
-from jupyter_ddl.tether import adopt_orphans, end_descendants
+from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
 
 if TYPE_CHECKING:
     from collections.abc import Callable

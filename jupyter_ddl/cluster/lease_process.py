@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from jupyter_ddl import own_files, run_module
 from jupyter_ddl.cluster.deaths import tail
+from jupyter_ddl.host import run_module, untrusted_files
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
@@ -38,7 +38,7 @@ def start(folder: ClusterFolder) -> subprocess.Popen[bytes]:
 def last_words(folder: ClusterFolder) -> str:
     """Return how a lease ended that recorded no ending: what it printed last, under a line that says so."""
     try:
-        with own_files.open_file(folder.log_dir / _LOG) as log:
+        with untrusted_files.open_file(folder.log_dir / _LOG) as log:
             log.seek(max(0, log.seek(0, 2) - _LOG_BYTES))
             printed = tail(log.read().decode(errors="replace"))
     except OSError:

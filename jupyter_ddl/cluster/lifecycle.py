@@ -13,7 +13,7 @@ import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl import mpi, paths
+from jupyter_ddl import paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import occupancy, scratch
@@ -22,19 +22,20 @@ from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
-from jupyter_ddl.events import RankLost, RankReady, RankSilent, RankWarm
-from jupyter_ddl.requests import Describe, ReleaseAsked
-from jupyter_ddl.run_module import without_working_folder
-from jupyter_ddl.surroundings import check_surroundings
-from jupyter_ddl.threads import ErrorsOnce
+from jupyter_ddl.host import mpi
+from jupyter_ddl.host.preflight import check_surroundings
+from jupyter_ddl.host.run_module import without_working_folder
+from jupyter_ddl.host.threads import ErrorsOnce
+from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
+from jupyter_ddl.protocol.requests import Describe, ReleaseAsked
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.spec import ClusterSpec
-    from jupyter_ddl.events import Event
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.requests import Request
 
 # The ranks of a big world on a busy file system take minutes to import; a rank that never comes must not hang `start`.
 START_TIMEOUT_S = 300.0

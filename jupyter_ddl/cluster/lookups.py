@@ -9,12 +9,12 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import LookedUp
-from jupyter_ddl.requests import LookUp
+from jupyter_ddl.protocol.events import LookedUp
+from jupyter_ddl.protocol.requests import LookUp
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 # Who types does not wait longer; a rank in C code that holds Python's lock does not answer at all.
 ANSWER_S = 1.0

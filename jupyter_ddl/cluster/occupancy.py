@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import psutil
 
 from jupyter_ddl.cluster import folder as folders
-from jupyter_ddl.cluster.topology import compute_processes
-from jupyter_ddl.cores import BIND_VARIABLE
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.surroundings import shown_bytes
+from jupyter_ddl.host.cores import BIND_VARIABLE
+from jupyter_ddl.host.preflight import shown_bytes
+from jupyter_ddl.host.topology import compute_processes
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.spec import ClusterSpec
-    from jupyter_ddl.cluster.topology import ComputeProcess
+    from jupyter_ddl.host.topology import ComputeProcess
 
 
 def check_free(spec: ClusterSpec) -> None:

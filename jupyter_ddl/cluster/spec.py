@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jupyter_ddl import settled_variables
-from jupyter_ddl.cluster.topology import (
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.topology import (
     VISIBLE_VARIABLE,
     Gpu,
     default_rank_count,
@@ -23,7 +23,7 @@ from jupyter_ddl.cluster.topology import (
     usable_cores,
     visible_gpus,
 )
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol import settled_variables
 
 DEFAULT_NAME = "default"
 THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"

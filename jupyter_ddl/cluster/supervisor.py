@@ -23,18 +23,18 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import describe
 from jupyter_ddl.cluster.folder import Ending
 from jupyter_ddl.cluster.rank_processes import RankProcesses
-from jupyter_ddl.events import RankLost, RankSilent
-from jupyter_ddl.ranks import compact
-from jupyter_ddl.requests import Ping
-from jupyter_ddl.threads import Supervised, described
+from jupyter_ddl.host.threads import Supervised, described
+from jupyter_ddl.protocol.events import RankLost, RankSilent
+from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.requests import Ping
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Container, Iterable
 
     from jupyter_ddl.cluster.folder import ClusterFolder
-    from jupyter_ddl.events import Event, RankReady
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.requests import Request
 
 _TICK_S = 1.0
 # Ranks send samples once a second: one from which nothing came for this long is asked.

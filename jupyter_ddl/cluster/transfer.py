@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from jupyter_ddl import own_files
 from jupyter_ddl.cluster.channel import connected, signed_content, signer
 from jupyter_ddl.cluster.pickled import rebuilt, serialized
 from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed
-from jupyter_ddl.interruption import interrupts_noted
-from jupyter_ddl.requests import PullValue, PushValues, Release, ValuesMoved
-from jupyter_ddl.wire import decode, encode
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.requests import PullValue, PushValues, Release, ValuesMoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.requests import Request
 
     _Move = PushValues | PullValue
 
@@ -188,7 +188,7 @@ class Transfer:
     def _connected(self) -> zmq.Socket[bytes]:
         if self._socket is None:
             try:
-                info = own_files.read_object(self._connection_file, only_own=True)
+                info = untrusted_files.read_object(self._connection_file, only_own=True)
                 assert info["curve_serverkey"], "values move over encrypted connections only"
                 self._signer = signer(info)
                 if self._context is None:

@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.topology import default_rank_count, list_gpus, physical_cores, visible_gpus
 from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
 from jupyter_ddl.doctor.machine import (
     check_container,
@@ -33,12 +32,13 @@ from jupyter_ddl.doctor.surroundings import (
 )
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import HorovodFacts, TensorFlowFacts, horovod_facts, tensorflow_facts
-from jupyter_ddl.mpi import Mpi, find_mpi
+from jupyter_ddl.host.mpi import Mpi, find_mpi
+from jupyter_ddl.host.topology import default_rank_count, list_gpus, physical_cores, visible_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyter_ddl.cluster.topology import Gpu
+    from jupyter_ddl.host.topology import Gpu
 
 __all__ = ["Check", "as_json", "as_line", "examine", "is_well", "print_report", "summary"]
 

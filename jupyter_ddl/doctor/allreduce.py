@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.doctor.report import Check
-from jupyter_ddl.mpi import launch_command, launch_environment
+from jupyter_ddl.host.mpi import launch_command, launch_environment
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jupyter_ddl.mpi import Mpi
+    from jupyter_ddl.host.mpi import Mpi
 
 TIMEOUT_S = 120.0
 _NAME = "Allreduce"

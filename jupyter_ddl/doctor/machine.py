@@ -7,14 +7,16 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import cores, paths
+from jupyter_ddl import paths
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import ClusterError, FolderNotWritable
+from jupyter_ddl.host import cores
+from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jupyter_ddl.cluster.topology import Gpu
+    from jupyter_ddl.host.topology import Gpu
 
 # Variables that a container runtime sets inside, and files that it makes there.
 _CONTAINER_VARIABLES = {
@@ -131,7 +133,7 @@ def check_folders() -> Check:
     facts = {variable: str(folder) for variable, folder in written.items()}
     try:
         for variable, folder in written.items():
-            paths.private_folder(folder, variable=variable)
+            private_folder(folder, variable=variable)
     except FolderNotWritable as error:
         rule, _, remedy = str(error).rpartition(" Set ")
         return Check("Folders", "problem", rule, f"Set {remedy}", facts)

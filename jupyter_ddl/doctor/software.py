@@ -10,7 +10,7 @@ from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import BuildError, InvalidInput
 from jupyter_ddl.horovod_build.builder import same_mpi, works
 from jupyter_ddl.horovod_build.facts import HorovodFacts, NotImportable, TensorFlowFacts
-from jupyter_ddl.mpi import Mpi
+from jupyter_ddl.host.mpi import Mpi
 
 _BUILD = "Run: jupyter ddl build-horovod"
 

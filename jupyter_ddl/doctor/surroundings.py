@@ -8,10 +8,10 @@ from concurrent.futures import TimeoutError as TookTooLong
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl import surroundings as host
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.host import preflight as host
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from zipfile import BadZipFile
 
-from jupyter_ddl.engine import cell
+from jupyter_ddl.engine import run_context
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
 _ATTRIBUTE = "__jupyter_ddl_advice__"
@@ -31,7 +31,7 @@ def of(error: BaseException) -> str | None:
 
 def _of_files(error: BaseException) -> str | None:
     """Return what to write where each rank of a program under --auto makes or removes the same files."""
-    running = cell.current()
+    running = run_context.current()
     if running is None or running.auto is None or running.ranks == 1 or not isinstance(error, _OF_FILES):
         return None
     return (

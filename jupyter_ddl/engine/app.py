@@ -16,25 +16,25 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipyparallel.engine.app import IPEngine
 
-from jupyter_ddl.engine import display, refusals
+from jupyter_ddl.engine import disabled_calls, display
 from jupyter_ddl.engine.capture import Capture
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
+from jupyter_ddl.engine.event_log import Journal
+from jupyter_ddl.engine.fatal_exit import Leaving
 from jupyter_ddl.engine.forks import Forks
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
-from jupyter_ddl.engine.journal import Journal
 from jupyter_ddl.engine.last_words import LastWords
-from jupyter_ddl.engine.leaving import Leaving
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
-from jupyter_ddl.engine.stacks import write_on_signal
-from jupyter_ddl.rank_exits import LOOP_ENDED
-from jupyter_ddl.run_module import hide_working_folder, show_working_folder
+from jupyter_ddl.engine.stack_dump import write_on_signal
+from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
+from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
-    from jupyter_ddl.engine.warmup import Warmup
+    from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.world import World
 
 
@@ -120,7 +120,7 @@ class RankEngine(IPEngine):
         write_on_signal(log_dir / f"rank-{self.world.rank}.stacks")
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
-        refusals.install(shell)
+        disabled_calls.install(shell)
         # By this tqdm and others decide for widgets, which need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
         sampler = Sampler(self.world.rank, emit)

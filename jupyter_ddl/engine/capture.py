@@ -27,14 +27,14 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.engine.stalls import StallReader
-from jupyter_ddl.events import OutputChunk
-from jupyter_ddl.rank_exits import THREAD_ENDED
+from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.engine.run_files import RunFiles
-    from jupyter_ddl.events import Event, Stream
+    from jupyter_ddl.protocol.events import Event, Stream
 
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024

@@ -11,8 +11,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cores import BIND_VARIABLE, cores_of, keep_to, share_of_cores
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.cores import BIND_VARIABLE, cores_of, keep_to, share_of_cores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

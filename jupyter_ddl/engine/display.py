@@ -11,11 +11,11 @@ from ipykernel.displayhook import ZMQShellDisplayHook
 from ipykernel.jsonutil import encode_images, json_clean
 from ipykernel.zmqshell import ZMQDisplayPublisher
 
-from jupyter_ddl.events import OutputCleared, RichOutput
+from jupyter_ddl.protocol.events import OutputCleared, RichOutput
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.capture import Capture
-    from jupyter_ddl.engine.journal import Journal
+    from jupyter_ddl.engine.event_log import Journal
 
 
 # A screen shows some thousand lines. A picture or an animation is one thing: of it there is no half.

@@ -8,10 +8,10 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.wire import as_json
+from jupyter_ddl.protocol.codec import as_json
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 # The first frame of each message, so that the session's SUB socket takes our events and nothing else.
 TOPIC = b"ddl"

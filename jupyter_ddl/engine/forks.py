@@ -11,7 +11,7 @@ import os
 import signal
 from threading import get_ident, main_thread
 
-from jupyter_ddl.tether import parent_death_signal
+from jupyter_ddl.host.process_tree import parent_death_signal
 
 
 class Forks:

@@ -9,7 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import GpuReading
+from jupyter_ddl.protocol.events import GpuReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,27 +16,27 @@ from contextlib import contextmanager, nullcontext, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import advice, cell, horovod_runtime, late_variables, mismatch
-from jupyter_ddl.engine.cell import Cell
+from jupyter_ddl.engine import advice, collective_mismatch, horovod_runtime, late_variables, run_context
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
-from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
+from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jupyter_ddl.engine.capture import Capture
     from jupyter_ddl.engine.display import Outlet
-    from jupyter_ddl.engine.journal import Journal
-    from jupyter_ddl.engine.leaving import Leaving
+    from jupyter_ddl.engine.event_log import Journal
+    from jupyter_ddl.engine.fatal_exit import Leaving
+    from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.sampler import Sampler
-    from jupyter_ddl.engine.warmup import Warmup
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.errors import InvalidInput
-    from jupyter_ddl.requests import Release, RunCell
+    from jupyter_ddl.protocol.requests import Release, RunCell
 
 _NEEDS_IMPORTS = re.compile(r"\b(tensorflow|keras|horovod|hvd|jupyter_ddl)\b")
 
@@ -104,7 +104,7 @@ class Guard:
         """Run a cell and report how it ended; return whether it failed."""
         error = await self._outcome(request)
         self._last_resort.end_if_child(error, self._traceback)
-        cell.end(failed=error is not None)
+        run_context.end(failed=error is not None)
         reason = self._interrupts.end(request.run)
         was_released = reason is not None
         if self._raised_s is not None:
@@ -172,7 +172,7 @@ class Guard:
         late: InvalidInput | None = None
         on_subset = len(request.ranks) < self._world.world_size
         horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=request.stall_after_s)
-        cell.begin(
+        run_context.begin(
             Cell(
                 len(request.ranks),
                 request.independent,
@@ -193,7 +193,7 @@ class Guard:
                 else:
                     self._interrupts.arm(request.run)
                     self._begin_capture(request)
-                cell.prepare()
+                run_context.prepare()
                 self._set_names()
                 result = await self._run_cell(self._lines.placed(request.code, request.above, request.count))
                 self._capture.flush_streams()
@@ -288,7 +288,7 @@ class Guard:
             at_s=self._raised_s or time(),
             uses_horovod=horovod_runtime.is_used(),
             reason=reason if was_released else None,
-            given=mismatch.given(error, message),
+            given=collective_mismatch.given(error, message),
         )
 
     def _show_traceback(self, *arguments: Any, **options: Any) -> None:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.lookups import Lookups
-from jupyter_ddl.engine.stacks import Stacks
+from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
-from jupyter_ddl.events import RankAlive, RankReady
-from jupyter_ddl.requests import (
+from jupyter_ddl.protocol.codec import decode
+from jupyter_ddl.protocol.events import RankAlive, RankReady
+from jupyter_ddl.protocol.requests import (
     Describe,
     LookAtStacks,
     LookUp,
@@ -25,13 +26,12 @@ from jupyter_ddl.requests import (
     RestHorovod,
     RunCell,
 )
-from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
+    from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
-    from jupyter_ddl.engine.journal import Journal
-    from jupyter_ddl.engine.warmup import Warmup
+    from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.world import World
 
 MESSAGE_TYPE = "ddl_request"

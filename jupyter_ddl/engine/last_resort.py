@@ -18,16 +18,16 @@ from time import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.error_text import bounded, text_of
-from jupyter_ddl.engine.foundations import Foundations, Objects, check_functions
-from jupyter_ddl.events import OutputChunk, RankFailed
-from jupyter_ddl.rank_exits import CANNOT_REPORT, THREAD_ENDED
+from jupyter_ddl.engine.pristine_modules import Foundations, Objects, check_functions
+from jupyter_ddl.protocol.events import OutputChunk, RankFailed
+from jupyter_ddl.protocol.exit_statuses import CANNOT_REPORT, THREAD_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.engine.capture import Capture
-    from jupyter_ddl.engine.journal import Journal
-    from jupyter_ddl.engine.leaving import Leaving
+    from jupyter_ddl.engine.event_log import Journal
+    from jupyter_ddl.engine.fatal_exit import Leaving
     from jupyter_ddl.engine.world import World
 
 # The thread that sends is woken at once; on a machine that does much else, later.

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-from jupyter_ddl import settled_variables
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol import settled_variables
 
 # Not here, because setting them late is harmless: CUDA_VISIBLE_DEVICES and TF_FORCE_GPU_ALLOW_GROWTH, which old
 # Horovod programs set to what our start-up has already done, and TF_CPP_MIN_LOG_LEVEL, which only quiets.

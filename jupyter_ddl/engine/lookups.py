@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.completer import IPCompleter
 from IPython.utils.tokenutil import token_at_cursor
 
-from jupyter_ddl.events import LookedUp
+from jupyter_ddl.protocol.events import LookedUp
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.engine.journal import Journal
-    from jupyter_ddl.requests import LookUp
+    from jupyter_ddl.engine.event_log import Journal
+    from jupyter_ddl.protocol.requests import LookUp
 
 MAX_MATCHES = 500
 MAX_CHARACTERS = 100_000

@@ -16,7 +16,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import TrainingReading
+from jupyter_ddl.protocol.events import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

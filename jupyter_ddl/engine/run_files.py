@@ -18,12 +18,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.files import append, open_to_append
+from jupyter_ddl.host.files import append, open_to_append
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.events import Stream
+    from jupyter_ddl.protocol.events import Stream
 
 
 class RunFiles:

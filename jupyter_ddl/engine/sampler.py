@@ -16,12 +16,12 @@ import psutil
 from jupyter_ddl.engine import meter
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
-from jupyter_ddl.events import GpuReading, MetricsSample, OutputChunk
+from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.events import TrainingReading
+    from jupyter_ddl.protocol.events import TrainingReading
 
 # A driver that hangs must not hang the cell's end.
 _END_S = 2.0

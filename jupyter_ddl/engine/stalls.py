@@ -16,7 +16,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.engine import horovod_runtime
-from jupyter_ddl.events import CollectiveStalled
+from jupyter_ddl.protocol.events import CollectiveStalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

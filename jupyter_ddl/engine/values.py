@@ -11,12 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.error_text import text_of
-from jupyter_ddl.requests import PullValue, ValuesMoved
-from jupyter_ddl.wire import encode
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.requests import PullValue, ValuesMoved
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.guard import Guard
-    from jupyter_ddl.requests import PushValues
+    from jupyter_ddl.protocol.requests import PushValues
 
 MESSAGE_TYPE = "ddl_values"
 

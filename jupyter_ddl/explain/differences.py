@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl import plan_texts
 from jupyter_ddl.explain.models import methods_of
 from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.protocol import plan_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

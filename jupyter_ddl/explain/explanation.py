@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import MetadataWrapper
 
-from jupyter_ddl.auto_options import PER_RANK, AutoOptions
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import models, plan, steps, written
 from jupyter_ddl.explain.header import with_header
@@ -16,6 +15,7 @@ from jupyter_ddl.explain.reading import Reading
 from jupyter_ddl.explain.settings import Settings
 from jupyter_ddl.explain.writing import Writing
 from jupyter_ddl.modernise.magic_lines import MagicLines
+from jupyter_ddl.protocol.auto_options import PER_RANK, AutoOptions
 
 _AUTO_OPTIONS = re.compile(r"[ \t]+--(?:auto|explain|(?:batch|scale-lr|warmup-epochs)[ =]\S+)(?!\S)")
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl import plan_texts
-from jupyter_ddl.auto_options import NONE
 from jupyter_ddl.explain import differences
 from jupyter_ddl.explain.data import Kind, batch_of
 from jupyter_ddl.explain.names import RANK_0_CALLBACKS
 from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.protocol import plan_texts
+from jupyter_ddl.protocol.auto_options import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

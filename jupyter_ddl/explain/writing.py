@@ -8,7 +8,6 @@ from typing import Any
 
 import libcst as cst
 
-from jupyter_ddl.auto_options import LINEAR, NONE
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import optimizers
 from jupyter_ddl.explain.calls import MethodCall, by_name
@@ -17,6 +16,7 @@ from jupyter_ddl.explain.names import Names
 from jupyter_ddl.explain.reading import OptimizerCall
 from jupyter_ddl.explain.settings import Settings, times
 from jupyter_ddl.modernise.names import added, argument, code_of, keyword, replaced
+from jupyter_ddl.protocol.auto_options import LINEAR, NONE
 
 _DISTRIBUTED = "# Average the gradients over the ranks before each update."
 _RATES = {

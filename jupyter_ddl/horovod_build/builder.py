@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl import paths
-from jupyter_ddl.cores import memory_limit_bytes, usable_cores
 from jupyter_ddl.errors import BuildError
 from jupyter_ddl.horovod_build import edits
 from jupyter_ddl.horovod_build.cache import Cache
@@ -19,7 +18,8 @@ from jupyter_ddl.horovod_build.sdist import VERSION, fetch_sdist, unpack_sdist
 from jupyter_ddl.horovod_build.target import OUR_MARK, GpuChoice, Target, choose_cuda, mpicxx_of
 from jupyter_ddl.horovod_build.toolchain import find_toolchain, install_build_packages
 from jupyter_ddl.horovod_build.wheel import build_variables, build_wheel, check_free_disk, compile_jobs, linker_flags
-from jupyter_ddl.mpi import Mpi, find_mpi
+from jupyter_ddl.host.cores import memory_limit_bytes, usable_cores
+from jupyter_ddl.host.mpi import Mpi, find_mpi
 
 if TYPE_CHECKING:
     from jupyter_ddl.horovod_build.progress import Progress

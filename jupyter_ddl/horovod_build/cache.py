@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
+from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
     from jupyter_ddl.horovod_build.target import Target
@@ -29,7 +30,7 @@ class Cache:
         """
         cache = cls(paths.cache_dir() / "horovod")
         for folder in (cache.root, cache.sources, cache.logs, cache.wheels):
-            paths.private_folder(folder, variable=paths.CACHE_VARIABLE)
+            private_folder(folder, variable=paths.CACHE_VARIABLE)
         return cache
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.horovod_build.facts import TensorFlowFacts
-    from jupyter_ddl.mpi import Mpi
+    from jupyter_ddl.host.mpi import Mpi
 
 GpuChoice = Literal["auto", "nccl", "none"]
 OUR_MARK = f"ddl{PATCH_VERSION}"

@@ -92,7 +92,7 @@ class _Watcher(MetaPathFinder):
     """Finds, through the other finders, what is to be changed after its import."""
 
     def __init__(self) -> None:
-        # Another finder may ask all finders in turn, as `jupyter_ddl.import_hooks` does.
+        # Another finder may ask all finders in turn, as `jupyter_ddl.engine.import_hooks` does.
         self._asking: set[str] = set()
 
     def find_spec(

@@ -21,10 +21,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl import own_files, paths, process_identity
+from jupyter_ddl import paths
 from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.protocol.codec import json_value
 from jupyter_ddl.runs.store import CUT_OFF, newest_first
-from jupyter_ddl.wire import json_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,7 +100,7 @@ def unfinished(world_id: str) -> Iterator[RunFolder]:
     """Yield the folders of the runs that a cluster's ranks began for a kernel that is gone, oldest first."""
     for record in reversed(list(newest_first())):
         try:
-            content = own_files.read_object(record.path / "run.json", only_own=True)
+            content = untrusted_files.read_object(record.path / "run.json", only_own=True)
         except (OSError, ValueError):
             # One whose kernel was killed before it wrote this: nothing says whose it was.
             continue
@@ -132,13 +134,13 @@ def _made(cluster: str) -> tuple[str, Path]:
             continue
         except FileNotFoundError:
             # The first run: the folders above are made too.
-            paths.private_folder(runs, variable=paths.RUNS_VARIABLE)
+            private_folder(runs, variable=paths.RUNS_VARIABLE)
             continue
         except OSError as error:
             raise FolderNotWritable(path, paths.RUNS_VARIABLE, error.strerror or str(error)) from error
         try:
             # A folder of runs may be shared, if it is sticky: this run's is this user's alone.
-            return run, paths.private_folder(path, variable=paths.RUNS_VARIABLE)
+            return run, private_folder(path, variable=paths.RUNS_VARIABLE)
         except FolderNotWritable:
             with suppress(OSError):
                 path.rmdir()

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from jupyter_ddl import own_files
+from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.runs.reading import RANK, rank_files
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class RankLog:
         """Return the first position from `position` on that is in no hole of a sparse file; else `end`."""
         if self._spans is not None or position >= end:
             return min(position, end)
-        return min(end, own_files.next_data(self._file, position))
+        return min(end, untrusted_files.next_data(self._file, position))
 
     def _long_line(self, head: bytes, at: int, end: int) -> Generator[Piece, None, int]:
         """Yield what is shown of a line that goes on from `at`; return where it ends."""
@@ -200,7 +200,7 @@ class RankLog:
     @property
     def _file(self) -> BinaryIO:
         if self._open is None:
-            self._open = own_files.open_file(self._path)
+            self._open = untrusted_files.open_file(self._path)
         return self._open
 
     def read(self, position: int, count: int) -> bytes:
@@ -227,9 +227,9 @@ class _Spans:
     def refresh(self, log_bytes: int) -> int:
         """Read what has been added to the file; return how many bytes of a log of that size are stderr."""
         try:
-            with own_files.open_file(self._path) as file:
+            with untrusted_files.open_file(self._path) as file:
                 file.seek(self._read_bytes)
-                for line in own_files.lines(file, _SPAN_BYTES):
+                for line in untrusted_files.lines(file, _SPAN_BYTES):
                     if not line.endswith(b"\n"):
                         break  # Half written: its rest may still come.
                     self._read_bytes += len(line)

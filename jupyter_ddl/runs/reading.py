@@ -10,17 +10,17 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import own_files
-from jupyter_ddl.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.codec import decode
+from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
 from jupyter_ddl.runs.event_types import has_its_types
-from jupyter_ddl.wire import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
-    from jupyter_ddl.wire import Wire
+    from jupyter_ddl.protocol.codec import Wire
+    from jupyter_ddl.protocol.events import Event
 
 # A line that another process went on writing after a kill begins again in its middle. Within a JSON string the quotes
 # would be escaped.
@@ -42,11 +42,11 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
     wanted = None if kinds is None else tuple(kinds)
     names = None if wanted is None else [f'"{kind.type}"'.encode() for kind in wanted]
     try:
-        file = own_files.open_file(path)
+        file = untrusted_files.open_file(path)
     except OSError:
         return
     with file:
-        for line in own_files.lines(file):
+        for line in untrusted_files.lines(file):
             if names is not None and not any(name in line for name in names):
                 continue
             event = event_of(line)
@@ -120,7 +120,7 @@ def event_of(line: bytes) -> Event | None:
     """Return the event of a line of such a file, or None where it has none."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
         try:
-            event: Event = decode(own_files.parse_json(text))
+            event: Event = decode(untrusted_files.parse_json(text))
         except (ValueError, TypeError, AttributeError):
             # No JSON, no such event, or no object.
             continue
@@ -156,7 +156,7 @@ def _number(event: Event) -> int:
 def _last_number(path: Path) -> int:
     """Return the number of the last whole event in a rank's file; one that is longer than usual counts as unknown."""
     try:
-        with own_files.open_file(path) as file:
+        with untrusted_files.open_file(path) as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _LAST_LINE_BYTES))
             last = file.read(_LAST_LINE_BYTES)

@@ -14,16 +14,16 @@ from heapq import merge
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import RunFinished
-from jupyter_ddl.files import append, open_to_append
-from jupyter_ddl.own_files import is_file
+from jupyter_ddl.host.files import append, open_to_append
+from jupyter_ddl.host.untrusted_files import is_file
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.events import RunFinished
 from jupyter_ddl.runs.reading import read_events
-from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.runs.folder import RunFolder
 
 

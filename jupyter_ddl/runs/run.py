@@ -7,21 +7,14 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import (
-    MetricsSample,
-    OutputChunk,
-    RankFailed,
-    RankFinished,
-    RankLost,
-    RichOutput,
-)
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
 from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event, Outcome
+    from jupyter_ddl.protocol.events import Event, Outcome
     from jupyter_ddl.runs.folder import RunFolder
 
 # What a result keeps of a rank's text in memory; all of it is in the rank's log.

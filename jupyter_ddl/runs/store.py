@@ -16,10 +16,11 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from jupyter_ddl import own_files, paths, process_identity
+from jupyter_ddl import paths
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.protocol.codec import number_in
 from jupyter_ddl.runs.reading import RANK, rank_files
-from jupyter_ddl.wire import number_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,7 +210,7 @@ def _path(run: str) -> Path:
 
 def _content(file: Path) -> dict[str, Any]:
     try:
-        return own_files.read_object(file)
+        return untrusted_files.read_object(file)
     except (OSError, ValueError):
         # Not written yet, cut by a kill, or something else in its place: the run is told by what else is there.
         return {}

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from statistics import median_low
 from typing import TYPE_CHECKING, Literal
 
-from jupyter_ddl.events import StragglerMarked
+from jupyter_ddl.protocol.events import StragglerMarked
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import MetricsSample
+    from jupyter_ddl.protocol.events import MetricsSample
 
 # A rank becomes a straggler above the one, and is one no more below the other: on a machine that others use too, times
 # go up and down by a tenth all the while.

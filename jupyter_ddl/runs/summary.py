@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.sample_means import SampleMeans, mean, total
+from jupyter_ddl.protocol.sample_means import SampleMeans, mean, total
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import MetricsSample
+    from jupyter_ddl.protocol.events import MetricsSample
 
 
 class Summary:

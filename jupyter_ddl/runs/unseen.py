@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import own_files
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Ite
     for rank in ranks:
         seen = seen_bytes.get(rank, 0)
         try:
-            with own_files.open_file(folder / f"rank-{rank}.log") as log:
+            with untrusted_files.open_file(folder / f"rank-{rank}.log") as log:
                 size = log.seek(0, 2)
                 begins = max(seen, size - _LIMIT_BYTES)
                 log.seek(begins)

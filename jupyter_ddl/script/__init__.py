@@ -6,7 +6,7 @@
 | job | terminal | the processes, from their start to their end |
 | outcome | terminal | what it came to: an exit status, and what is to be told |
 
-The ranks run `jupyter_ddl.run`.
+The ranks run `jupyter_ddl.rank.script_main`.
 """
 
 # By this the terminal tells a rank what it is to be, as JSON.

@@ -1,7 +1,7 @@
 """The processes of one script on its ranks, from their start to their end.
 
-The rules are those of a cell (jupyter_ddl.follow): a rank that raised releases the others after a grace time; Ctrl-C
-releases all; who does not answer is ended.
+The rules are those of a cell (jupyter_ddl.kernel.run_follower): a rank that raised releases the others after a grace
+time; Ctrl-C releases all; who does not answer is ended.
 
 Runs on: the terminal's process.
 """
@@ -20,12 +20,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import mpi, paths, run_module
+from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
-from jupyter_ddl.events import RankFailed, RankFinished
-from jupyter_ddl.fit_options import STOP
-from jupyter_ddl.interruption import interrupts_noted
-from jupyter_ddl.requests import Release
+from jupyter_ddl.host import mpi, run_module
+from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.fit_options import STOP
+from jupyter_ddl.protocol.requests import Release
 from jupyter_ddl.script import SETTINGS_VARIABLE
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record
@@ -36,9 +37,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import FrameType
 
-    from jupyter_ddl.auto_options import AutoOptions
     from jupyter_ddl.cluster.spec import ClusterSpec
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import View
 
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
@@ -119,9 +120,9 @@ class Job:
         with (folder / "mpiexec.log").open("wb") as log:
             holder = subprocess.Popen(
                 [
-                    *run_module.command("jupyter_ddl.hold"),
-                    *run_module.command("jupyter_ddl.tether", *mpi.launch_command(found, self._spec.n)),
-                    *run_module.command("jupyter_ddl.run", *self._script),
+                    *run_module.command("jupyter_ddl.script.reaper"),
+                    *run_module.command("jupyter_ddl.host.process_tree", *mpi.launch_command(found, self._spec.n)),
+                    *run_module.command("jupyter_ddl.rank.script_main", *self._script),
                 ],
                 env={**os.environ, **mpi.launch_environment(found, n=self._spec.n), **self._environment(folder)},
                 stdin=subprocess.PIPE,

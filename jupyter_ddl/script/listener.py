@@ -13,16 +13,16 @@ import selectors
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from jupyter_ddl.events import OutputChunk
-from jupyter_ddl.script.pipes import STREAMS, Pipes
-from jupyter_ddl.wire import as_line, decode
+from jupyter_ddl.protocol.codec import as_line, decode
+from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.script_pipes import STREAMS, Pipes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from jupyter_ddl.events import Event, Stream
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.events import Event, Stream
+    from jupyter_ddl.protocol.requests import Request
 
 _READ_BYTES = 1 << 16
 # What TensorFlow's C++ code remarks of itself at its start, line after line on each rank; and that it finds no GPU

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.deaths import explain_mpiexec
 from jupyter_ddl.errors import RankError
-from jupyter_ddl.events import RankFailed
-from jupyter_ddl.ranks import compact
+from jupyter_ddl.protocol.events import RankFailed
+from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
 
 if TYPE_CHECKING:
     import signal
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import RankFinished
+    from jupyter_ddl.protocol.events import RankFinished
 
 # As shells have it: 128 and the number of the signal that ended a process.
 SIGNALLED = 128

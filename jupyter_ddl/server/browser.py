@@ -13,13 +13,13 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.hub_messages import Answer, Control, RunNotice, Taken, Watch, from_browser
-from jupyter_ddl.wire import as_line
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.hub_messages import Answer, Control, RunNotice, Taken, Watch, from_browser
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from jupyter_ddl.hub_messages import KernelGone, KernelState
+    from jupyter_ddl.protocol.hub_messages import KernelGone, KernelState
     from jupyter_ddl.server.hub import Hub
     from jupyter_ddl.server.tail import Tail
 

@@ -8,13 +8,13 @@ import psutil
 from jupyter_server.auth.decorator import authorized
 from tornado.web import HTTPError, authenticated
 
-from jupyter_ddl.cluster.topology import find_gpu, free_bytes, list_gpus, visible_gpus
-from jupyter_ddl.cores import memory_limit_bytes, usable_cores
 from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.host.cores import memory_limit_bytes, usable_cores
+from jupyter_ddl.host.topology import find_gpu, free_bytes, list_gpus, visible_gpus
 from jupyter_ddl.server.requests import HubHandler
 
 if TYPE_CHECKING:
-    from jupyter_ddl.cluster.topology import Gpu
+    from jupyter_ddl.host.topology import Gpu
 
 
 class DevicesHandler(HubHandler):

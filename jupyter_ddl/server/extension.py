@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.extension.application import ExtensionApp
 
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.hub_messages import SOCKET_VARIABLE
+from jupyter_ddl.protocol.hub_messages import SOCKET_VARIABLE
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.live import LiveHandler
-from jupyter_ddl.server.place import socket_path
 from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, RunsHandler, SearchHandler
+from jupyter_ddl.server.socket_path import socket_path
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.hub_messages import RunNotice
+from jupyter_ddl.protocol.hub_messages import RunNotice
 from jupyter_ddl.server.kernels import Kernels
 from jupyter_ddl.server.tails import Tails
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from logging import Logger
     from pathlib import Path
 
-    from jupyter_ddl.hub_messages import KernelGone, KernelState
+    from jupyter_ddl.protocol.hub_messages import KernelGone, KernelState
     from jupyter_ddl.server.browser import Browser
 
 # What reads files: a slow file system must not stop the server, nor one reader all others.

@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.hub_messages import Answer, Control, KernelGone, KernelState, RunNotice, from_kernel
-from jupyter_ddl.wire import as_line
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelGone, KernelState, RunNotice, from_kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.auth.decorator import authorized
 from tornado.web import HTTPError, authenticated
 
-from jupyter_ddl import own_files
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import MetricsSample
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.events import MetricsSample
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.pages import MAX_PAGE_BYTES, Page, page, search
 from jupyter_ddl.runs.prune import delete, reason_to_stay
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first, single_rank_samples_per_s
 from jupyter_ddl.server.requests import HubHandler
-from jupyter_ddl.views.batch import finite
+from jupyter_ddl.views.event_batches import finite
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.picture import picture
 
@@ -160,11 +160,11 @@ def _has(record: RunRecord, text: str) -> bool:
 
 def _details(folder: Path) -> dict[str, Any]:
     try:
-        cell = own_files.read_beginning(folder / "cell.py", MAX_CELL_BYTES).decode(errors="replace")
+        cell = untrusted_files.read_beginning(folder / "cell.py", MAX_CELL_BYTES).decode(errors="replace")
     except OSError:
         cell = None
     try:
-        content = own_files.read_object(folder / "run.json")
+        content = untrusted_files.read_object(folder / "run.json")
     except (OSError, ValueError):
         # The record is told by what else is there.
         content = {}
@@ -207,7 +207,7 @@ def _size(path: Path) -> int | None:
 
 def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bool) -> Page | None:
     path = record.path / f"rank-{rank}.log"
-    if not own_files.is_file(path):
+    if not untrusted_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:
         return page(log, offset, limit, grows=record.state in (RUNNING, UNKNOWN))
@@ -215,7 +215,7 @@ def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bo
 
 def _search(folder: Path, rank: int, text: str, start: int, only_stderr: bool) -> tuple[int | None, int] | None:
     path = folder / f"rank-{rank}.log"
-    if not own_files.is_file(path):
+    if not untrusted_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:
         return search(log, text, start)

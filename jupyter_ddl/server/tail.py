@@ -13,18 +13,18 @@ import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import own_files
-from jupyter_ddl.events import MetricsSample, OutputCleared, RankWarm, RichOutput, RunFinished
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.events import MetricsSample, OutputCleared, RankWarm, RichOutput, RunFinished
 from jupyter_ddl.runs.reading import event_of, run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, single_rank_samples_per_s
-from jupyter_ddl.views.batch import batch
+from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import History
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 STEP_BYTES = 4 << 20
 # An event is one line, and a figure in it may be large; one that is larger still is no event of ours.
@@ -94,7 +94,7 @@ class Tail:
     def _lines(self) -> list[bytes]:
         """Return the next whole lines."""
         try:
-            with own_files.open_file(self._folder / "events.jsonl") as file:
+            with untrusted_files.open_file(self._folder / "events.jsonl") as file:
                 file.seek(self._position)
                 data = file.read(self._step_bytes)
         except OSError:

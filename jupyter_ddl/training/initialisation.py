@@ -9,7 +9,7 @@ from typing import Any
 
 import horovod.tensorflow as hvd
 
-from jupyter_ddl.engine import cell
+from jupyter_ddl.engine import run_context
 from jupyter_ddl.engine.world import check_started_world
 
 
@@ -27,5 +27,5 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
     """
     hvd.init(comm, process_sets)
     # Ranks of ours are looked at before anything else is done.
-    if comm is None and cell.current() is None:
+    if comm is None and run_context.current() is None:
         check_started_world(hvd.size())

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from jupyter_ddl.training.manner import Manner
+from jupyter_ddl.training.step_settings import Manner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jupyter_ddl.training.exchange import Exchange
-    from jupyter_ddl.training.fit.clock import Clock
+    from jupyter_ddl.training.fit.step_clock import Clock
+    from jupyter_ddl.training.optimizer.exchange import Exchange
 
 
 class Turn:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.protocol.events import Event, RankReady
     from jupyter_ddl.views.publish import Publisher
 
     SingleRank = Callable[[str], float | None]

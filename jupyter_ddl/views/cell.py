@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RankFailed, RankFinished, RichOutput, StallReported
+from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RankFailed, RankFinished, RichOutput, StallReported
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views.page import Page
     from jupyter_ddl.views.publish import Publisher
     from jupyter_ddl.views.transcript import Transcript

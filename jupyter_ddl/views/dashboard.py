@@ -15,17 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import DashboardMissing
-from jupyter_ddl.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
-from jupyter_ddl.views.batch import batch
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
+from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import MAX_TEXT, History
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jupyter_ddl.events import Event, RankReady
+    from jupyter_ddl.protocol.events import Event, RankReady
     from jupyter_ddl.views import SingleRank
-    from jupyter_ddl.views.batch import Entry
+    from jupyter_ddl.views.event_batches import Entry
     from jupyter_ddl.views.publish import Publisher
 
 INTERVAL_S = 0.5

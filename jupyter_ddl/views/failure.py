@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.ranks import compact
+from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jupyter_ddl.errors import RankError
-    from jupyter_ddl.events import RankFailed
+    from jupyter_ddl.protocol.events import RankFailed
 
 _TRACEBACKS = 3  # more errors than this that differ are told in a line each
 _HOSTS = 3

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from jupyter_ddl.events import (
+from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -19,10 +19,10 @@ from jupyter_ddl.events import (
     RunStarted,
     StragglerMarked,
 )
-from jupyter_ddl.sample_means import FAR, Mean, SampleMeans, mean, total
+from jupyter_ddl.protocol.sample_means import FAR, Mean, SampleMeans, mean, total
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import SingleRank
 
 State = Literal["waiting", "running", "training", "straggler", "finished", "failed", "released", "lost"]

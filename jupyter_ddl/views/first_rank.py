@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput
+from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RichOutput
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import View
 
 

@@ -14,12 +14,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from jupyter_ddl.ranks import compact
+from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jupyter_ddl.events import RichOutput
+    from jupyter_ddl.protocol.events import RichOutput
 
 Kind = Literal["stdout", "stderr", "text", "rich"]
 """A line of a stream, a display or result that is only text (several lines), or one that is more than text."""

@@ -12,13 +12,13 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, StragglerMarked
-from jupyter_ddl.views.batch import Entry
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, StragglerMarked
+from jupyter_ddl.views.event_batches import Entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from jupyter_ddl.events import Event, Stream
+    from jupyter_ddl.protocol.events import Event, Stream
 
 MAX_SAMPLES = 24_000
 MAX_TEXT = 4_000_000

@@ -6,12 +6,12 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from jupyter_ddl.sample_means import mean
+from jupyter_ddl.protocol.sample_means import mean
 from jupyter_ddl.views.figures import Figures, figure
 from jupyter_ddl.views.format import NOTHING, duration, gibibytes, number, percent
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import SingleRank, View
     from jupyter_ddl.views.figures import RankFigures
 

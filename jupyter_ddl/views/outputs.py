@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import RichOutput
+    from jupyter_ddl.protocol.events import RichOutput
     from jupyter_ddl.views.fold import Entry, Headings
     from jupyter_ddl.views.publish import Publisher
 

@@ -17,7 +17,7 @@ from jupyter_ddl.views.outputs import Block, Rich, Room, line_count, more
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import RichOutput
+    from jupyter_ddl.protocol.events import RichOutput
     from jupyter_ddl.views.fold import Entry
     from jupyter_ddl.views.publish import Publisher
 

@@ -15,7 +15,7 @@ from jupyter_ddl.views.format import duration, gibibytes, milliseconds, number, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.sample_means import Mean
+    from jupyter_ddl.protocol.sample_means import Mean
     from jupyter_ddl.views.figures import Figures, RankFigures
 
 # labextension/src/dashboard.css hides a picture with this mark where the dashboard itself is drawn above it.

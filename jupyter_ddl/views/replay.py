@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk
 from jupyter_ddl.views import current_publisher, for_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import View
     from jupyter_ddl.views.publish import Publisher
 

@@ -6,7 +6,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Protocol
 
-from jupyter_ddl.ranks import compact
+from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.format import number
 from jupyter_ddl.views.line import plain_lines
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.stacks import named, render_stacks
+from jupyter_ddl.views.stack_text import named, render_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from jupyter_ddl.events import CollectiveStalled, RankStacks
+    from jupyter_ddl.protocol.events import CollectiveStalled, RankStacks
 
 _NAMES = 3
 

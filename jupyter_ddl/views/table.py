@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import RankReady
+    from jupyter_ddl.protocol.events import RankReady
 
 _NUMBERS = ("rank", "pid", "threads")
 _COLUMNS = ("rank", "host", "pid", "device", "threads")

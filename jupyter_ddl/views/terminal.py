@@ -8,7 +8,7 @@ from collections import deque
 from itertools import groupby
 from typing import TYPE_CHECKING, TextIO
 
-from jupyter_ddl.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
 from jupyter_ddl.views.fold import Entry, Headings
 from jupyter_ddl.views.line import LINE_LIMIT
 from jupyter_ddl.views.transcript import Transcript, text_of
@@ -16,7 +16,7 @@ from jupyter_ddl.views.transcript import Transcript, text_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.events import Event, RichOutput
+    from jupyter_ddl.protocol.events import Event, RichOutput
 
 GRACE_S = 0.3
 _ERASE = "\r\x1b[K"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import View
 
 

@@ -13,13 +13,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RichOutput, StallReported
+from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RichOutput, StallReported
 from jupyter_ddl.views.fold import Fold, ranks_in
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views.fold import Entry, Kind
 
     _Said = OutputChunk | RichOutput | OutputCleared | StallReported

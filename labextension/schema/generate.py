@@ -14,8 +14,8 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-from jupyter_ddl import events, hub_messages
-from jupyter_ddl.wire import encode
+from jupyter_ddl.protocol import events, hub_messages
+from jupyter_ddl.protocol.codec import encode
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
@@ -199,7 +199,7 @@ def _schema_of(hint: Any) -> dict[str, Any]:
 
 
 def _typescript(kinds: tuple[Any, ...]) -> str:
-    lines = ["// Generated from jupyter_ddl/events.py by `make schema`; not to be edited.", ""]
+    lines = ["// Generated from jupyter_ddl/protocol/events.py by `make schema`; not to be edited.", ""]
     for kind in kinds:
         hints = get_type_hints(kind)
         lines += [f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */", f"export interface {kind.__name__} {{"]

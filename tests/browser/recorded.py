@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from jupyter_ddl import paths
-from jupyter_ddl.events import (
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -23,13 +24,12 @@ from jupyter_ddl.events import (
     RunStarted,
     StragglerMarked,
 )
-from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views import View
 
 RUN = "2026-11-22T02-00-00-default-3f9c"

@@ -29,7 +29,7 @@ show_finished(recorded.run({ranks}, {seconds}, fails={fails}), JupyterPublisher(
 ODD_END = """
 import recorded
 from dataclasses import replace
-from jupyter_ddl.events import MetricsSample
+from jupyter_ddl.protocol.events import MetricsSample
 def odd(event):
     last = isinstance(event, MetricsSample) and event.step == 8 * 30
     return replace(event, samples_per_s=8.0, step_s=1.0, exchange_s=None) if last else event
@@ -38,7 +38,7 @@ events = [odd(event) for event in recorded.run(2, 30)]
 ODD_FIGURES = """
 import recorded
 from dataclasses import replace
-from jupyter_ddl.events import MetricsSample
+from jupyter_ddl.protocol.events import MetricsSample
 def odd(event):
     values = dict(loss=float("nan"), samples_per_s=float("inf"), metrics={"auc": float("-inf")})
     return replace(event, **values) if isinstance(event, MetricsSample) else event
@@ -47,7 +47,7 @@ events = [odd(event) for event in recorded.run(2, 12)]
 IDLE = """
 import recorded
 from dataclasses import replace
-from jupyter_ddl.events import MetricsSample, OutputChunk
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk
 def idle(event):
     none = dict.fromkeys(("step", "epoch", "samples_per_s", "step_s", "input_s", "exchange_s", "loss", "model"))
     return replace(event, **none, metrics={}) if isinstance(event, MetricsSample) else event

@@ -9,7 +9,7 @@ import pytest
 from lab import number
 from panel import start_ranks
 
-from jupyter_ddl.demo import NOTEBOOK
+from jupyter_ddl.cli.demo import NOTEBOOK
 
 if TYPE_CHECKING:
     from lab import Lab

@@ -7,7 +7,7 @@ from pathlib import Path
 from jupyter_ddl.horovod_build.facts import HorovodFacts, TensorFlowFacts
 from jupyter_ddl.horovod_build.nccl import Cuda, Nccl, Nvcc
 from jupyter_ddl.horovod_build.target import Target
-from jupyter_ddl.mpi import Mpi
+from jupyter_ddl.host.mpi import Mpi
 
 CUDA = Cuda(
     Nvcc(Path("/opt/cuda"), "12.5", (80, 90)),

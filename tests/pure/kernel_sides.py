@@ -7,17 +7,17 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.active_runs import ActiveRuns
-from jupyter_ddl.events import OutputChunk, RankFinished, RankReady
-from jupyter_ddl.follow import Follower
+from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankReady
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jupyter_ddl.events import Event, RankLost
-    from jupyter_ddl.requests import Request
+    from jupyter_ddl.protocol.events import Event, RankLost
+    from jupyter_ddl.protocol.requests import Request
 
 RANKS = (0, 1)
 # Longer than anything here may take, on a busy machine too.

@@ -10,7 +10,7 @@ import time
 import psutil
 
 from jupyter_ddl import paths
-from jupyter_ddl.wire import encode
+from jupyter_ddl.protocol.codec import encode
 
 HERE = {"pid": os.getpid(), "host": socket.gethostname()}
 

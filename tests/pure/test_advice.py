@@ -7,9 +7,9 @@ from zipfile import BadZipFile
 
 import pytest
 
-from jupyter_ddl.auto_options import AutoOptions
-from jupyter_ddl.engine import advice, cell
-from jupyter_ddl.engine.cell import Cell
+from jupyter_ddl.engine import advice, run_context
+from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.protocol.auto_options import AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cell | None], None]:
-    return lambda running: monkeypatch.setattr(cell, "_current", running)
+    return lambda running: monkeypatch.setattr(run_context, "_current", running)
 
 
 @pytest.mark.parametrize("error", [FileExistsError(17, "File exists", "a"), FileNotFoundError("a"), BadZipFile("a")])

@@ -6,10 +6,10 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
-from jupyter_ddl.auto_options import AutoOptions, add_arguments, from_arguments
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.requests import RunCell
-from jupyter_ddl.wire import decode, encode
+from jupyter_ddl.protocol.auto_options import AutoOptions, add_arguments, from_arguments
+from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.requests import RunCell
 
 
 def parsed(*words: str) -> Namespace:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
-from jupyter_ddl.checkpoint_folder import KEPT, damaged, newest, require_writable, write
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.fit_options import checked_checkpoint
+from jupyter_ddl.protocol.checkpoint_folder import KEPT, damaged, newest, require_writable, write
+from jupyter_ddl.protocol.fit_options import checked_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path

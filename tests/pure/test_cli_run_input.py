@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.cli import main
-from jupyter_ddl.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
 from jupyter_ddl.script.outcome import Outcome, Record
 
 if TYPE_CHECKING:

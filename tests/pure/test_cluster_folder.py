@@ -16,13 +16,14 @@ import pytest
 from users import STRANGER, as_user, needs_root
 
 import jupyter_ddl
-from jupyter_ddl import paths, process_identity, run_module
+from jupyter_ddl import paths
 from jupyter_ddl.cluster import folder as folders
-from jupyter_ddl.cluster import lease_process, lifecycle, occupancy, places, scratch
+from jupyter_ddl.cluster import lease_process, lifecycle, occupancy, registry, scratch
 from jupyter_ddl.cluster.folder import ClusterFolder, Ending
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable, HostUnfit, NoCluster
-from jupyter_ddl.surroundings import check_surroundings
+from jupyter_ddl.host import process_identity, run_module
+from jupyter_ddl.host.preflight import check_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -150,11 +151,11 @@ def test_an_ending_that_says_nothing_is_none(text: bytes) -> None:
 @pytest.fixture
 def on_node_b(runtime: Path) -> Iterator[Path]:
     """Make the folder of a cluster "good" on another host, with a process that holds its lock; give its path."""
-    folder = places.here().with_name("node-b-0badcafe") / "good"
+    folder = registry.here().with_name("node-b-0badcafe") / "good"
     folder.mkdir(mode=0o700, parents=True)
     (folder / "lease.json").write_text(json.dumps({**OWN, "host": "node-b", "boot": "of-b", "pid": os.getpid()}))
     program = (
-        "import sys; from pathlib import Path; from jupyter_ddl.cluster.places import hold_lock\n"
+        "import sys; from pathlib import Path; from jupyter_ddl.cluster.registry import hold_lock\n"
         "hold_lock(Path(sys.argv[1])); print('held', flush=True); input()"
     )
     command = [sys.executable, "-c", program, str(folder)]
@@ -166,23 +167,23 @@ def on_node_b(runtime: Path) -> Iterator[Path]:
 
 
 def test_each_host_has_a_folder_of_its_own(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = places.here()
+    here = registry.here()
     assert here.parent == paths.clusters_dir()
     assert here.name.startswith(OWN["host"])
     for change in ({"boot": "another"}, {"pid_namespace": "pid:[1]"}):
         with monkeypatch.context() as patch:
             patch.setattr(process_identity, "here", lambda change=change: {**OWN, **change})
-            assert places.here() != here
+            assert registry.here() != here
     # A host that gets another name keeps its clusters.
     running("good")
     monkeypatch.setattr(process_identity, "here", lambda: {**OWN, "host": "renamed/../x"})
-    assert places.here() == here
+    assert registry.here() == here
     monkeypatch.setattr(process_identity, "here", lambda: {**OWN, "host": "../x y", "boot": "another"})
-    assert places.here().parent == here.parent
+    assert registry.here().parent == here.parent
 
 
 def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path) -> None:
-    assert list(places.elsewhere()) == [("good", "node-b")]
+    assert list(registry.elsewhere()) == [("good", "node-b")]
     assert names() == []
     with pytest.raises(NoCluster) as caught:
         jupyter_ddl.attach("good")
@@ -201,13 +202,13 @@ def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path) -> None:
 def test_another_hosts_cluster_that_has_ended_is_not_told(on_node_b: Path) -> None:
     (on_node_b / "lease.lock").unlink()
     (on_node_b / "lease.lock").touch()
-    assert list(places.elsewhere()) == []
+    assert list(registry.elsewhere()) == []
 
 
 @pytest.mark.parametrize("form", BAD_LEASES)
 def test_whatever_another_hosts_lease_says(form: str, on_node_b: Path) -> None:
     (on_node_b / "lease.json").write_bytes(BAD_LEASES[form])
-    assert {name for name, _ in places.elsewhere()} <= {"good"}
+    assert {name for name, _ in registry.elsewhere()} <= {"good"}
 
 
 def test_a_lease_is_the_same_after_the_clock_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +234,7 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 # S1: what a local user plants in a runtime folder that was made before its owner came to it.
 def plant(runtime: Path, thesis: Path, mode: int) -> None:
-    place = runtime / "clusters" / places.here().name
+    place = runtime / "clusters" / registry.here().name
     for name in ("default", "planted"):
         folder = place / name
         folder.mkdir(parents=True)
@@ -269,7 +270,7 @@ def test_a_runtime_folder_that_a_stranger_made_is_refused(shared: Path, mode: in
     # Nor is what is planted there believed by those who only look.
     assert names() == []
     assert list(folders.kept()) == []
-    assert list(places.elsewhere()) == []
+    assert list(registry.elsewhere()) == []
     assert ClusterFolder("default").lease() is None
     assert ClusterFolder("default").settings() == {}
     assert (thesis / "chapter-1.tex").read_text() == "mine"
@@ -405,7 +406,7 @@ NAMES = "random json queue statistics string copy socket asyncio logging platfor
 def test_a_module_of_ours_starts_beside_files_of_pythons_names(tmp_path: Path) -> None:
     for name in NAMES.split():
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('the wrong {name}')")
-    command = run_module.command("jupyter_ddl.hold", "/bin/echo", "held")
+    command = run_module.command("jupyter_ddl.script.reaper", "/bin/echo", "held")
     # Its standard input stays open until it has ended: its end would end the program.
     with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as held:
         assert held.stdout is not None
@@ -420,7 +421,7 @@ def test_the_working_folder_is_behind_pythons_own_and_what_the_user_asked_for_st
     (tmp_path / "asked" / "for_it.py").write_text("y = 6")
     (tmp_path / "program.py").write_text(
         "import sys; sys.path.insert(0, '')\n"
-        "from jupyter_ddl.run_module import hide_working_folder, show_working_folder\n"
+        "from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder\n"
         "hide_working_folder(); import random, statistics\n"
         "try:\n    import mine\n    print('too early')\nexcept ImportError:\n    pass\n"
         "show_working_folder(); import mine, for_it, fractions; print(mine.x, for_it.y, sys.path.count(''))\n"

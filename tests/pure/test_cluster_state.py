@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.cluster_state import cluster_state
-from jupyter_ddl.events import RankLost, RankReady
+from jupyter_ddl.kernel.cluster_state import cluster_state
+from jupyter_ddl.protocol.events import RankLost, RankReady
 
 READY = {rank: RankReady(rank, 3, rank, "node-a", 4700 + rank, "CPU", 2) for rank in (2, 0, 1)}
 KILLED = RankLost(1, "killed by signal 9", 5.0)

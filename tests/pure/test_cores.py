@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cores import cores_of, memory_limit_bytes, physical_cores, share_of_cores, usable_cores
+from jupyter_ddl.host.cores import cores_of, memory_limit_bytes, physical_cores, share_of_cores, usable_cores
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_ddl.training import cut_tracing
+from jupyter_ddl.training import interrupted_tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ kept: list[Any] = []
 
 @pytest.fixture(autouse=True)
 def installed() -> None:
-    cut_tracing.install(tf)
+    interrupted_tracing.install(tf)
 
 
 class Program:
@@ -96,7 +96,7 @@ def test_a_thread_that_was_left_in_a_functions_graph_gets_out() -> None:
     kept.append(entered)
     entered.__enter__()  # and an interrupt comes before what would leave it
     assert not tf.executing_eagerly()
-    cut_tracing.leave_graphs()
+    interrupted_tracing.leave_graphs()
     assert tf.executing_eagerly()
     assert float(tf.constant(1.0) + 1.0) == 2.0
     assert ops._default_graph_stack.stack == []
@@ -107,6 +107,6 @@ def test_a_thread_that_was_left_in_a_functions_graph_gets_out() -> None:
 
 def test_a_graph_of_the_programs_own_stays() -> None:
     with tf.Graph().as_default() as graph:
-        cut_tracing.leave_graphs()
+        interrupted_tracing.leave_graphs()
         assert tf.compat.v1.get_default_graph() is graph
     assert tf.executing_eagerly()

@@ -13,7 +13,8 @@ import pytest
 from batches import read, read_history
 
 from jupyter_ddl.errors import DashboardMissing
-from jupyter_ddl.events import (
+from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -25,7 +26,6 @@ from jupyter_ddl.events import (
     StragglerMarked,
 )
 from jupyter_ddl.views import dashboard as module
-from jupyter_ddl.views.batch import batch, to_json
 from jupyter_ddl.views.dashboard import (
     BATCH_TEXT,
     RESENT_TEXT,
@@ -35,8 +35,8 @@ from jupyter_ddl.views.dashboard import (
     Pending,
     show_finished,
 )
+from jupyter_ddl.views.event_batches import batch, to_json
 from jupyter_ddl.views.history import MAX_TRACEBACKS, History
-from jupyter_ddl.wire import decode, encode
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What JupyterLab shows in its place, from the run's folder.

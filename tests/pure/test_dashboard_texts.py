@@ -7,7 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from jupyter_ddl.events import (
+from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
     RankFailed,

@@ -11,15 +11,15 @@ import tensorflow as tf
 from data_pipelines import decode, double, numbers, samples, write_records
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.data import changes, recipe
-from jupyter_ddl.training.data.advise import Advice, Row, advise
-from jupyter_ddl.training.data.trials import Gain
+from jupyter_ddl.pipelines import changes, lineage
+from jupyter_ddl.pipelines.advise import Advice, Row, advise
+from jupyter_ddl.pipelines.trials import Gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-recipe.install()
+lineage.install()
 
 
 def offered(dataset: Any) -> list[str]:

@@ -9,16 +9,16 @@ import tensorflow as tf
 from data_pipelines import double, numbers, samples
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.data import places, recipe
-from jupyter_ddl.training.data.cache import cache, measured
-from jupyter_ddl.training.data.folders import PREFIX
-from jupyter_ddl.training.data.prefetch import prefetch
-from jupyter_ddl.training.data.shard import shard
+from jupyter_ddl.pipelines import lineage, storage
+from jupyter_ddl.pipelines.cache import cache, measured
+from jupyter_ddl.pipelines.owned_folders import PREFIX
+from jupyter_ddl.pipelines.prefetch import prefetch
+from jupyter_ddl.pipelines.shard import shard
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-recipe.install()
+lineage.install()
 
 
 def counted(n: int) -> tuple[Any, list[int]]:
@@ -72,7 +72,7 @@ def test_a_dataset_that_does_not_know_its_size_says_so(capsys: pytest.CaptureFix
 
 
 def test_no_room_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(places, "PLACES", {"ramdisk": (str(tmp_path),), "nvme": ("$NOT_SET_HERE",)})
+    monkeypatch.setattr(storage, "PLACES", {"ramdisk": (str(tmp_path),), "nvme": ("$NOT_SET_HERE",)})
     large = tf.data.Dataset.from_tensors(0).map(lambda _: tf.zeros([10**6])).repeat(10**9)
     for where, text in (
         ("ram", "A cache in memory needs room: 4,000.0 TB for the ranks of this host."),

@@ -8,7 +8,7 @@ import threading
 import pytest
 import tensorflow as tf
 
-from jupyter_ddl.training.data import iterators
+from jupyter_ddl.pipelines import iterators
 
 WAIT_S = 60
 
@@ -84,7 +84,7 @@ def test_an_iterator_that_was_never_made_is_dropped_quietly(capfd: pytest.Captur
 
 def test_python_ends_while_iterators_live() -> None:
     code = (
-        "import tensorflow as tf\nfrom jupyter_ddl.training.data import iterators\niterators.install(tf)\n"
+        "import tensorflow as tf\nfrom jupyter_ddl.pipelines import iterators\niterators.install(tf)\n"
         "kept = iter(tf.data.Dataset.range(10**9).prefetch(1)); next(kept)\nprint('done')"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240, check=False)

@@ -12,10 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_ddl import process_identity
 from jupyter_ddl.errors import FolderNotPrivate, InvalidInput
-from jupyter_ddl.training.data import folders, places
-from jupyter_ddl.training.data.folders import MARK, PREFIX, own_folder, remove_stale
+from jupyter_ddl.host import process_identity
+from jupyter_ddl.pipelines import owned_folders, storage
+from jupyter_ddl.pipelines.owned_folders import MARK, PREFIX, own_folder, remove_stale
 
 GB = 10**9
 
@@ -24,91 +24,91 @@ GB = 10**9
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make the places of a node folders of this test, on what the machine has there."""
     monkeypatch.setattr(
-        places,
+        storage,
         "PLACES",
         {"ramdisk": (f"{tmp_path}/memory", f"{tmp_path}/shm"), "nvme": ("$SLURM_TMPDIR", "$TMPDIR", f"{tmp_path}/mnt")},
     )
     monkeypatch.delenv("SLURM_TMPDIR", raising=False)
     monkeypatch.delenv("TMPDIR", raising=False)
     # What the machine that runs the tests has below tmp_path says nothing here.
-    monkeypatch.setattr(places, "_file_system", lambda path, mounts: "tmpfs" if path.name == "memory" else "ext4")
+    monkeypatch.setattr(storage, "_file_system", lambda path, mounts: "tmpfs" if path.name == "memory" else "ext4")
     return tmp_path
 
 
 def test_the_first_place_that_is_there(disks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (disks / "shm").mkdir()
     (disks / "mnt").mkdir()
-    assert places.find_place("ramdisk", 1).path == disks / "shm"
-    assert places.find_place("nvme", 1).path == disks / "mnt"
+    assert storage.find_place("ramdisk", 1).path == disks / "shm"
+    assert storage.find_place("nvme", 1).path == disks / "mnt"
     (disks / "memory").mkdir()
     (disks / "job").mkdir()
     monkeypatch.setenv("SLURM_TMPDIR", str(disks / "job"))
     monkeypatch.setenv("TMPDIR", str(disks / "shm"))
-    assert places.find_place("ramdisk", 1).path == disks / "memory"
-    assert places.find_place("nvme", 1).path == disks / "job"
-    assert places.find_place(disks, 1).path == disks
+    assert storage.find_place("ramdisk", 1).path == disks / "memory"
+    assert storage.find_place("nvme", 1).path == disks / "job"
+    assert storage.find_place(disks, 1).path == disks
 
 
 def test_no_room_says_of_each_place_why(disks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (disks / "memory").mkdir()
     monkeypatch.setenv("TMPDIR", str(disks / "memory"))
     with pytest.raises(InvalidInput) as raised:
-        places.find_place("nvme", 3 * GB)
+        storage.find_place("nvme", 3 * GB)
     assert str(raised.value) == (
         "A cache needs room: 3.0 GB for the ranks of this host. Received: $SLURM_TMPDIR is not set; $TMPDIR is memory, "
         f"not a disk; {disks}/mnt is no folder here. Pass a folder with more room as where=..., cache smaller elements "
         "(before they are decoded), or do not cache."
     )
     with pytest.raises(InvalidInput, match=r"/memory has room for [\d.,]+ .B; .*/shm is no folder here"):
-        places.find_place("ramdisk", 10**18)
+        storage.find_place("ramdisk", 10**18)
 
 
 def test_a_disk_on_a_network_is_none_of_this_node(disks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(disks))
-    monkeypatch.setattr(places, "_file_system", lambda path, mounts: "lustre")
+    monkeypatch.setattr(storage, "_file_system", lambda path, mounts: "lustre")
     with pytest.raises(InvalidInput, match=r"\$TMPDIR is on a network \(lustre\)"):
-        places.find_place("nvme", 1)
-    assert places.find_place(disks, 1).path == disks, "but the user may name it"
+        storage.find_place("nvme", 1)
+    assert storage.find_place(disks, 1).path == disks, "but the user may name it"
 
 
 def test_the_innermost_mount_counts(tmp_path: Path) -> None:
     inner = tmp_path / "inner"
     inner.mkdir()
     mounts = {"/": "ext4", str(tmp_path): "lustre", str(inner): "tmpfs", "/other": "nfs"}
-    assert places._file_system(inner / "deeper", mounts) == "tmpfs"
-    assert places._file_system(tmp_path, mounts) == "lustre"
-    assert places._file_system(Path("/other-one"), mounts) == "ext4"
+    assert storage._file_system(inner / "deeper", mounts) == "tmpfs"
+    assert storage._file_system(tmp_path, mounts) == "lustre"
+    assert storage._file_system(Path("/other-one"), mounts) == "ext4"
 
 
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Root may write anywhere, so it is asked in another's place.
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(InvalidInput, match="cannot be written to"):
-        places.find_place(tmp_path, 1)
+        storage.find_place(tmp_path, 1)
 
 
 def test_memory() -> None:
-    assert places.check_memory(1).path is None
+    assert storage.check_memory(1).path is None
     with pytest.raises(InvalidInput) as raised:
-        places.check_memory(10**18)
+        storage.check_memory(10**18)
     assert str(raised.value).startswith("A cache in memory needs room: 1,000,000.0 TB for the ranks of this host. ")
     assert str(raised.value).endswith(' free. Pass where="nvme", or cache smaller elements (before they are decoded).')
 
 
 def test_a_job_s_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     held = psutil.Process().memory_info().rss
-    monkeypatch.setattr(places, "memory_limit_bytes", lambda: held + 100 * 10**6)
-    assert places.check_memory(1).free_bytes == pytest.approx(95e6, rel=0.1)
-    monkeypatch.setattr(places, "memory_limit_bytes", lambda: 1)
+    monkeypatch.setattr(storage, "memory_limit_bytes", lambda: held + 100 * 10**6)
+    assert storage.check_memory(1).free_bytes == pytest.approx(95e6, rel=0.1)
+    monkeypatch.setattr(storage, "memory_limit_bytes", lambda: 1)
     with pytest.raises(InvalidInput, match="0 bytes free"):
-        places.check_memory(1)
+        storage.check_memory(1)
 
 
 @pytest.mark.parametrize(
     ("number", "told"), [(0, "0 bytes"), (999, "999 bytes"), (3200, "3.2 kB"), (64e6, "64 MB"), (2.5e12, "2.5 TB")]
 )
 def test_sizes(number: float, told: str) -> None:
-    assert places.size(number) == told
+    assert storage.size(number) == told
 
 
 # --- folders ---------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def test_sizes(number: float, told: str) -> None:
 def child(place: Path, ending: str) -> subprocess.CompletedProcess[str]:
     """Run a process that makes its folder, writes to it, and ends in some way; it prints the folder."""
     program = (
-        "import os, sys; from pathlib import Path; from jupyter_ddl.training.data.folders import own_folder\n"
+        "import os, sys; from pathlib import Path; from jupyter_ddl.pipelines.owned_folders import own_folder\n"
         f"folder = own_folder(Path({str(place)!r})); (folder / 'data').write_text('x'); print(folder, flush=True)\n"
     )
     return subprocess.run(
@@ -183,7 +183,7 @@ def test_another_user_s_folder_stays(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / f"{PREFIX}other"
     path.mkdir(mode=0o700)
     (path / MARK).write_text(json.dumps(mark))
-    monkeypatch.setattr(folders.os, "getuid", lambda: os.geteuid() + 1)
+    monkeypatch.setattr(owned_folders.os, "getuid", lambda: os.geteuid() + 1)
     assert remove_stale(tmp_path) == []
 
 

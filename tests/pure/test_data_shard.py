@@ -12,14 +12,14 @@ import tensorflow as tf
 from data_pipelines import PIPELINES, decode, double, generated, numbers, samples, write_records
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.data import recipe
-from jupyter_ddl.training.data.recipe import recipe_of
-from jupyter_ddl.training.data.shard import shard, shard_with_note
+from jupyter_ddl.pipelines import lineage
+from jupyter_ddl.pipelines.lineage import recipe_of
+from jupyter_ddl.pipelines.shard import shard, shard_with_note
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-recipe.install()
+lineage.install()
 
 WORLDS = (1, 2, 3, 4, 7)
 # Those whose shards differ by one element at most.
@@ -286,7 +286,7 @@ def test_wrapped_methods_look_as_they_did() -> None:
     assert list(inspect.signature(tf.data.Dataset.map).parameters)[:3] == ["self", "map_func", "num_parallel_calls"]
     assert "Maps `map_func`" in str(tf.data.Dataset.map.__doc__)
     before = tf.data.Dataset.map
-    recipe.install()
+    lineage.install()
     assert tf.data.Dataset.map is before
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from jupyter_ddl import datasets, downloads
-from jupyter_ddl.downloads import DownloadFailed
+from jupyter_ddl.datasets import digits, downloads
+from jupyter_ddl.datasets.downloads import DownloadFailed
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-TRAIN = datasets.TRAIN_NAMES
-TEST = datasets.TEST_NAMES
+TRAIN = digits.TRAIN_NAMES
+TEST = digits.TEST_NAMES
 NAMES = f"{TEST[0]}[.gz] and so on"
 
 
@@ -60,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return Keras's empty cache, on a machine with no folder of data and no network."""
     monkeypatch.delenv("JUPYTER_DDL_DATA", raising=False)
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
-    monkeypatch.setattr(datasets, "URL", "http://127.0.0.1:9/mnist.npz")
+    monkeypatch.setattr(digits, "URL", "http://127.0.0.1:9/mnist.npz")
     return tmp_path / "keras" / "datasets"
 
 
@@ -71,7 +71,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_four_idx_files(folder: Path, zipped: bool, capsys: pytest.CaptureFixture[str]) -> None:
     write_pair(folder, TRAIN, images(20), zipped=zipped)
     write_pair(folder, TEST, images(5, seed=1), zipped=zipped)
-    (x_train, y_train), (x_test, y_test), source = datasets.mnist()
+    (x_train, y_train), (x_test, y_test), source = digits.mnist()
     for found, wanted in zip((x_train, y_train, x_test, y_test), (*images(20), *images(5, seed=1)), strict=True):
         np.testing.assert_array_equal(found, wanted)
         assert found.dtype == np.uint8
@@ -81,7 +81,7 @@ def test_four_idx_files(folder: Path, zipped: bool, capsys: pytest.CaptureFixtur
 
 def test_test_images_alone_are_split_in_the_same_way_each_time(folder: Path) -> None:
     write_pair(folder, TEST, images(100), zipped=True)
-    train, test, source = datasets.mnist()
+    train, test, source = digits.mnist()
     x, y = images(100)
     np.testing.assert_array_equal(test[0], x[9::10])
     np.testing.assert_array_equal(test[1], y[9::10])
@@ -92,9 +92,9 @@ def test_test_images_alone_are_split_in_the_same_way_each_time(folder: Path) -> 
 def test_npz_in_a_folder_that_is_named_for_mnist(folder: Path) -> None:
     (folder / "MNIST").mkdir()
     (folder / "others").mkdir()
-    arrays = dict(zip(datasets.ARRAYS, (*images(4), *images(2, seed=1)), strict=True))
+    arrays = dict(zip(digits.ARRAYS, (*images(4), *images(2, seed=1)), strict=True))
     np.savez(folder / "MNIST" / "mnist.npz", **arrays)
-    train, test, source = datasets.mnist()
+    train, test, source = digits.mnist()
     np.testing.assert_array_equal(train[0], arrays["x_train"])
     np.testing.assert_array_equal(test[1], arrays["y_test"])
     assert source.endswith(f"from {folder}/MNIST ($JUPYTER_DDL_DATA)")
@@ -107,7 +107,7 @@ def test_a_folder_without_usable_files_is_an_error(
     place = folder if make else folder / "missing"
     monkeypatch.setenv("JUPYTER_DDL_DATA", str(place))
     with pytest.raises(InvalidInput) as raised:
-        datasets.mnist()
+        digits.mnist()
     assert str(raised.value) == (
         f"$JUPYTER_DDL_DATA must be a folder with mnist.npz or MNIST's IDX files ({NAMES}). "
         f"Received: {place} ({what}). Put the files there, or unset JUPYTER_DDL_DATA to use "
@@ -119,7 +119,7 @@ def test_images_without_labels(folder: Path) -> None:
     write_pair(folder, TEST, images(10), zipped=True)
     (folder / f"{TEST[1]}.gz").unlink()
     with pytest.raises(InvalidInput) as raised:
-        datasets.mnist()
+        digits.mnist()
     assert str(raised.value) == (
         f"MNIST's images and labels come in pairs. Received: {folder} without {TEST[1]}[.gz]. "
         "Put the missing file beside the other."
@@ -129,7 +129,7 @@ def test_images_without_labels(folder: Path) -> None:
 def test_more_images_than_labels(folder: Path) -> None:
     write_pair(folder, TEST, (images(10)[0], images(9)[1]), zipped=False)
     with pytest.raises(InvalidInput) as raised:
-        datasets.mnist()
+        digits.mnist()
     assert str(raised.value) == (
         f"Each image must have its label. Received: 10 images and 9 labels in {folder}. "
         "Take both files from the same set."
@@ -151,7 +151,7 @@ def test_a_broken_file_is_named(folder: Path, name: str, content: bytes, what: s
     (folder / TEST[1]).write_bytes(idx(images(3)[1]))
     (folder / name).write_bytes(content)
     with pytest.raises(InvalidInput) as raised:
-        datasets.mnist()
+        digits.mnist()
     text = str(raised.value)
     assert text.startswith(f"A file of MNIST must be as it was published. Received: {folder / name} ({what}"), text
     assert text.endswith("). Fetch it again.")
@@ -162,10 +162,10 @@ def test_a_broken_file_is_named(folder: Path, name: str, content: bytes, what: s
 
 def test_keras_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.mkdir(parents=True)
-    arrays = dict(zip(datasets.ARRAYS, (*images(4), *images(2, seed=1)), strict=True))
+    arrays = dict(zip(digits.ARRAYS, (*images(4), *images(2, seed=1)), strict=True))
     np.savez(machine / "mnist.npz", **arrays)
-    monkeypatch.setattr(datasets, "SHA256", hashlib.sha256((machine / "mnist.npz").read_bytes()).hexdigest())
-    train, _, source = datasets.mnist()
+    monkeypatch.setattr(digits, "SHA256", hashlib.sha256((machine / "mnist.npz").read_bytes()).hexdigest())
+    train, _, source = digits.mnist()
     np.testing.assert_array_equal(train[0], arrays["x_train"])
     assert source == "MNIST (4 + 2 images) from Keras's cache"
 
@@ -173,16 +173,16 @@ def test_keras_cache(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_cache_is_where_keras_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("KERAS_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert datasets.keras_cache() == tmp_path / ".keras" / "datasets"
+    assert digits.keras_cache() == tmp_path / ".keras" / "datasets"
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert str(datasets.keras_cache()) == "/tmp/.keras/datasets"
+    assert str(digits.keras_cache()) == "/tmp/.keras/datasets"
 
 
 DIGITS = "digits (1,618 + 179 images) from scikit-learn, scans of 8x8 enlarged to 28x28"
 
 
 def test_without_network_scikit_learn_s_digits(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    train, test, source = datasets.mnist()
+    train, test, source = digits.mnist()
     assert train[0].shape == (1618, 28, 28)
     assert test[0].shape == (179, 28, 28)
     assert train[0].dtype == train[1].dtype == np.uint8
@@ -196,14 +196,14 @@ def test_without_network_scikit_learn_s_digits(machine: Path, capsys: pytest.Cap
 
 
 def test_download_can_be_declined(machine: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert datasets.mnist(download=False).source == DIGITS
+    assert digits.mnist(download=False).source == DIGITS
     assert capsys.readouterr().out == f"Data: {DIGITS}. No MNIST: the download was not asked for.\n"
 
 
 def test_no_source_at_all(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(InvalidInput) as raised:
-        datasets.mnist(download=False)
+        digits.mnist(download=False)
     assert str(raised.value) == (
         "MNIST must come from somewhere. Received: no $JUPYTER_DDL_DATA, no mnist.npz in Keras's cache, the download "
         "was not asked for, no scikit-learn. Set JUPYTER_DDL_DATA to a folder with mnist.npz, or pip install "

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, explain_mpiexec, likely_cause, read_report
-from jupyter_ddl.events import MetricsSample, RankLost
-from jupyter_ddl.loss import describe_loss
+from jupyter_ddl.kernel.lost_ranks import describe_loss
+from jupyter_ddl.protocol.events import MetricsSample, RankLost
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from nvml import build_nvml, h200s
 
-from jupyter_ddl.cores import BIND_VARIABLE
 from jupyter_ddl.engine import devices
 from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.cores import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,11 @@ import pytest
 from horovod_targets import make_horovod, make_mpi, make_tensorflow
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.topology import Gpu
 from jupyter_ddl.doctor import as_json, as_line, is_well, machine, software, summary, surroundings
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import BuildError, ClusterError, InvalidInput
 from jupyter_ddl.horovod_build.facts import NotImportable
+from jupyter_ddl.host.topology import Gpu
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.fit_options import check_on_drift, checked_checkpoint
-from jupyter_ddl.training.drift import Drift, Weight
+from jupyter_ddl.protocol.fit_options import check_on_drift, checked_checkpoint
+from jupyter_ddl.training.consistency.drift import Drift, Weight
 
 KERNEL, BIAS = Weight("conv2d_1/kernel", 0.123), Weight("conv2d_1/bias", 0.5, is_matrix=False)
 BROADCAST = "hvd.callbacks.BroadcastGlobalVariablesCallback(0)"

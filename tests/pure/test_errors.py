@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from jupyter_ddl import errors, paths
-from jupyter_ddl.events import RankFailed
+from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.protocol.events import RankFailed
 
 FAILURE = RankFailed("run-1", 1, "node-a", "ValueError", "no good", ("its traceback",), released=False, at_s=1.0)
 
@@ -40,7 +41,7 @@ def test_an_interrupted_run_is_a_keyboard_interrupt() -> None:
 def test_a_folder_that_cannot_be_made_names_its_variable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(errors.FolderNotWritable) as caught:
-        paths.private_folder(tmp_path / "file" / "runs", variable=paths.RUNS_VARIABLE)
+        private_folder(tmp_path / "file" / "runs", variable=paths.RUNS_VARIABLE)
     assert str(caught.value) == (
         f"jupyter_ddl must be able to write to its folder. Received: {tmp_path}/file/runs (Not a directory). "
         "Set JUPYTER_DDL_RUNS to a folder that you may write to."
@@ -59,4 +60,4 @@ def test_folders_go_where_their_variables_say(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_private_folder_is_its_owners_alone(tmp_path: Path) -> None:
-    assert paths.private_folder(tmp_path / "a" / "b", variable=paths.RUNS_VARIABLE).stat().st_mode & 0o777 == 0o700
+    assert private_folder(tmp_path / "a" / "b", variable=paths.RUNS_VARIABLE).stat().st_mode & 0o777 == 0o700

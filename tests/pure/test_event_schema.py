@@ -10,8 +10,8 @@ from typing import Any, get_args
 import jsonschema
 import pytest
 
-from jupyter_ddl import events, hub_messages
-from jupyter_ddl.wire import decode, encode
+from jupyter_ddl.protocol import events, hub_messages
+from jupyter_ddl.protocol.codec import decode, encode
 
 SCHEMA_DIR = Path(__file__).parents[2] / "labextension" / "schema"
 

@@ -5,8 +5,8 @@ from dataclasses import fields
 
 import pytest
 
-from jupyter_ddl import events, hub_messages, requests
-from jupyter_ddl.wire import Wire, decode, encode
+from jupyter_ddl.protocol import events, hub_messages, requests
+from jupyter_ddl.protocol.codec import Wire, decode, encode
 
 EXAMPLES = (
     events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),

@@ -7,9 +7,9 @@ from typing import Any
 import libcst as cst
 import pytest
 
-from jupyter_ddl import plan_texts
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import explain, written
+from jupyter_ddl.protocol import plan_texts
 
 KERAS = "import keras\nimport tensorflow as tf\nkeras.utils.set_random_seed(1)\n"
 MODEL = KERAS + "model = keras.Sequential([keras.layers.Dense(1)])\n"

@@ -11,7 +11,8 @@ import pytest
 from batches import read
 from run_folders import make_run
 
-from jupyter_ddl.events import MetricsSample, RunFinished, RunStarted
+from jupyter_ddl.protocol.codec import as_line, decode, number_in
+from jupyter_ddl.protocol.events import MetricsSample, RunFinished, RunStarted
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.views.figures import Figures
@@ -19,10 +20,9 @@ from jupyter_ddl.views.format import number
 from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
 from jupyter_ddl.views.runs_table import run_line
-from jupyter_ddl.wire import as_line, decode, number_in
 
 if TYPE_CHECKING:
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 CASES = json.loads((Path(__file__).parents[2] / "labextension/schema/figures.fixture.json").read_text())
 

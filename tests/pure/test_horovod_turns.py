@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from jupyter_ddl.cluster.horovod_turns import HorovodTurns, only_defines
+from jupyter_ddl.kernel.horovod_schedule import HorovodTurns, only_defines
 
 
 @pytest.mark.parametrize("code", ["import horovod.tensorflow as hvd", "hvd.size()", "import jupyter_ddl.keras as h"])

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import loops
 
-from jupyter_ddl.hub_messages import Control, KernelGone, KernelState, RunNotice, Watch
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.hub_messages import Control, KernelGone, KernelState, RunNotice, Watch
 from jupyter_ddl.server.browser import MAX_CONTROLS, MAX_NOTICES, Browser
-from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -17,10 +17,10 @@ import pytest
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.hub_messages import Control, KernelState
-from jupyter_ddl.server import kernels, place
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.hub_messages import Control, KernelState
+from jupyter_ddl.server import kernels, socket_path
 from jupyter_ddl.server.kernels import Kernels
-from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -36,18 +36,18 @@ def folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_port_has_a_socket_of_its_own_on_each_host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = place.socket_path("8888")
-    assert here == place.socket_path("8888") != place.socket_path("8889")
+    here = socket_path.socket_path("8888")
+    assert here == socket_path.socket_path("8888") != socket_path.socket_path("8889")
     assert here.parent == paths.hub_dir() == folder / "hub"
     assert stat.S_IMODE(here.parent.stat().st_mode) == 0o700
     monkeypatch.setattr(socket, "gethostname", lambda: "another")
-    assert place.socket_path("8888") != here
+    assert socket_path.socket_path("8888") != here
 
 
 def test_a_long_path_gives_way_to_the_temporary_directory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_DDL_RUNTIME", str(folder / ("x" * 80)))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    found = place.socket_path("8888")
+    found = socket_path.socket_path("8888")
     assert found.parent == folder / f"jupyter_ddl-{os.getuid()}"
     assert stat.S_IMODE(found.parent.stat().st_mode) == 0o700
 
@@ -55,7 +55,7 @@ def test_a_long_path_gives_way_to_the_temporary_directory(folder: Path, monkeypa
 def test_a_folder_that_others_can_enter_is_closed_to_them(folder: Path) -> None:
     paths.hub_dir().mkdir()
     paths.hub_dir().chmod(0o755)
-    place.socket_path("8888")
+    socket_path.socket_path("8888")
     assert stat.S_IMODE(paths.hub_dir().stat().st_mode) == 0o700
 
 
@@ -65,7 +65,7 @@ def test_a_link_in_the_folders_place_is_refused(folder: Path) -> None:
     with pytest.raises(
         FolderNotWritable, match=r"hub \(it is a link, or another user's\)\. Set JUPYTER_DDL_RUNTIME to"
     ):
-        place.socket_path("8888")
+        socket_path.socket_path("8888")
 
 
 def with_kernels(path: Path, check: Callable[[Kernels, list[Any]], Awaitable[None]]) -> None:

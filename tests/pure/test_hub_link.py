@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 from users import STRANGER, as_user, needs_root
 
-from jupyter_ddl import changes, hub_link, sessions
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, RunInterrupted
-from jupyter_ddl.hub_link import controls, link
-from jupyter_ddl.hub_link.controls import Controls
-from jupyter_ddl.hub_link.link import Link
-from jupyter_ddl.hub_link.state import State, fault_of
-from jupyter_ddl.hub_messages import Answer, Control, KernelState, RunNotice
-from jupyter_ddl.interruption import interrupts_noted
-from jupyter_ddl.life import Life
-from jupyter_ddl.wire import as_line
+from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.kernel import current, hub_link, observers
+from jupyter_ddl.kernel.cluster_lifecycle import Life
+from jupyter_ddl.kernel.hub_link import controls, link
+from jupyter_ddl.kernel.hub_link.controls import Controls
+from jupyter_ddl.kernel.hub_link.link import Link
+from jupyter_ddl.kernel.hub_link.state import State, fault_of
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ SHELL = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "cell-1"}})
 
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "_current", None)
+    monkeypatch.setattr(current, "_current", None)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = SimpleNamespace(why_lost=None, describe=lambda: None)
-    monkeypatch.setattr(sessions, "_current", session)
+    monkeypatch.setattr(current, "_current", session)
     state = State("k", SHELL)
     bad = run("stalled", id="run-1")
     state.note(run(None, id="run-1"))
@@ -196,7 +196,7 @@ def test_a_control_before_any_start_and_during_one_says_so() -> None:
     error = answers_of(control, Controls()).error or ""
     assert error.startswith("Ranks must run before a cell can go to them. Received: no cluster.")
     told: list[str] = []
-    with changes.start_told(
+    with observers.start_told(
         ClusterSpec("mine", 2, (), 1, {}, keep=False, oversubscribe=False, note="2 ranks"), told.append
     ) as step:
         step("asking for ranks")

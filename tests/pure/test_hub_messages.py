@@ -8,8 +8,17 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.hub_messages import Answer, Control, KernelState, RunNotice, Watch, from_browser, from_hub, from_kernel
-from jupyter_ddl.wire import encode
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.hub_messages import (
+    Answer,
+    Control,
+    KernelState,
+    RunNotice,
+    Watch,
+    from_browser,
+    from_hub,
+    from_kernel,
+)
 
 CONTROL = Control("7", "kernel-1", "stacks", {"ranks": "0"})
 

@@ -12,7 +12,7 @@ import pytest
 from batches import read as read_batch
 from run_folders import make_run, own_session, write_events
 
-from jupyter_ddl.events import OutputChunk, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import OutputChunk, RunFinished, RunStarted
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.server.tails import Tails
 

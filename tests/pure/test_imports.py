@@ -53,7 +53,7 @@ TRAINING_MAY = SHARED - {"mpi"} | {"engine", "datasets", "downloads", "legacy", 
 LEGACY_MAY = {"errors"}
 ENGINE_MAY = SHARED - {"checkpoint_folder", "hub_messages", "ranks", "mpi", "sample_means"} | {"tether", "script"}
 # The composition root of a rank's process, which alone knows both the engine and the training layer.
-RANK_ROOT = Path("engine/__main__.py")
+RANK_ROOT = Path("rank/__main__.py")
 RANK_SIDE = {"engine", "training", "keras"}
 # Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
 KERNEL_FILES = (
@@ -144,7 +144,13 @@ def test_kernel_files_do_not_import_what_runs_on_ranks(file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["jupyter_ddl", "jupyter_ddl.session", "jupyter_ddl.magics", "jupyter_ddl.server.extension"]
+    "module",
+    [
+        "jupyter_ddl",
+        "jupyter_ddl.kernel.session",
+        "jupyter_ddl.kernel.magics.ddl_magics",
+        "jupyter_ddl.server.extension",
+    ],
 )
 def test_importing_it_loads_nothing_heavy(module: str) -> None:
     program = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
@@ -153,6 +159,6 @@ def test_importing_it_loads_nothing_heavy(module: str) -> None:
 
 
 def test_the_server_knows_no_session() -> None:
-    program = "import sys, jupyter_ddl.server.extension; print('jupyter_ddl.session' in sys.modules)"
+    program = "import sys, jupyter_ddl.server.extension; print('jupyter_ddl.kernel.session' in sys.modules)"
     child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert child.stdout == "False\n"

@@ -22,14 +22,22 @@ import pytest
 import zmq
 from kernel_sides import RANKS
 
-from jupyter_ddl import checkpoint_folder, checkpoint_offer, paths
-from jupyter_ddl.checkpoint_offer import Offer
-from jupyter_ddl.cluster import stacks, supervisor
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import rank_stacks, supervisor
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel, signer
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import HostUnfit
-from jupyter_ddl.events import (
+from jupyter_ddl.host.threads import ErrorsOnce, Supervised
+from jupyter_ddl.kernel import checkpoint_offer
+from jupyter_ddl.kernel.checkpoint_offer import Offer
+from jupyter_ddl.kernel.hub_link.controls import Controls
+from jupyter_ddl.kernel.hub_link.link import Link
+from jupyter_ddl.kernel.hub_link.state import State
+from jupyter_ddl.kernel.stall_watch import StallWatch
+from jupyter_ddl.protocol import checkpoint_folder
+from jupyter_ddl.protocol.codec import as_line, encode
+from jupyter_ddl.protocol.events import (
     CollectiveStalled,
     RankAlive,
     RankFailed,
@@ -38,17 +46,11 @@ from jupyter_ddl.events import (
     RankReady,
     StallReported,
 )
-from jupyter_ddl.hub_link.controls import Controls
-from jupyter_ddl.hub_link.link import Link
-from jupyter_ddl.hub_link.state import State
-from jupyter_ddl.hub_messages import Answer, Control
-from jupyter_ddl.requests import ReleaseAsked
+from jupyter_ddl.protocol.hub_messages import Answer, Control
+from jupyter_ddl.protocol.requests import ReleaseAsked
+from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
-from jupyter_ddl.stall_options import StallOptions
-from jupyter_ddl.stall_watch import StallWatch
-from jupyter_ddl.threads import ErrorsOnce, Supervised
-from jupyter_ddl.wire import as_line, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -287,10 +289,10 @@ def test_stacks_that_cannot_be_read_are_told_as_that(
     )
     path = tmp_path / "rank-0.stacks"
     path.write_text("0x1 7\n" if when == "after" else content)
-    looks = stacks.StackLooks(cluster)  # type: ignore[arg-type]
+    looks = rank_stacks.StackLooks(cluster)  # type: ignore[arg-type]
     monkeypatch.setattr(looks, "_process", lambda _: psutil.Process())
-    monkeypatch.setattr(stacks, "_catches", lambda _: True)
-    monkeypatch.setattr(stacks, "_signal_thread", lambda *_: path.write_text(content))
+    monkeypatch.setattr(rank_stacks, "_catches", lambda _: True)
+    monkeypatch.setattr(rank_stacks, "_signal_thread", lambda *_: path.write_text(content))
     seen = looks.look([0], 0.2)[0]
     assert "not enough values to unpack" in str(seen.note) or "too many values to unpack" in str(seen.note)
     assert seen.note.startswith("it did not answer within 1 s: " if when == "before" else "its stacks cannot be read: ")
@@ -398,7 +400,7 @@ def test_every_control_is_answered(raised: BaseException, capsys: pytest.Capture
         answers.put(answer)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("jupyter_ddl.hub_link.controls._session", lambda: controls_session)
+        patched.setattr("jupyter_ddl.kernel.hub_link.controls._session", lambda: controls_session)
         for turn in range(20):
             controls.take(Control(str(turn), "kernel-1", "stacks", {}), reply)
             assert answers.get(timeout=DEADLINE_S).error

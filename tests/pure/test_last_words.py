@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl import paths
-from jupyter_ddl.engine.journal import Journal
+from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.last_words import LastWords
 from jupyter_ddl.engine.run_files import RunFiles
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk
 from jupyter_ddl.runs import unseen
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run

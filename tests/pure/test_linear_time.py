@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cluster.deaths import likely_cause, read_report
 from jupyter_ddl.engine.capture import _STARTUP_LOG
-from jupyter_ddl.engine.mismatch import given
+from jupyter_ddl.engine.collective_mismatch import given
 from jupyter_ddl.views.line import plain_lines
 
 if TYPE_CHECKING:

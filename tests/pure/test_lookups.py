@@ -12,12 +12,12 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_ddl.engine import lookups
 from jupyter_ddl.engine.lookups import MAX_HUNG, Lookups
-from jupyter_ddl.requests import LookUp
+from jupyter_ddl.protocol.requests import LookUp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyter_ddl.events import LookedUp
+    from jupyter_ddl.protocol.events import LookedUp
 
 ENDS = threading.Event()
 

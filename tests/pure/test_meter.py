@@ -8,7 +8,7 @@ import pytest
 
 import jupyter_ddl
 from jupyter_ddl.engine import meter
-from jupyter_ddl.events import TrainingReading
+from jupyter_ddl.protocol.events import TrainingReading
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jupyter_ddl import mpi, surroundings
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.mpi import Mpi, find_mpi, launch_command, launch_environment
+from jupyter_ddl.host import mpi, preflight
+from jupyter_ddl.host.mpi import Mpi, find_mpi, launch_command, launch_environment
 
 OPENMPI_5 = "mpiexec (Open MPI) 5.0.11\n\nReport bugs to https://www.open-mpi.org/community/help/"
 OPENMPI_4 = "mpiexec (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/"
@@ -269,7 +269,7 @@ class TestLaunch:
         assert "PRTE_MCA_rmaps_default_mapping_policy" not in settings
 
     def test_shared_memory_without_room(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(surroundings, "shared_memory_free_bytes", lambda: 64 * 2**20)
+        monkeypatch.setattr(preflight, "shared_memory_free_bytes", lambda: 64 * 2**20)
         monkeypatch.setenv("TMPDIR", "/scratch")
         for version, name in (("5.0.11", "sm"), ("4.1.4", "vader")):
             variable = f"OMPI_MCA_btl_{name}_backing_directory"

@@ -23,14 +23,14 @@ import pytest
 import jupyter_ddl
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.engine.sampler import Sampler
-from jupyter_ddl.hub_link.controls import Controls
-from jupyter_ddl.hub_link.link import RETRY_S, Link
-from jupyter_ddl.hub_link.state import State
+from jupyter_ddl.kernel.hub_link.controls import Controls
+from jupyter_ddl.kernel.hub_link.link import RETRY_S, Link
+from jupyter_ddl.kernel.hub_link.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.events import MetricsSample
+    from jupyter_ddl.protocol.events import MetricsSample
 
 DEADLINE_S = 10.0
 

@@ -15,8 +15,8 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.cores import BIND_VARIABLE
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.cores import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

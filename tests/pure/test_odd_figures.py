@@ -19,24 +19,24 @@ from run_folders import make_run
 
 from jupyter_ddl.engine import meter
 from jupyter_ddl.engine.emitter import Emitter
-from jupyter_ddl.engine.journal import Journal
+from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import MetricsSample, RankFinished, RichOutput, RunFinished, RunStarted
+from jupyter_ddl.protocol.codec import as_json, as_line, decode, encode, json_value
+from jupyter_ddl.protocol.events import MetricsSample, RankFinished, RichOutput, RunFinished, RunStarted
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.reading import read_events
 from jupyter_ddl.runs.store import read_record, single_rank_samples_per_s
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
-from jupyter_ddl.views.batch import to_json
 from jupyter_ddl.views.dashboard import Dashboard, show_finished
+from jupyter_ddl.views.event_batches import to_json
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.metrics_table import MetricsTable, metrics_table
 from jupyter_ddl.views.picture import picture
 from jupyter_ddl.views.publish import JupyterPublisher
 from jupyter_ddl.views.runs_table import duration, run_line, runs_table
 from jupyter_ddl.views.terminal import TerminalView
-from jupyter_ddl.wire import as_json, as_line, decode, encode, json_value
 
 if TYPE_CHECKING:
     from pathlib import Path

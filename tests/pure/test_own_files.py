@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl import files, own_files
+from jupyter_ddl.host import files, untrusted_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +48,13 @@ IN_ITS_PLACE: dict[str, Callable[[Path], None]] = {
 def test_what_is_no_file_is_not_read(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     IN_ITS_PLACE[kind](path)
-    assert not own_files.is_file(path)
-    for read in (own_files.open_file, own_files.read_bytes, own_files.read_json, own_files.read_object):
+    assert not untrusted_files.is_file(path)
+    for read in (
+        untrusted_files.open_file,
+        untrusted_files.read_bytes,
+        untrusted_files.read_json,
+        untrusted_files.read_object,
+    ):
         with pytest.raises(OSError, match=f"not a file but {kind}"):
             read(path)
     # Nor written to: a FIFO that nobody reads would be waited for, and a link leads elsewhere.
@@ -61,7 +66,7 @@ def test_a_link_to_a_file_of_ones_own_is_not_followed_either(tmp_path: Path) -> 
     (tmp_path / "secret").write_text("{}")
     (tmp_path / "run.json").symlink_to(tmp_path / "secret")
     with pytest.raises(OSError, match="not a file but a link"):
-        own_files.read_object(tmp_path / "run.json")
+        untrusted_files.read_object(tmp_path / "run.json")
 
 
 def test_another_users_file_is_read_only_where_that_may_be(tmp_path: Path) -> None:
@@ -70,9 +75,9 @@ def test_another_users_file_is_read_only_where_that_may_be(tmp_path: Path) -> No
     path = tmp_path / "cluster.json"
     path.write_text("{}")
     os.chown(path, 4242, 4242)
-    assert own_files.read_object(path) == {}
+    assert untrusted_files.read_object(path) == {}
     with pytest.raises(PermissionError, match="a file of user 4242"):
-        own_files.read_object(path, only_own=True)
+        untrusted_files.read_object(path, only_own=True)
 
 
 def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
@@ -80,8 +85,8 @@ def test_a_file_is_read_up_to_a_bound(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OSError, match="larger than 8,388,608 bytes"):
-        own_files.read_json(path)
-    assert own_files.read_beginning(path, 10) == bytes(10)
+        untrusted_files.read_json(path)
+    assert untrusted_files.read_beginning(path, 10) == bytes(10)
 
 
 NO_JSON = {
@@ -101,7 +106,7 @@ def test_what_is_no_json_of_ours_is_one_kind_of_error(name: str, tmp_path: Path)
     path = tmp_path / "run.json"
     path.write_bytes(NO_JSON[name])
     with pytest.raises(ValueError, match=r"."):
-        own_files.read_json(path)
+        untrusted_files.read_json(path)
 
 
 @pytest.mark.parametrize("content", [[], "text", 3, None, True, 1e400])
@@ -109,19 +114,19 @@ def test_json_that_is_no_object_is_an_error(content: object, tmp_path: Path) -> 
     path = tmp_path / "run.json"
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match=f"must hold a JSON object. Received: {type(content).__name__}"):
-        own_files.read_object(path)
+        untrusted_files.read_object(path)
 
 
 def test_what_is_deep_enough_is_json() -> None:
     text = "[" * 64 + "]" * 64
-    assert json.dumps(own_files.parse_json(text)) == text
+    assert json.dumps(untrusted_files.parse_json(text)) == text
     many = json.dumps([[[1]] * 50] * 50)
-    assert own_files.parse_json(many.encode()) == json.loads(many)
+    assert untrusted_files.parse_json(many.encode()) == json.loads(many)
 
 
-def read_lines(path: Path, limit: int = own_files.MAX_LINE_BYTES) -> list[bytes]:
-    with own_files.open_file(path) as file:
-        return list(own_files.lines(file, limit))
+def read_lines(path: Path, limit: int = untrusted_files.MAX_LINE_BYTES) -> list[bytes]:
+    with untrusted_files.open_file(path) as file:
+        return list(untrusted_files.lines(file, limit))
 
 
 def test_lines_are_those_of_the_file(tmp_path: Path) -> None:

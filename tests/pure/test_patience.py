@@ -10,7 +10,7 @@ import pytest
 from ranks.kernels import eventually
 
 from jupyter_ddl.cluster.core_time import CoreTime
-from jupyter_ddl.patience import Patience
+from jupyter_ddl.kernel.release_policy import Patience
 
 
 def ticked(patience: Patience, first_s: float, last_s: float, every_s: float = 0.1) -> None:

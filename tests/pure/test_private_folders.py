@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from users import STRANGER, account, as_user, needs_root
 
-from jupyter_ddl import paths, private_folders
+from jupyter_ddl import paths
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable
+from jupyter_ddl.host import private_folders
+from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +37,7 @@ def above() -> Iterator[Path]:
 
 def refusal(folder: Path) -> str:
     with pytest.raises(FolderNotPrivate) as caught:
-        paths.private_folder(folder, variable=paths.RUNTIME_VARIABLE)
+        private_folder(folder, variable=paths.RUNTIME_VARIABLE)
     assert not private_folders.is_private(folder)
     text = str(caught.value)
     assert text.startswith(f"{RULE}{folder} (")
@@ -44,7 +46,7 @@ def refusal(folder: Path) -> str:
 
 
 def made(folder: Path) -> bool:
-    found = paths.private_folder(folder, variable=paths.RUNTIME_VARIABLE)
+    found = private_folder(folder, variable=paths.RUNTIME_VARIABLE)
     return found == folder and private_folders.is_private(folder)
 
 
@@ -126,7 +128,7 @@ def test_links_that_lead_nowhere_are_an_error_of_the_folder(above: Path) -> None
     (above / "gone").symlink_to("nowhere")
     for name in ("loop", "gone"):
         with pytest.raises(FolderNotWritable, match=paths.RUNTIME_VARIABLE):
-            paths.private_folder(above / name, variable=paths.RUNTIME_VARIABLE)
+            private_folder(above / name, variable=paths.RUNTIME_VARIABLE)
 
 
 def problem_of(user: str, folder: Path) -> Any:
@@ -134,7 +136,7 @@ def problem_of(user: str, folder: Path) -> Any:
 
     def look() -> str | None:
         try:
-            paths.private_folder(folder, variable=paths.RUNTIME_VARIABLE)
+            private_folder(folder, variable=paths.RUNTIME_VARIABLE)
         except FolderNotPrivate as error:
             return str(error)
         return None

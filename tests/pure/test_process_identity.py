@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from jupyter_ddl import process_identity
+from jupyter_ddl.host import process_identity
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ import pytest
 
 from jupyter_ddl.cluster.deaths import Death, describe, explain_mpiexec
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
-from jupyter_ddl.rank_exits import CANNOT_REPORT, LOOP_ENDED, MEANINGS
+from jupyter_ddl.protocol.exit_statuses import CANNOT_REPORT, LOOP_ENDED, MEANINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

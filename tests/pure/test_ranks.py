@@ -1,7 +1,7 @@
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.ranks import compact, parse
+from jupyter_ddl.protocol.rank_sets import compact, parse
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jupyter_ddl import paths
-from jupyter_ddl.rebuild import Rebuilder
+from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 

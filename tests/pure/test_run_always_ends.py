@@ -14,15 +14,16 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from kernel_sides import RANKS, TestCluster, View, finished, followed, within
 
-from jupyter_ddl import changes, follow, paths
+from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterError, ClusterLost, HostUnfit, RankError, RunInterrupted
-from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, RankLost
-from jupyter_ddl.rebuild import Rebuilder
-from jupyter_ddl.requests import Release, ReleaseAsked
+from jupyter_ddl.host.threads import Supervised
+from jupyter_ddl.kernel import observers, run_follower
+from jupyter_ddl.kernel.rebuilder import Rebuilder
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
+from jupyter_ddl.protocol.requests import Release, ReleaseAsked
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
-from jupyter_ddl.threads import Supervised
 from jupyter_ddl.views.metrics_table import MetricsTable
 from jupyter_ddl.views.together import Together
 
@@ -143,7 +144,7 @@ def test_a_listener_of_changes_that_raises_costs_no_run(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     heard: list[object] = []
-    monkeypatch.setattr(changes, "_listeners", [raising(TypeError("the panel")), heard.append])
+    monkeypatch.setattr(observers, "_listeners", [raising(TypeError("the panel")), heard.append])
     cluster = TestCluster()
     follower, run, _ = followed(cluster)
     finish(cluster, run)
@@ -195,8 +196,8 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
 def test_a_release_comes_to_its_end_whatever_it_looks_at_raises(
     seam: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(follow, "ANSWER_S", 2.0)
-    monkeypatch.setattr(follow, "_TOLD_S", 0.5)
+    monkeypatch.setattr(run_follower, "ANSWER_S", 2.0)
+    monkeypatch.setattr(run_follower, "_TOLD_S", 0.5)
     cluster, output = TestCluster(), View()
     follower, _, runs = followed(cluster, output)
     monkeypatch.setattr(type(runs), seam, raising(OSError(5, "odd")))
@@ -258,8 +259,8 @@ def _released(run: Run, rank: int, reason: str) -> RankFailed:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "ANSWER_S", 2.0)
-    monkeypatch.setattr(follow, "_TOLD_S", 0.5)
+    monkeypatch.setattr(run_follower, "ANSWER_S", 2.0)
+    monkeypatch.setattr(run_follower, "_TOLD_S", 0.5)
 
 
 @pytest.mark.parametrize("way", ["this kernel", "another kernel"])

@@ -11,7 +11,8 @@ from run_folders import make_run, own_session, write_events
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.events import (
+from jupyter_ddl.kernel.magics.ddl_magics import DdlMagics
+from jupyter_ddl.protocol.events import (
     OutputChunk,
     RankFailed,
     RankFinished,
@@ -20,7 +21,6 @@ from jupyter_ddl.events import (
     RunFinished,
     RunStarted,
 )
-from jupyter_ddl.magics import DdlMagics
 from jupyter_ddl.runs.prune import plan_pruning
 from jupyter_ddl.views.replay import Outputs
 from jupyter_ddl.views.runs_table import duration
@@ -216,7 +216,7 @@ def test_a_run_that_became_a_link_is_not_followed(capsys, runs, tmp_path, monkey
     doomed = plan_pruning(keep=0)
     doomed.doomed[0].path.rename(target)
     doomed.doomed[0].path.symlink_to(target)
-    monkeypatch.setattr("jupyter_ddl.run_commands.plan_pruning", lambda **_: doomed)
+    monkeypatch.setattr("jupyter_ddl.commands.runs.plan_pruning", lambda **_: doomed)
     told = refused(capsys, "runs", "--prune", "--keep", "0", "--yes")
     assert "A run's folder must be deletable. Received: " in told
     assert "Delete it by hand, or have its owner do it." in told

@@ -5,9 +5,9 @@ import json
 import pytest
 from run_folders import write_events
 
-from jupyter_ddl.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.reading import causes_of, read_events, run_events
-from jupyter_ddl.wire import encode
 
 STARTED = RunStarted("r", (0, 1), 2, 100.0)
 FINISHED = RunFinished("r", "finished", 1.5)

@@ -11,8 +11,10 @@ import pytest
 from run_folders import make_run, write_events
 from users import STRANGER, as_user, needs_root
 
-from jupyter_ddl import events, process_identity
 from jupyter_ddl.cli import main
+from jupyter_ddl.host import process_identity
+from jupyter_ddl.protocol import events
+from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.prune import plan_pruning, reason_to_stay
@@ -20,7 +22,6 @@ from jupyter_ddl.runs.reading import event_of, rank_files, run_events
 from jupyter_ddl.runs.store import find, foreign, newest_first, read_record, resolve
 from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.server import runs as hub
-from jupyter_ddl.wire import encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl import paths
-from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.reading import read_events
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
-from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl import settled_variables
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol import settled_variables
 
 if TYPE_CHECKING:
     from pathlib import Path

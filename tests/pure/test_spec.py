@@ -11,8 +11,8 @@ from nvml import build_nvml, h200s
 
 from jupyter_ddl.cluster import spec
 from jupyter_ddl.cluster.spec import ClusterSpec, plan
-from jupyter_ddl.cluster.topology import Gpu
 from jupyter_ddl.errors import ClusterError, InvalidInput
+from jupyter_ddl.host.topology import Gpu
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jupyter_ddl.cluster.stacks import parse_dump
-from jupyter_ddl.events import RankStacks
-from jupyter_ddl.views.stacks import render_stacks
+from jupyter_ddl.cluster.rank_stacks import parse_dump
+from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.views.stack_text import render_stacks
 
 CELL = "/run/ipykernel_7/123.py"
 HVD = "/x/lib/python3.11/site-packages/horovod/tensorflow/mpi_ops.py"

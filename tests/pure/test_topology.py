@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from nvml import H200_BYTES, FakeGpu, build_nvml, h200s
 
-from jupyter_ddl.cluster.topology import Gpu, default_rank_count, find_gpu, visible_gpus
+from jupyter_ddl.host.topology import Gpu, default_rank_count, find_gpu, visible_gpus
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ LIBRARY_MISMATCH = 18
 LIST = """
 import json, sys
 from pathlib import Path
-from jupyter_ddl.cluster.topology import list_gpus
+from jupyter_ddl.host.topology import list_gpus
 from jupyter_ddl.errors import ClusterError
 from dataclasses import astuple
 try:

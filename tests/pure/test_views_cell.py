@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RankFinished, RichOutput, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RankFinished, RichOutput, RunFinished, RunStarted
 from jupyter_ddl.views.cell import CellView
 
 PLOT = {"image/png": "iVBOR", "text/plain": "<Figure>"}

@@ -1,6 +1,6 @@
 import io
 
-from jupyter_ddl.events import OutputChunk, OutputCleared, RankFinished, RichOutput
+from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RankFinished, RichOutput
 from jupyter_ddl.views.terminal import TerminalView
 
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from jupyter_ddl.errors import RankError
-from jupyter_ddl.events import RankFailed, RankReady
+from jupyter_ddl.protocol.events import RankFailed, RankReady
 from jupyter_ddl.views import current_publisher, for_environment
 from jupyter_ddl.views.cell import CellView
 from jupyter_ddl.views.failure import render_failure

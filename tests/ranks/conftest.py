@@ -14,7 +14,7 @@ from jupyter_ddl.errors import ClusterLost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 
 @pytest.fixture(scope="session")

@@ -22,10 +22,10 @@ import keras  # noqa: E402  the folder of its data sets is read when it is impor
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
+from jupyter_ddl.datasets import keras_datasets  # noqa: E402
 from jupyter_ddl.errors import InvalidInput  # noqa: E402
-from jupyter_ddl.training import local_datasets  # noqa: E402
 
-local_datasets.install()
+keras_datasets.install()
 
 
 def refusal(load: object) -> str:
@@ -96,7 +96,7 @@ with tarfile.open(FOLDER / "site" / "flowers.tar.gz", "w:gz") as archive:
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 origin = f"http://127.0.0.1:{server.server_port}/flowers.tar.gz"
-get_file = local_datasets.Files(keras.src.utils.file_utils).get
+get_file = keras_datasets.Files(keras.src.utils.file_utils).get
 first = get_file("flowers-set", origin, extract=True)
 found["an archive"] = (Path(first) / "flowers" / "rose.txt").read_text()
 found["a file"] = Path(get_file("flowers-0.tar.gz", origin)).name

@@ -14,7 +14,7 @@ from findings import FOLDER, finding, take_all
 
 import jupyter_ddl
 import jupyter_ddl.keras as hvd
-from jupyter_ddl.engine import cell
+from jupyter_ddl.engine import run_context
 from jupyter_ddl.explain import explain
 
 
@@ -33,7 +33,7 @@ def cases() -> dict[str, Any]:
         jupyter_ddl.auto(**OPTIONS[name])
         with contextlib.redirect_stdout(io.StringIO()) as told:
             auto = ran(code)
-        cell.begin(cell.Cell(hvd.size()))
+        run_context.begin(run_context.Cell(hvd.size()))
         explanation = explain(code, world_size=hvd.size(), **OPTIONS[name])
         explicit = ran(explanation.program)
         weights = [program["model"].get_weights() for program in (auto, explicit)]

@@ -34,7 +34,7 @@ def finding(function: Any) -> Any:
 def take_all(**init: Any) -> None:
     """Initialise Horovod and take every finding; the last thing that a program does."""
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    # As on a rank of ours (jupyter_ddl/engine/preload.py).
     gc.freeze()
     hvd.init(**init)
     answers = {}

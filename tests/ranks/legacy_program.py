@@ -1,4 +1,4 @@
-"""A program as people wrote it in 2018, on ranks: `python -m jupyter_ddl.run` is not needed, its install is.
+"""A program as people wrote it in 2018, on ranks: it needs `rank.install`, and not `rank.script_main`.
 
 Run by test_legacy_ranks.py: `python legacy_program.py FOLDER`; rank K leaves FOLDER/rank-K.json.
 """
@@ -9,7 +9,7 @@ import json
 import sys
 from pathlib import Path
 
-from jupyter_ddl.training.install import install
+from jupyter_ddl.rank.install import install
 
 install()
 

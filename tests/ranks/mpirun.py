@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.mpi import find_mpi, launch_command, launch_environment
+from jupyter_ddl.host.mpi import find_mpi, launch_command, launch_environment
 
 REPOSITORY = Path(__file__).parents[2]
 # World sizes of what has one MPI job a size. `make test` runs one of them: a job of TensorFlow costs 10 s and more.

@@ -38,7 +38,7 @@ def take_all() -> None:
     """Take every finding; the last thing that a numerics program does."""
     # A rank that hangs says where.
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    # As on a rank of ours (jupyter_ddl/engine/preload.py).
     gc.freeze()
     hvd.init()
     answers: dict[str, Any] = {}

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jupyter_ddl import datasets
+from jupyter_ddl.datasets import digits
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.paths import DATA_VARIABLE
 
 if TYPE_CHECKING:
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 PROGRAMS = Path(__file__).parents[1] / "programs"
 REPORT = Path(__file__).with_name("program_report.py").read_text()
@@ -78,8 +78,8 @@ def text_of(name: str) -> str:
 
 def write_mnist(folder: Path) -> None:
     """Write what `keras.datasets.mnist` reads: digits from this machine, since a test downloads nothing."""
-    train, test, _ = datasets.mnist(download=False)
-    np.savez(folder / "mnist.npz", **dict(zip(datasets.ARRAYS, (*train, *test), strict=True)))
+    train, test, _ = digits.mnist(download=False)
+    np.savez(folder / "mnist.npz", **dict(zip(digits.ARRAYS, (*train, *test), strict=True)))
 
 
 def run_in_cell(session: Session, name: str, folder: Path, data: Path) -> Outcome:

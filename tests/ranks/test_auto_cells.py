@@ -370,8 +370,8 @@ try:
 except RuntimeError:
     pass
 from jupyter_ddl.engine import cell
-from jupyter_ddl.training.auto import hook
-from jupyter_ddl.training.optimizer import _updating
+from jupyter_ddl.auto_distribution import hook
+from jupyter_ddl.training.optimizer.distributed_optimizer import _updating
 _updating.set(True)
 rate = float(tf.convert_to_tensor(kept.optimizer._get_current_learning_rate()))
 _updating.set(False)

@@ -9,14 +9,14 @@ from kernels import kernel, without
 
 import jupyter_ddl
 from jupyter_ddl import paths
-from jupyter_ddl.auto_options import AutoOptions
 from jupyter_ddl.errors import RankError
+from jupyter_ddl.protocol.auto_options import AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

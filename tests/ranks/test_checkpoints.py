@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import jupyter_ddl
-from jupyter_ddl.auto_options import AutoOptions
-from jupyter_ddl.checkpoint_folder import newest
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError
+from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.checkpoint_folder import newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import RankResult
-    from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -16,13 +16,13 @@ from processes import MARK, marked_processes
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -16,13 +16,13 @@ from processes import MARK, marked_processes
 import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.folder import ClusterFolder
-from jupyter_ddl.cores import usable_cores
 from jupyter_ddl.errors import InvalidInput, NoCluster, RunTimedOut
+from jupyter_ddl.host.cores import usable_cores
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -95,7 +95,7 @@ def test_nothing_listens_beyond_loopback(pair: Session) -> None:
         for connection in process.net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN and connection.laddr.ip not in ("127.0.0.1", "::1"):
                 names[connection.laddr] = process.name()
-    # prterun's own daemons: the known limit that jupyter_ddl/mpi.py tells.
+    # prterun's own daemons: the known limit that jupyter_ddl/host/mpi.py tells.
     assert set(names.values()) <= {"prterun", "mpiexec", "orterun"}
 
 

@@ -12,7 +12,7 @@ from jupyter_ddl.errors import RankError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

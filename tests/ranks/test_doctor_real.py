@@ -14,7 +14,7 @@ import pytest
 from ranks.kernel import Kernel
 
 from jupyter_ddl.doctor.allreduce import check_allreduce
-from jupyter_ddl.mpi import find_mpi
+from jupyter_ddl.host.mpi import find_mpi
 from jupyter_ddl.paths import HOROVOD_VARIABLE
 
 if TYPE_CHECKING:

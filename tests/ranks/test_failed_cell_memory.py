@@ -9,7 +9,7 @@ import pytest
 from jupyter_ddl.errors import RankError
 
 if TYPE_CHECKING:
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

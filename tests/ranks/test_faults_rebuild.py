@@ -24,7 +24,7 @@ from jupyter_ddl.errors import ClusterLost, NoCluster, RankError, SetupFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

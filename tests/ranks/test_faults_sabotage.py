@@ -14,8 +14,8 @@ from jupyter_ddl.errors import ClusterLost, RankError, RunTimedOut
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import RunResult
-    from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -23,13 +23,13 @@ from processes import MARK, marked_processes
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.folder import ClusterFolder
-from jupyter_ddl.requests import RunCell
+from jupyter_ddl.protocol.requests import RunCell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

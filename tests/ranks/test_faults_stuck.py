@@ -13,15 +13,15 @@ from kernels import without
 from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl
-from jupyter_ddl import follow
 from jupyter_ddl.errors import ClusterLost, RunTimedOut
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.kernel import run_follower
+from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import Run
-    from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -129,7 +129,7 @@ def escalate(session: Session, what: str) -> None:
 )
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("ANSWER_S", 5.0), ("UNWIND_S", 5.5), ("_TOLD_S", 4.0)):
-        monkeypatch.setattr(follow, name, seconds)
+        monkeypatch.setattr(run_follower, name, seconds)
     escalate(stuck, what)
 
 
@@ -143,7 +143,7 @@ def test_the_same_in_the_time_that_users_wait(stuck: Session, what: str) -> None
 
 @pytest.mark.slow
 def test_a_peer_frozen_in_horovods_shutdown(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "ANSWER_S", 5.0)
+    monkeypatch.setattr(run_follower, "ANSWER_S", 5.0)
     pair.run("import horovod.tensorflow as hvd, tensorflow as tf\nhvd.init()")
     pid = pair.ranks[1].pid
     threading.Timer(1.0, os.kill, (pid, signal.SIGSTOP)).start()

@@ -17,8 +17,8 @@ import websocket
 from hub_server import Browser, Server
 
 from jupyter_ddl import paths
-from jupyter_ddl.hub_messages import KernelState
-from jupyter_ddl.wire import as_line
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.hub_messages import KernelState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,7 +12,8 @@ import pytest
 from hub_server import Browser, Server
 
 from jupyter_ddl import paths
-from jupyter_ddl.events import (
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
     RankFinished,
@@ -22,13 +23,12 @@ from jupyter_ddl.events import (
     StragglerMarked,
 )
 from jupyter_ddl.runs.folder import this_process
-from jupyter_ddl.wire import as_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.events import Event
+    from jupyter_ddl.protocol.events import Event
 
 
 @pytest.fixture(scope="module")

@@ -15,15 +15,15 @@ from kernels import kernel, without
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RunInterrupted
-from jupyter_ddl.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from kernels import Kernel
 
+    from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import Run
-    from jupyter_ddl.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -98,7 +98,7 @@ def test_what_fails_on_rank_0_fails_on_all(notebook: Kernel, tmp_path: Path) -> 
 # A job of one process, with a ramdisk of its own.
 ALONE = """
 import os, sys
-from jupyter_ddl.training.data import places
+from jupyter_ddl.pipelines import places
 places.PLACES["ramdisk"] = (sys.argv[1],)
 import numpy as np
 import horovod.tensorflow as hvd

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import nbformat
 import pytest
 
-from jupyter_ddl import demo
-from jupyter_ddl.demo import DemoFailed
+from jupyter_ddl.cli import demo
+from jupyter_ddl.cli.demo import DemoFailed
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("n", [1, 2])
 def test_the_demo_trains_without_a_network(offline: None, n: int) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "jupyter_ddl.demo", "-n", str(n)],
+        [sys.executable, "-m", "jupyter_ddl.cli.demo", "-n", str(n)],
         capture_output=True,
         text=True,
         check=False,

@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from jupyter_ddl import demo
+from jupyter_ddl.cli import demo
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-no-changes-at-all.ipynb"
 

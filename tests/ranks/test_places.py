@@ -11,10 +11,11 @@ import pytest
 from kernels import KernelError, eventually, kernel, without
 from ranks.kernel import Kernel
 
-from jupyter_ddl import mpi, paths, start
-from jupyter_ddl.cluster import places
+from jupyter_ddl import paths, start
+from jupyter_ddl.cluster import registry
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.errors import ClusterStartFailed
+from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,23 +47,23 @@ def test_two_hosts_with_one_home_never_touch_each_others_clusters(tmp_path: Path
         # One of the same name starts there, and neither is the other's.
         b.do(START.format(name="both"))
         b.do("s.run('x = 7')")
-        assert list(places.elsewhere()) == [("both", "node-b")]
+        assert list(registry.elsewhere()) == [("both", "node-b")]
         assert a.do("answer = s.pull('x')") == {"0": 40}
         assert b.do("answer = s.pull('x')") == {"0": 7}
         # Its end, and a start anew, leave the other's folder and ranks alone.
         b.do("s.stop()")
         assert here.lease() is not None
         assert here.settings()["world_id"]
-        assert list(places.elsewhere()) == []
+        assert list(registry.elsewhere()) == []
         b.do(START.format(name="both"))
         a.do("s.stop()")
         assert not here.path.exists()
         assert b.do("s.run('x += 1'); answer = s.pull('x')") == {"0": 41}
         # A host that goes down with all its processes leaves a folder, and no cluster that is said to run.
-        assert list(places.elsewhere()) == [("both", "node-b")]
+        assert list(registry.elsewhere()) == [("both", "node-b")]
         b.kill()
         # The lock is held until the last of its processes is gone, which the kernel of Linux sees to.
-        assert eventually(lambda: list(places.elsewhere()) == [])
+        assert eventually(lambda: list(registry.elsewhere()) == [])
         a.do(START.format(name="both"))
         assert a.do("answer = s.pull('x')") == {"0": 40}
         a.do("s.stop()")
@@ -181,4 +182,4 @@ def test_a_script_that_was_started_as_one_of_four_and_is_alone_is_refused(how: s
 
 
 def test_clusters_of_this_suite_are_in_a_folder_of_their_own() -> None:
-    assert places.here().parent == paths.clusters_dir()
+    assert registry.here().parent == paths.clusters_dir()

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.errors import RunInterrupted
-from jupyter_ddl.follow import GRACE_S
-from jupyter_ddl.requests import Release
-from jupyter_ddl.views.stacks import render_stacks
+from jupyter_ddl.kernel.run_follower import GRACE_S
+from jupyter_ddl.protocol.requests import Release
+from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -16,16 +16,16 @@ import pytest
 from kernels import Kernel, eventually, kernel, without
 
 from jupyter_ddl import attach, paths, start
-from jupyter_ddl.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import read_record
-from jupyter_ddl.stall_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

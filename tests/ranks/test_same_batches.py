@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.auto_options import AutoOptions
+from jupyter_ddl.protocol.auto_options import AutoOptions
 
 if TYPE_CHECKING:
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

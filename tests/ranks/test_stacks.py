@@ -13,12 +13,12 @@ import pytest
 from kernels import eventually
 
 from jupyter_ddl.errors import RunInterrupted
-from jupyter_ddl.views.stacks import render_stacks
+from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_ddl.errors import RunStalled
-from jupyter_ddl.stall_options import StallOptions
+from jupyter_ddl.protocol.stall_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.session import Session
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 

@@ -518,7 +518,7 @@ def saved() -> dict[str, Any]:
 def main() -> None:
     # A rank that hangs says where.
     faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/warmup.py).
+    # As on a rank of ours (jupyter_ddl/engine/preload.py).
     gc.freeze()
     answers: dict[str, Any] = {}
     rank = MPI.COMM_WORLD.rank

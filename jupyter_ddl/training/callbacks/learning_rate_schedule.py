@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.learning_rate import fewest_steps, last_own_step, set_rate, settable_rate
+from jupyter_ddl.training.optimizer.learning_rate import fewest_steps, last_own_step, set_rate, settable_rate
 from jupyter_ddl.training.spellings import tell_older_spelling
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import horovod.tensorflow as hvd
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.callbacks.learning_rate_schedule import LearningRateScheduleCallback
 from jupyter_ddl.training.collectives import require_horovod
-from jupyter_ddl.training.learning_rate import warmup_growth
+from jupyter_ddl.training.optimizer.learning_rate import warmup_growth
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):

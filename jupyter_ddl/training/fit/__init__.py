@@ -12,7 +12,7 @@
 Runs on: every rank.
 """
 
-from jupyter_ddl.training.fit.hook import install
 from jupyter_ddl.training.fit.samples import samples_seen
+from jupyter_ddl.training.fit.wrapped_methods import install
 
 __all__ = ["install", "samples_seen"]

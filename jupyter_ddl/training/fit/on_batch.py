@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from jupyter_ddl.engine import cell, horovod_runtime
-from jupyter_ddl.training.same_batches import FIRST_BATCHES, LOOP, Batches
+from jupyter_ddl.engine import horovod_runtime, run_context
+from jupyter_ddl.training.consistency.same_batches import FIRST_BATCHES, LOOP, Batches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.training.exchange import Exchange
+    from jupyter_ddl.training.optimizer.exchange import Exchange
 
 
 @dataclass
@@ -41,7 +41,7 @@ def after_call(model: Any, exchange: Exchange, last_batch: Callable[[], Any]) ->
 
     Collective: every rank of the exchange must call this.
     """
-    since = (cell.current(), horovod_runtime.generation())
+    since = (run_context.current(), horovod_runtime.generation())
     calls = _calls.get(model)
     if calls is None or calls.since != since:
         calls = _calls[model] = _Calls(since, Batches(exchange.process_set, LOOP, are_meant=exchange.same_batches))

@@ -15,13 +15,13 @@ import keras
 
 from jupyter_ddl.engine import meter
 from jupyter_ddl.engine.meter import largest_batch, number_of, step_times
-from jupyter_ddl.events import TrainingReading
-from jupyter_ddl.training.fit.clock import Sums
+from jupyter_ddl.protocol.events import TrainingReading
+from jupyter_ddl.training.fit.step_clock import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.training.fit.clock import Clock
+    from jupyter_ddl.training.fit.step_clock import Clock
 
 # The main thread goes on while the sampler's reads.
 _TRIES = 3

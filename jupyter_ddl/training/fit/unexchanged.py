@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import keras
 
-from jupyter_ddl.engine import cell
+from jupyter_ddl.engine import run_context
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def ranks_that_train() -> int:
     """Return how many ranks are at the cell or script that is running, or 1 where each means to train by itself."""
-    running = cell.current()
+    running = run_context.current()
     if running is not None:
         return 1 if running.independent else running.ranks
     return int(hvd.size()) if hvd.is_initialized() else 1

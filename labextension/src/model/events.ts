@@ -1,4 +1,4 @@
-// Generated from jupyter_ddl/events.py by `make schema`; not to be edited.
+// Generated from jupyter_ddl/protocol/events.py by `make schema`; not to be edited.
 
 /** A rank can run cells. */
 export interface RankReady {

@@ -1,4 +1,4 @@
-// What kernels tell through the hub. The kernel's side is jupyter_ddl/hub_messages.py; tests of both read hub.fixture.json.
+// What kernels tell through the hub. The kernel's side is jupyter_ddl/protocol/hub_messages.py; tests of both read hub.fixture.json.
 import { isRecord } from './parse';
 
 export type RankStanding = 'ready' | 'running' | 'lost' | 'ended' | 'silent';

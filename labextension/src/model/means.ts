@@ -1,5 +1,5 @@
 // What a rank's samples come to: the mean of its whole training, and of its last ten seconds. Python has the same for its
-// table, its picture and the list of runs (jupyter_ddl/sample_means.py); both are tested on schema/figures.fixture.json.
+// table, its picture and the list of runs (jupyter_ddl/protocol/sample_means.py); both are tested on schema/figures.fixture.json.
 // Typed arrays: of a thousand ranks come a thousand samples a second.
 import type { MetricsSample } from './events';
 import { isRecord, numberOrNull } from './parse';

@@ -1,7 +1,7 @@
 // JSON to events. What a newer kernel adds is left out, what is no event is told apart.
 import { FIELDS, type DdlEvent, type Field } from './events';
 
-/** JSON has no NaN and no infinity, and a loss may be either: they come as these words (jupyter_ddl/wire.py). */
+/** JSON has no NaN and no infinity, and a loss may be either: they come as these words (jupyter_ddl/protocol/codec.py). */
 const NUMBERS: ReadonlyMap<unknown, number> = new Map([
   ['NaN', NaN],
   ['Infinity', Infinity],

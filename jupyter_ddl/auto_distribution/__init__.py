@@ -1,0 +1,68 @@
+"""`--auto`: a Keras program that was written for one process, on all ranks as it stands.
+
+| module | owns |
+|---|---|
+| `hook` | the methods of Keras that are wrapped |
+| `fit`, `evaluation`, `prediction`, `on_batch` | what each of them then does |
+| `data`, `parts/` | how the data are divided |
+| `same_data` | all ranks have the same arrays |
+| `rate` | the learning rate of a larger batch, and its warm-up |
+| `callbacks` | who runs which, and what comes besides |
+| `seeds` | what all ranks draw alike, and what each draws for itself |
+| `saving` | one rank writes a model's file |
+| `plan` | what is told before it begins |
+| `refusals` | what is not distributed, and what to write instead |
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.engine import import_hooks, run_context
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from jupyter_ddl.engine.run_context import Cell
+
+
+def prepare(running: Cell) -> None:
+    """Make this rank ready for what runs, if that is to be distributed: now, or when it imports Keras.
+
+    Collective: every rank must call this.
+
+    Raises:
+        InvalidInput: it is to be distributed, and would train with Keras 2.
+    """
+    if running.auto is None:
+        return
+    from jupyter_ddl.training.keras_version import asks_for_keras_2, uses_keras_3
+
+    if not uses_keras_3():
+        raise _keras_2("TF_USE_LEGACY_KERAS, set" if asks_for_keras_2() else "an older Keras, or none")
+    import_hooks.when_imported("keras", _begin)
+    import_hooks.when_imported("tf_keras", _refuse)
+
+
+def _begin(_keras: ModuleType) -> None:
+    from jupyter_ddl.auto_distribution import wrapped_methods
+
+    wrapped_methods.begin()
+
+
+def _refuse(_tf_keras: ModuleType) -> None:
+    """Raise where what runs now is to be distributed: the import may come cells after it was asked to be told of."""
+    running = run_context.current()
+    if running is not None and running.auto is not None:
+        raise _keras_2("tf_keras, imported")
+
+
+def _keras_2(received: str) -> InvalidInput:
+    return InvalidInput(
+        "--auto distributes programs of Keras 3.",
+        received,
+        "Import keras, or tf.keras without TF_USE_LEGACY_KERAS; for Keras 2, write the program with Horovod.",
+    )

@@ -1,0 +1,125 @@
+"""The callbacks of one process, on several ranks: who runs them, in which order, and what comes besides.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.auto_distribution import seeds
+from jupyter_ddl.training.callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# They write files, or to a network: one rank is enough, and several would write over each other.
+_ON_FIRST_RANK = (
+    keras.callbacks.BackupAndRestore,
+    keras.callbacks.CSVLogger,
+    keras.callbacks.ModelCheckpoint,
+    keras.callbacks.RemoteMonitor,
+    keras.callbacks.TensorBoard,
+)
+
+
+def arranged(given: Sequence[Any], *between: Any) -> list[Any]:
+    """Return the callbacks of this rank.
+
+    Metrics are averaged before the program's own callbacks read them, so that these decide alike on all ranks. The
+    broadcast comes last: BackupAndRestore, on rank 0, has restored by then.
+
+    Args:
+        given: the program's own.
+        *between: that come after them.
+    """
+    return [MovingStatistics(), MetricAverageCallback(), *of_this_rank(given), *between, StartTogether()]
+
+
+def listed(given: Any) -> list[Any]:
+    """Return what Keras takes as `callbacks`, as a list: that may be none, one, several or its own CallbackList."""
+    if isinstance(given, keras.callbacks.CallbackList):
+        return list(given.callbacks)
+    return [] if given is None else tf.nest.flatten(given)
+
+
+def of_this_rank(given: Sequence[Any]) -> list[Any]:
+    """Return those of a program's callbacks that run on this rank."""
+    return [callback for callback in given if hvd.rank() == 0 or not isinstance(callback, _ON_FIRST_RANK)]
+
+
+def first_rank_only(given: Sequence[Any]) -> list[str]:
+    """Return the names of the callbacks that run on rank 0 only, each once."""
+    return list(dict.fromkeys(type(callback).__name__ for callback in given if isinstance(callback, _ON_FIRST_RANK)))
+
+
+class StartTogether(BroadcastGlobalVariablesCallback):
+    """Gives all ranks rank 0's weights, optimizer state and first epoch, and its own random numbers to each."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Start together."""
+        super().on_train_begin(logs)
+        # BackupAndRestore sets it. Source: keras 3.15, src/callbacks/backup_and_restore.py
+        self.model._initial_epoch = hvd.broadcast_object(self.model._initial_epoch, 0, name="initial_epoch")
+        seeds.set_apart(self.model, hvd.rank())
+
+
+class MovingStatistics(keras.callbacks.Callback):
+    """Averages over the ranks what layers learn from the data themselves: BatchNormalization's moving averages.
+
+    At the end of each epoch, before validation. Within an epoch each rank's batches go into its own.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_due = False
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Note that they are about to change: on some rank, if not on this one, which may have no batch."""
+        self._is_due = True
+
+    def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Average before the validation."""
+        self._average()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Average before the program's callbacks save."""
+        self._average()
+
+    def _average(self) -> None:
+        if self._is_due:
+            self._is_due = False
+            average_statistics(self.model)
+
+
+def average_statistics(model: Any) -> None:
+    """Set the statistics that layers keep to their means over the ranks. Collective: every rank must call this."""
+    weights = statistics_of(model)
+    if not weights:
+        return
+    # All in one vector: a collective costs about the same for one number as for thousands.
+    own = tf.concat([tf.reshape(tf.cast(weight.value, tf.float64), [-1]) for weight in weights], axis=0)
+    first = hvd.broadcast(own, 0, name="statistics")
+    # From rank 0's, so that what all ranks hold alike stays as it is to the last bit.
+    means = first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference")
+    lengths = [math.prod(weight.shape) for weight in weights]
+    for weight, mean in zip(weights, tf.split(means, lengths), strict=True):
+        weight.assign(tf.cast(tf.reshape(mean, weight.shape), weight.dtype))
+
+
+def statistics_of(model: Any) -> list[Any]:
+    """Return the model's weights that are not trained by gradients, and are numbers that have a mean."""
+    frozen = {id(variable) for layer in model._flatten_layers() for variable in layer._trainable_variables}
+    return [
+        weight
+        for weight in model.non_trainable_weights
+        if id(weight) not in frozen and tf.as_dtype(weight.dtype).is_floating
+    ]

@@ -1,0 +1,182 @@
+"""Divides what `fit` takes as data among the ranks: whichever kind it is, and what is told of it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+from keras.src.trainers import data_adapters
+
+from jupyter_ddl.auto_distribution.refusals import refuse_data
+from jupyter_ddl.auto_distribution.shards.adapter import Parts, require_room
+from jupyter_ddl.auto_distribution.shards.batch_agreement import AlikeData
+from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth, SameContents
+from jupyter_ddl.auto_distribution.shards.generators import Rounds, SameRounds
+from jupyter_ddl.auto_distribution.shards.sources import SameSources, Sources
+from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
+from jupyter_ddl.pipelines.shard import shard_with_note
+from jupyter_ddl.protocol.auto_options import GLOBAL
+from jupyter_ddl.training.fit.first_batches import KERAS_BATCH_SIZE, dataset_batch_size, first_part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.auto_distribution.same_data import Part
+    from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
+    from jupyter_ddl.protocol.auto_options import AutoOptions
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
+
+@dataclass(frozen=True)
+class Divided:
+    """This rank's data.
+
+    Attributes:
+        x: what Keras is given for the data.
+        how: how they were divided, for the plan; empty where the numbers say it.
+        samples: of all ranks in an epoch; None where nobody knows.
+        own_batch: the samples of a batch on this rank.
+        whole_batch: on all ranks.
+        steps: an epoch's, where the program counts them.
+        holds_all: `x` has the targets and weights in it, and what else `fit` is told of the data.
+        splits_batches: it is made of batches of the program's own, of which a rank has a part.
+        checks: callbacks that see that the ranks have the same data.
+        sources: what the data were made of, as far as it must be alike on all ranks and can be told before.
+        finish: to be called when the training has ended, however it has.
+    """
+
+    x: Any
+    how: str = ""
+    samples: int | None = None
+    own_batch: int | None = None
+    whole_batch: int | None = None
+    steps: int | None = None
+    holds_all: bool = False
+    splits_batches: bool = False
+    checks: tuple[Any, ...] = ()
+    sources: tuple[Part, ...] = ()
+    finish: Callable[[], None] = _nothing
+
+
+def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Place, *, is_seeded: bool) -> Divided:
+    """Return this rank's data for `fit`.
+
+    Args:
+        arguments: of `fit`, by name.
+        options: whose the batch size in the program is.
+        place: which part is this rank's.
+        is_seeded: the program has set a random seed, by which its one process would shuffle in a certain order.
+
+    Raises:
+        InvalidInput: the data cannot be divided so.
+    """
+    data, steps = arguments.get("x"), arguments.get("steps_per_epoch")
+    refuse_data(data)
+    shares_batches = options.batch == GLOBAL
+    if not shares_batches and not _are_arrays(arguments):
+        own_steps = None if steps is None else -(-steps // place.size)
+        how = f"each rank takes every {_ordinal(place.size)} batch"
+        if isinstance(data, tf.data.Dataset):
+            return _sharded(data, place, own_steps)
+        if isinstance(data, keras.utils.PyDataset):
+            part = EveryNth(
+                data, place, class_weight=arguments.get("class_weight"), shuffle=arguments.get("shuffle", True)
+            )
+            checks = (SameContents(part),)
+            return Divided(part, how, steps=own_steps, holds_all=True, checks=checks, finish=part.finish)
+        if isinstance(data, types.GeneratorType):
+            rounds = Rounds(data, place)
+            how = f"{how} of the generator"
+            return Divided(rounds.batches(), how, steps=own_steps, checks=(SameRounds(rounds),))
+    batch = arguments.get("batch_size") or _batch_for(arguments, steps)
+    if not shares_batches:
+        batch *= place.size
+        steps = None if steps is None else -(-steps // place.size)
+    whole = data_adapters.get_data_adapter(
+        data,
+        arguments.get("y"),
+        arguments.get("sample_weight"),
+        batch_size=batch,
+        steps_per_epoch=steps,
+        # A dataset is as it was made, and Keras warns where it is asked to shuffle one. "batch" is a way of its own.
+        shuffle=not isinstance(data, (tf.data.Dataset, types.GeneratorType)) and arguments.get("shuffle", True),
+        class_weight=arguments.get("class_weight"),
+    )
+    require_room(whole, place)
+    parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
+    how = "" if parts.samples is not None else "each batch is split"
+    checks = (AlikeData(parts),)
+    return Divided(
+        parts,
+        how,
+        parts.samples,
+        parts.batch_size,
+        whole.batch_size,
+        steps,
+        holds_all=True,
+        splits_batches=parts.samples is None,
+        checks=checks,
+    )
+
+
+def _sharded(data: Any, place: Place, steps: int | None) -> Divided:
+    """Return this rank's shard of a dataset."""
+    sources = Sources()
+    sharded = shard_with_note(data, place.size, place.rank, sources.watch)
+    own = dataset_batch_size(data)
+    whole = own and own * place.size
+    checks = (SameSources(sources),)
+    return Divided(sharded.dataset, sharded.how, None, own, whole, steps, checks=checks, sources=sources.parts)
+
+
+def divide_evaluation(arguments: dict[str, Any], options: AutoOptions, place: Place, model: Any) -> Shares | EveryNth:
+    """Return this rank's part of the data for `evaluate`: whole batches of one process.
+
+    Args:
+        arguments: of `evaluate`, by name.
+        options: whose the batch size in the program is. Of a PyDataset each rank then makes its own batches only, as in
+            training, and draws its own for them; or all of them, as one process.
+        place: which part is this rank's.
+        model: that is evaluated. It takes `steps_per_execution` batches at once, and so up to a multiple of that.
+    """
+    data, steps = arguments.get("x"), arguments.get("steps")
+    refuse_data(data)
+    at_once = model.steps_per_execution
+    taken = steps and -(-steps // at_once) * at_once
+    if options.batch != GLOBAL and isinstance(data, keras.utils.PyDataset):
+        return EveryNth(data, place, taken)
+    whole = data_adapters.get_data_adapter(
+        data,
+        arguments.get("y"),
+        arguments.get("sample_weight"),
+        batch_size=arguments.get("batch_size"),
+        steps_per_epoch=steps,
+        shuffle=False,
+    )
+    return Shares(whole, place, taken)
+
+
+def _are_arrays(arguments: dict[str, Any]) -> bool:
+    given = (arguments.get("x"), arguments.get("y"), arguments.get("sample_weight"))
+    return bool(data_adapters.array_data_adapter.can_convert_arrays(given))
+
+
+def _batch_for(arguments: dict[str, Any], steps: int | None) -> int:
+    """Return the batch size that Keras takes where the program says none."""
+    shape = getattr(first_part(arguments.get("x")), "shape", None)
+    if steps and shape and _are_arrays(arguments):
+        return -(-int(shape[0]) // int(steps))
+    return KERAS_BATCH_SIZE
+
+
+def _ordinal(number: int) -> str:
+    return {2: "2nd", 3: "3rd"}.get(number, f"{number}th")

@@ -1,0 +1,104 @@
+"""Random numbers that a training step draws by itself: for its samples each rank's own, for gradients of all alike.
+
+All ranks have the same random states, so that they shuffle alike. In a step they would draw the same noise for other
+samples: N ranks, N times the same. So what a step draws is changed by the rank, and the states stay alike: all ranks
+make the same steps, and draw as often. Rank 0 draws as one process.
+
+After the exchange of gradients nothing is changed: noise for the gradients of all must be alike on all ranks.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import random_seed
+
+from jupyter_ddl.auto_distribution import seeds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_STRIDE = 1_000_003
+_SEEDS = 2**31 - 1
+# What is added to a seed. None: the ranks draw alike.
+_added: ContextVar[int | None] = ContextVar("what is added to the seeds of a training step", default=None)
+
+
+@dataclass(frozen=True)
+class StepNoise:
+    """The random numbers of a rank's training steps.
+
+    Attributes:
+        rank: this one.
+    """
+
+    rank: int
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Draw as steps do while the context is open: at first each rank its own."""
+        token = _added.set(self.rank * _STRIDE or None)
+        try:
+            yield
+        finally:
+            _added.reset(token)
+
+    def apart(self) -> None:
+        """Draw each rank its own from here on."""
+        _added.set(self.rank * _STRIDE or None)
+
+    def alike(self) -> None:
+        """Draw alike on all ranks from here on."""
+        _added.set(None)
+
+
+def install() -> None:
+    """Wrap what gives seeds to TensorFlow's operations and generators, and to Keras's. Safe to call twice."""
+    if hasattr(random_seed.get_seed, "__jupyter_ddl__"):
+        return
+    # TensorFlow's operations ask it for their seeds, by the module's name.
+    random_seed.get_seed = _wrapped(random_seed.get_seed, _for_operation)
+    tf.random.Generator._prepare_key_counter = _wrapped(tf.random.Generator._prepare_key_counter, _for_generator)
+    keras.random.SeedGenerator.next = _wrapped(keras.random.SeedGenerator.next, _for_keras)
+
+
+def _wrapped(stock: Callable[..., Any], change: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that changes what `stock` returns, within a step where the ranks draw apart."""
+
+    @functools.wraps(stock)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        found = stock(*args, **kwargs)
+        added = _added.get()
+        return found if added is None else change(added, found, *args)
+
+    function.__jupyter_ddl__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def _for_operation(added: int, found: tuple[int | None, int | None], *_: Any) -> tuple[int | None, int | None]:
+    """Change an operation's seeds: of the whole program, and its own."""
+    of_program, own = found
+    return (None if of_program is None else (of_program + added) % _SEEDS, own)
+
+
+def _for_generator(added: int, found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
+    """Change the key of what a tf.random.Generator draws; its state goes on as on the other ranks."""
+    key, counter = found
+    return key + tf.constant(added, key.dtype), counter
+
+
+def _for_keras(added: int, found: Any, generator: Any, *_: Any) -> Any:
+    """Change a seed that one of Keras's generators gives, unless its state is this rank's own (`seeds.set_apart`)."""
+    if seeds.is_apart(generator):
+        return found
+    # Both dtypes that seeds have, unsigned and signed, go round.
+    return found + tf.constant(np.array([added, 0], dtype=tf.as_dtype(found.dtype).as_numpy_dtype))

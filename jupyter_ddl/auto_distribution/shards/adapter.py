@@ -1,0 +1,191 @@
+"""What Keras takes for data in place of the user's: this rank's part of each batch.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import horovod.tensorflow as hvd
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
+
+from jupyter_ddl.auto_distribution.shards import batches, order, rows
+from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.fit.first_batches import ALL_FULL, UNKNOWN, Known
+
+
+class Parts(DataAdapter):
+    """This rank's part of each batch of one process, as a Keras data adapter: pass it as `x`.
+
+    Attributes:
+        likeness: by which the ranks compare their batches.
+
+    Args:
+        whole: Keras's adapter of the data of one process.
+        place: which part is this rank's.
+        steps: batches that are taken in an epoch, where they are counted.
+        keeps_order: arrays are shuffled as Keras does, alike in each epoch where a random seed is set.
+    """
+
+    def __init__(self, whole: Any, place: Place, steps: int | None = None, *, keeps_order: bool = True) -> None:
+        self._whole = whole
+        self._place = place
+        self._steps = steps
+        self._keeps_order = keeps_order
+        self._dataset: Any = None
+        self.likeness = Likeness()
+
+    def get_tf_dataset(self) -> Any:
+        """Return a tf.data.Dataset of this rank's parts."""
+        self._dataset = self._of_arrays() if self._is_read_by_rows() else self._of_batches()
+        return self._dataset
+
+    def _is_read_by_rows(self) -> bool:
+        # Keras's shuffle="batch" has an order of its own, batch by batch.
+        whole = self._whole
+        return isinstance(whole, ArrayDataAdapter) and whole._shuffle != "batch" and rows.can_read_rows(whole._inputs)
+
+    def _of_arrays(self) -> Any:
+        whole = self._whole
+        is_fresh = whole._shuffle and not self._keeps_order
+        passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
+        assert self.samples is not None
+        own = order.own_batches(passes, whole, self._place, self.samples, self.likeness.note_pass)
+        return rows.dataset(whole._inputs, own)
+
+    def _of_batches(self) -> Any:
+        made = self._whole.get_tf_dataset()
+        is_endless = self._steps is not None and self._whole.num_batches is None
+        return batches.dataset_in_step(self.likeness.noting(made), self._place, is_endless=is_endless)
+
+    def end_epoch(self, taken: int) -> None:
+        """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.
+
+        At the end of an epoch whose batches are counted Keras begins a pass that it does not use; not so where they end
+        before their number, as on a rank that has no part of the last one.
+        Source: keras 3.15, src/trainers/epoch_iterator.py, _enumerate_iterator
+
+        Args:
+            taken: batches of this rank in the epoch.
+        """
+        if self.samples is None and self._steps is None and taken < (self._whole.num_batches or 0):
+            iter(self._dataset)
+
+    @property
+    def samples(self) -> int | None:
+        """The samples of one process's epoch, where they are known."""
+        if not isinstance(self._whole, ArrayDataAdapter):
+            return None
+        samples: int = self._whole._num_samples
+        return samples
+
+    @property
+    def num_batches(self) -> int | None:
+        """This rank's batches, where their number is known."""
+        if self.samples is None:
+            whole: int | None = self._whole.num_batches
+            return whole
+        full, last = divmod(self.samples, int(self._whole.batch_size))
+        return full + (self._place.length(last) > 0)
+
+    @property
+    def batch_size(self) -> int | None:
+        """The samples of this rank in a full batch."""
+        return None if self._whole.batch_size is None else self._place.length(self._whole.batch_size)
+
+    @property
+    def has_partial_batch(self) -> Any:
+        """Whether the last batch is smaller; None where nobody knows."""
+        return self._whole.has_partial_batch
+
+    @property
+    def partial_batch_size(self) -> Any:
+        """The samples of this rank in that."""
+        last = self._whole.partial_batch_size
+        return last and self._place.length(last)
+
+    def on_epoch_begin(self) -> None:
+        """Pass it on: a PyDataset starts its processes."""
+        self._whole.on_epoch_begin()
+
+    def on_epoch_end(self) -> None:
+        """Pass it on: a PyDataset shuffles."""
+        self._whole.on_epoch_end()
+
+    def known(self, steps: int) -> Known:
+        """Return what this rank knows of its batches.
+
+        Args:
+            steps: that are counted in an epoch, or UNKNOWN.
+        """
+        if self.samples is None:
+            is_full = isinstance(self._whole, TFDatasetAdapter) and self.batch_size is not None
+            if is_full:  # a dataset whose specification says a size has no smaller batch
+                count = self._whole.num_batches
+                return Known(
+                    ALL_FULL, self.batch_size or UNKNOWN, steps if count is None or steps != UNKNOWN else count
+                )
+            # The last batch may have no sample for some of the ranks.
+            return Known(UNKNOWN, UNKNOWN, steps if self._whole.num_batches is None else UNKNOWN)
+        assert self.batch_size is not None
+        full, last = divmod(self.samples, self._whole.batch_size)
+        samples = full * self.batch_size + self._place.length(last)
+        if 0 < last < self._place.size:
+            return Known(samples, self.batch_size, UNKNOWN)
+        return Known(samples, self.batch_size, steps if steps != UNKNOWN else full + (last > 0))
+
+
+def parts(
+    x: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    batch_size: int = 32,
+    shuffle: bool = True,
+    keeps_order: bool = False,
+) -> Any:
+    """Return this rank's part of each batch that one process would train on: pass it to `fit` or `evaluate` as `x`.
+
+    Args:
+        x: arrays, a tf.data.Dataset, a keras.utils.PyDataset or a generator, as `fit` takes them.
+        y: the targets, where x holds none.
+        sample_weight: a weight for each sample.
+        batch_size: of all ranks together; a dataset, a PyDataset or a generator has its own.
+        shuffle: arrays are shuffled anew in each epoch. All ranks must have set the same random seed before.
+        keeps_order: arrays are shuffled as Keras does in one process: alike in each epoch where a seed is set.
+
+    Raises:
+        InvalidInput: Horovod is not initialised; there are fewer samples in a batch than ranks.
+    """
+    require_horovod("jupyter_ddl.data.parts")
+    whole = data_adapters.get_data_adapter(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)
+    place = Place(hvd.size(), hvd.rank())
+    require_room(whole, place)
+    return Parts(whole, place, keeps_order=keeps_order)
+
+
+def require_room(whole: Any, place: Place) -> None:
+    """Raise if a batch has fewer samples than there are ranks, or all data have.
+
+    Raises:
+        InvalidInput: it has.
+    """
+    if whole.batch_size is not None and whole.batch_size < place.size:
+        raise InvalidInput(
+            "A batch must have at least one sample for each rank.",
+            f"batches of {whole.batch_size}, {place.size} ranks",
+            "Pass a larger batch_size, or use fewer ranks.",
+        )
+    if isinstance(whole, ArrayDataAdapter) and whole._num_samples < place.size:
+        raise InvalidInput(
+            "Each rank must have at least one sample to train on.",
+            f"data of {whole._num_samples}, {place.size} ranks",
+            "Use fewer ranks.",
+        )

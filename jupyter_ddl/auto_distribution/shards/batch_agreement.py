@@ -1,0 +1,130 @@
+"""All ranks make the same batches of one process: told by the first of each pass.
+
+Ranks that shuffle differently would train on some samples twice and on others never, and nothing would show it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.auto_distribution.shards.batches import as_made
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.auto_distribution.shards.adapter import Parts
+
+_BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+
+
+class Likeness:
+    """What this rank's first batch was, as a number: a checksum of all its parts."""
+
+    def __init__(self) -> None:
+        with tf.init_scope(), tf.device("CPU:0"):
+            self.first = tf.Variable(0, dtype=tf.int64, trainable=False, name="first_batch")
+
+    def note_pass(self, order: Any) -> Any:
+        """Return the order of a pass over arrays, and note it whole."""
+        with tf.control_dependencies([self.first.assign(_checksum(order))]):
+            return tf.identity(order)
+
+    def noting(self, batches: Any, *, once: bool = False) -> Any:
+        """Return a dataset of the same batches, of which each pass notes its first; `once`: only the first pass."""
+
+        def note(index: Any, *batch: Any) -> Any:
+            is_noted = tf.not_equal(self.first.read_value(), 0) if once else False
+            tf.cond(
+                tf.logical_and(tf.equal(index, 0), tf.logical_not(is_noted)),
+                lambda: tf.identity(self.first.assign(checksum_of(batch))),
+                lambda: tf.constant(0, tf.int64),
+            )
+            return index + 1, as_made(batch)
+
+        # Parallel operations hand over in order, also where the program does not ask for that: a rank takes by number.
+        in_order = tf.data.Options()
+        in_order.deterministic = True
+        return batches.with_options(in_order).scan(tf.constant(0, tf.int64), note)
+
+    def require_same(self, what: str = "first batches") -> None:
+        """Raise where the ranks have noted different batches.
+
+        Collective: every rank must call this.
+
+        Args:
+            what: differs, for the message.
+
+        Raises:
+            InvalidInput: they have; on every rank.
+        """
+        mine = tf.reshape(self.first.read_value(), [1])
+        everyone = hvd.allgather(mine, name="first_batches").numpy()
+        if len(set(everyone.tolist())) > 1:
+            raise InvalidInput(
+                "With --auto all ranks make the same batches, of which each takes its part.",
+                f"{what} that differ between the ranks",
+                "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
+                "all ranks; and order words by sorted(words), not by set(words).",
+            )
+
+
+class AlikeData(keras.callbacks.Callback):
+    """Compares what the ranks noted, after the first step of each epoch, and sees to it that it stays alike.
+
+    Args:
+        parts: what this rank trains on.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        self._parts = parts
+        self._taken = 0
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Compare in this epoch."""
+        self._taken = 0
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare once.
+
+        Raises:
+            InvalidInput: the ranks have different batches; on every rank.
+        """
+        is_first = self._taken == 0
+        self._taken = batch + 1
+        if not is_first:
+            return
+        self._parts.likeness.require_same()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Let the data know how many batches this rank had."""
+        self._parts.end_epoch(self._taken)
+
+
+def checksum_of(element: Any) -> Any:
+    """Return a number for an element of a dataset, of all the tensors that it is made of: an int64 scalar."""
+    tensors = [part for part in tf.nest.flatten(element, expand_composites=True) if tf.is_tensor(part)]
+    sums = [(i + 1) * _checksum(tensor) for i, tensor in enumerate(tensors) if tensor.dtype != tf.variant]
+    return tf.add_n(sums) if sums else tf.zeros([], tf.int64)
+
+
+def _checksum(tensor: Any) -> Any:
+    """Return the sum of what stands for a tensor's elements, each times where it stands: an int64 scalar."""
+    numbers = _numbers(tf.reshape(tensor, [-1]))
+    return tf.reduce_sum(numbers * tf.range(1, tf.size(numbers, tf.int64) + 1))
+
+
+def _numbers(flat: Any) -> Any:
+    """Return a number for each element: a string's hash, a number's bits; one 0 for numbers of more than 64 bits."""
+    if flat.dtype == tf.string:
+        return tf.strings.to_hash_bucket_fast(flat, 2**31 - 1)
+    if flat.dtype == tf.bool:
+        return tf.cast(flat, tf.int64)
+    if flat.dtype.size not in _BITS:
+        return tf.zeros([1], tf.int64)
+    return tf.cast(tf.bitcast(flat, _BITS[flat.dtype.size]), tf.int64)

@@ -1,0 +1,123 @@
+"""Batches of which this rank's part is kept, whatever makes them: a dataset, a PyDataset, a generator.
+
+Each rank makes the whole batch, so that its order and its random changes are those of one process.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from jupyter_ddl.auto_distribution.shards.slices import count_of, sliced
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
+
+_REMEDY = (
+    "Use --batch per-rank, with which a rank keeps its batches whole; or keep what is no batch (a mask for all "
+    "samples, an adjacency matrix, a scalar) in the model."
+)
+_NO_BATCH = (
+    "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples. "
+    f"Received: a batch whose parts have other numbers of rows than each other. {_REMEDY} The numbers of rows:"
+)
+# Where a model fails that has been given parts.
+OF_PARTS = (
+    "With --batch global each rank has a part of each batch, by the first dimension. If that is not the samples, or a "
+    "part is no batch (an adjacency matrix, pairs of anchors and positives), use --batch per-rank, with which a rank "
+    "keeps its batches whole."
+)
+_TOO_SMALL = (
+    "Each batch but the last must have at least one sample for each rank. Make the batches larger, use --batch "
+    "per-rank, or fewer ranks."
+)
+
+
+def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
+    """Return a tf.data.Dataset of this rank's part of each batch, for training.
+
+    A last batch that has none for this rank is left out. One in the middle would put the ranks out of step: an error.
+
+    Args:
+        batches: a dataset of one process's batches.
+        place: which part is this rank's.
+        is_endless: it repeats, and steps are counted, so that no batch is the last.
+    """
+
+    def keep(has_ended: Any, *batch: Any) -> Any:
+        count = count_of(first_of(batch))
+        is_fine = (count > 0) if is_endless else tf.logical_not(tf.logical_and(has_ended, count > 0))
+        with tf.control_dependencies([tf.debugging.Assert(is_fine, [_TOO_SMALL])]):
+            is_empty = tf.identity(count <= 0)
+        return is_empty, (is_empty, as_made(batch))
+
+    told = _divided(batches, place).scan(tf.constant(False), keep)
+    kept = told.filter(lambda is_empty, _: tf.logical_not(is_empty)).map(lambda _, structure: structure)
+    return kept.prefetch(tf.data.AUTOTUNE)
+
+
+def _divided(batches: Any, place: Place) -> Any:
+    """Return a dataset of this rank's part of each batch, an empty one where it has none.
+
+    Raises:
+        InvalidInput: a part of the batches is no batch.
+    """
+    require_batches(batches.element_spec)
+
+    def part(*batch: Any) -> Any:
+        first = first_of(batch)
+        fixed = first.shape[0] if isinstance(first, tf.Tensor) and first.shape.rank else None
+        start, stop = place.bounds(fixed) if fixed is not None else place.tensor_bounds(count_of(first))
+        counts = [tf.cast(count_of(each), tf.int64) for each in tf.nest.flatten(batch) if has_rows(each)]
+        tf.debugging.Assert(tf.reduce_all(tf.equal(tf.stack(counts), counts[0])), [_NO_BATCH, *counts])
+        return tf.nest.map_structure(
+            lambda whole: sliced(whole, start, stop) if has_rows(whole) else whole, as_made(batch)
+        )
+
+    return batches.map(part, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+
+def require_batches(spec: Any) -> None:
+    """Raise where a part of a dataset's elements has not as many rows as the others, or none.
+
+    Args:
+        spec: of the elements. Where it leaves a number of rows open, the part is looked at when it comes.
+
+    Raises:
+        InvalidInput: it has.
+    """
+    shapes = [
+        tuple(part.shape)
+        for part in tf.nest.flatten(spec)
+        if getattr(part, "shape", None) is not None and part.shape.rank is not None
+    ]
+    counts = {shape[0] if shape else "none" for shape in shapes} - {None}
+    if len(counts) > 1 or "none" in counts:
+        raise InvalidInput(
+            "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples.",
+            f"a batch with parts of shapes {' and '.join(map(_shown, shapes))}",
+            _REMEDY,
+        )
+
+
+def as_made(batch: tuple[Any, ...]) -> Any:
+    """Return a batch as it was made: tf.data passes a tuple's parts one by one."""
+    return batch[0] if len(batch) == 1 else batch
+
+
+def has_rows(part: Any) -> bool:
+    """Return whether a part of a batch is there: Keras makes an empty Optional of a None."""
+    return part is not None and not isinstance(part, tf.experimental.Optional)
+
+
+def first_of(batch: tuple[Any, ...]) -> Any:
+    """Return the first tensor of a batch."""
+    return next(part for part in tf.nest.flatten(batch) if has_rows(part))
+
+
+def _shown(shape: tuple[Any, ...]) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in shape)})"

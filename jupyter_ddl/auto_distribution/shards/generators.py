@@ -1,0 +1,121 @@
+"""Python generators of batches, on several ranks.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import keras
+
+from jupyter_ddl.auto_distribution.same_data import are_alike, parts_of
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.auto_distribution.same_data import Part
+    from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
+
+# Of each array of a batch.
+_READ_BYTES = 2**16
+# The first rounds are noted, and then every so many: there may be millions.
+_ALL_OF_FIRST, _LATER = 256, 64
+
+
+def bounded(whole: Any, steps: int | None) -> None:
+    """Have a pass over a generator take so many batches of it, and none that it does not use.
+
+    Keras reads ahead, by as much as there is time for, and what was read is gone with the pass. Then each rank would
+    begin its next pass at a batch of its own.
+
+    Args:
+        whole: Keras's adapter of the generator, which is changed.
+        steps: the batches of a pass; None for all.
+    """
+    if steps is None:
+        return
+    read: Callable[[], Iterator[Any]] = whole.generator
+    whole.generator = lambda: itertools.islice(read(), steps)
+
+
+class Rounds:
+    """Deals out a generator's batches: of each round of as many as there are ranks, one to each.
+
+    Every rank runs the generator, and notes the first batch of each round, which all of them see.
+
+    Args:
+        source: the generator of one process.
+        place: whose batches are taken.
+    """
+
+    def __init__(self, source: Iterator[Any], place: Place) -> None:
+        self._source = source
+        self._place = place
+        # Written by a thread of tf.data, which reads ahead: taken off at the front only.
+        self._noted: list[tuple[Part, ...]] = []
+
+    def batches(self) -> Iterator[Any]:
+        """Yield this rank's."""
+        for index, batch in enumerate(self._source):
+            number, turn = divmod(index, self._place.size)
+            if turn == 0 and (number < _ALL_OF_FIRST or number % _LATER == 0):
+                self._noted.append(parts_of(_READ_BYTES, batch=batch))
+            if turn == self._place.rank:
+                yield batch
+
+    def require_same(self) -> None:
+        """Raise where the generators of the ranks have given different batches, as far as all have come.
+
+        Collective: every rank must call this.
+
+        Raises:
+            InvalidInput: they have; on every rank.
+        """
+        everyone = hvd.allgather_object(list(self._noted), name="rounds_of_a_generator")
+        common = min(map(len, everyone))
+        del self._noted[:common]
+        first = everyone[0]
+        if not all(are_alike(*pair) for noted in everyone for pair in zip(first[:common], noted, strict=False)):
+            raise InvalidInput(
+                "With --auto all ranks run the same generator, of which each takes its batches.",
+                "a generator that gives other batches on one rank than on another",
+                "Give what it draws from a seed: np.random.default_rng(1) in place of default_rng(), or "
+                "keras.utils.set_random_seed(1) before it is made; order words by sorted(words), not by set(words).",
+            )
+
+
+class SameRounds(keras.callbacks.Callback):
+    """Compares the generators of the ranks after the first step, and after each epoch.
+
+    Not after the first step of a later epoch: a rank may have no batch left then.
+
+    Args:
+        rounds: what this rank trains on.
+    """
+
+    def __init__(self, rounds: Rounds) -> None:
+        super().__init__()
+        self._rounds = rounds
+        self._has_compared = False
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
+        """Compare once.
+
+        Raises:
+            InvalidInput: they differ; on every rank.
+        """
+        if not self._has_compared:
+            self._has_compared = True
+            self._rounds.require_same()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare.
+
+        Raises:
+            InvalidInput: they differ; on every rank.
+        """
+        self._rounds.require_same()

@@ -1,0 +1,56 @@
+"""`--checkpoint DIR`: what `fit` trains is saved after each epoch, and the same cell goes on from there.
+
+| module | owns |
+|---|---|
+| `hook` | which of a cell's fits saves where; what a cell begins with |
+| `saver` | the callback: goes on from the newest whole checkpoint, and saves |
+| `variables` | what a training's state is made of, and which of it is each rank's own |
+| `draws` | the states of a rank's random number generators |
+| `counters` | what Keras's own callbacks count |
+| `passes` | the passes over the data that were made before |
+| `contents` | a state as a file |
+
+`jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and tells a whole one from a damaged one.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.engine import import_hooks
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from jupyter_ddl.engine.run_context import Cell
+
+
+def prepare(running: Cell) -> None:
+    """Make this rank ready for what runs, if that is to be saved: now, or when it imports Keras.
+
+    Collective: every rank must call this.
+
+    Raises:
+        InvalidInput: it is to be saved, and trains without Keras 3 or without Horovod.
+    """
+    if running.checkpoint is None:
+        return
+    from jupyter_ddl.training.keras_version import uses_keras_3
+
+    if not uses_keras_3() or find_spec("horovod") is None:
+        raise InvalidInput(
+            "--checkpoint saves what fit of Keras 3 trains with Horovod.",
+            "Keras 2, or none" if not uses_keras_3() else "no Horovod",
+            "Use keras.callbacks.ModelCheckpoint.",
+        )
+    import_hooks.when_imported("keras", _begin)
+
+
+def _begin(_keras: ModuleType) -> None:
+    from jupyter_ddl.checkpoints import cell_checkpoints
+
+    cell_checkpoints.begin()

@@ -1,0 +1,126 @@
+"""What the state of a training is made of, and which of it is each rank's own.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+
+from jupyter_ddl.checkpoints.archive import Described
+from jupyter_ddl.training.optimizer.distributed_optimizer import accumulation_of, is_distributed, local_variables_of
+from jupyter_ddl.training.optimizer.learning_rate import inner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# Keras numbers what has no name of its own, and goes on numbering when a cell runs again.
+_NUMBER = re.compile(r"_\d+(?=[_/]|$)")
+# Of an optimizer, though Keras does not know it: the factor on its learning rate under --auto.
+_besides: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+
+
+def keep_besides(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Have these saved and brought back with the optimizer's own variables."""
+    _besides[optimizer] = list(variables)
+
+
+class Variables:
+    """All that a model's training changes, in one order on all ranks.
+
+    Weights, the states of layers' random number generators, moving averages, and all of the optimizer's.
+
+    Args:
+        model: built and compiled; its optimizer is built here, where it is not yet.
+    """
+
+    def __init__(self, model: Any) -> None:
+        optimizer = model.optimizer
+        if not optimizer.built:
+            optimizer.build(model.trainable_variables)
+        metrics = {id(variable) for variable in model.metrics_variables}
+        own = [variable for variable in model.variables if id(variable) not in metrics]
+        local = local_variables_of(optimizer) if is_distributed(optimizer) else ()
+        trained = {id(variable) for variable in model.trainable_variables if variable not in local}
+        accumulation = accumulation_of(optimizer)
+        sums = accumulation.variables_for(model.trainable_variables) if accumulation is not None else []
+        of_optimizer = [*optimizer.variables, *_besides.get(inner(optimizer), [])]
+        self.all = [*own, *of_optimizer, *sums]
+        self.described = tuple(map(_described, self.all))
+        # Those that the exchange does not keep alike: with local variables, their moments too.
+        may_differ = {id(variable) for variable in [*own, *sums] if id(variable) not in trained}
+        if any(variable in local for variable in model.trainable_variables):
+            may_differ |= {id(variable) for variable in of_optimizer}
+        self._may_differ = [number for number, each in enumerate(self.all) if id(each) in may_differ]
+
+    def values_that_differ(self, gather: Callable[[Any], list[Any]]) -> dict[int, dict[int, Any]]:
+        """Return, by rank but for rank 0, the values that differ from rank 0's, by the variable's number.
+
+        Args:
+            gather: gives what all ranks pass to it, in their order. Collective.
+        """
+        digests = gather([_digest(self.all[number]) for number in self._may_differ])
+        differ = [
+            number
+            for position, number in enumerate(self._may_differ)
+            if len({of_rank[position] for of_rank in digests}) > 1
+        ]
+        if not differ:
+            return {}
+        everyone = gather({number: self.all[number].numpy() for number in differ})
+        return dict(enumerate(everyone[1:], start=1))
+
+    def difference(self, saved: Sequence[Described]) -> str | None:
+        """Return how a checkpoint's variables differ from these; None where they are of such a model."""
+        if len(saved) != len(self.described):
+            return f"{len(saved)} variables, where this model and its optimizer have {len(self.described)}"
+        for theirs, ours in zip(saved, self.described, strict=True):
+            if (_unnumbered(theirs.name), theirs.shape, theirs.dtype) != (
+                _unnumbered(ours.name),
+                ours.shape,
+                ours.dtype,
+            ):
+                return f"{theirs}, where this model has {ours}"
+        return None
+
+    def assign(self, number: int, value: Any) -> None:
+        """Set a variable."""
+        self.all[number].assign(value)
+
+    def receive(self, number: int, read: Callable[[int], Any]) -> None:
+        """Set a variable to what rank 0 reads. Collective: every rank must call this.
+
+        Args:
+            number: the variable's.
+            read: from the checkpoint; called on rank 0 only.
+        """
+        variable, described = self.all[number], self.described[number]
+        dtype = tf.as_dtype(described.dtype).as_numpy_dtype
+        value = read(number) if hvd.rank() == 0 else np.zeros(described.shape, dtype)
+        # As bytes: Horovod has no uint32, which random states are.
+        flat = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        if flat.size:
+            flat = hvd.broadcast(tf.constant(flat), 0, name=f"checkpoint_{number}").numpy()
+        variable.assign(np.frombuffer(flat.tobytes(), dtype).reshape(described.shape))
+
+
+def _described(variable: Any) -> Described:
+    name = variable.path if isinstance(variable, keras.Variable) else variable.name.partition(":")[0]
+    dtype = keras.backend.standardize_dtype(variable.dtype)
+    return Described(name, tuple(variable.shape), dtype)
+
+
+def _unnumbered(name: str) -> str:
+    return _NUMBER.sub("", name)
+
+
+def _digest(variable: Any) -> str:
+    return hashlib.blake2b(np.ascontiguousarray(variable.numpy()).tobytes(), digest_size=8).hexdigest()

@@ -1,0 +1,211 @@
+"""Sees where the ranks of a cluster are: it asks them, and has those that cannot answer write it.
+
+A rank answers in its control thread, also while its main thread runs Python code or waits in a collective. Where C code
+keeps Python's lock, nothing of Python runs there: then, on this host, a signal has faulthandler write the stacks.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psutil
+
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
+from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.requests import LookAtStacks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.protocol.events import Event, RankReady
+
+ANSWER_S = 1.0
+_POLL_S = 0.05
+_HEADER_BYTES = 1_000
+_THREAD = re.compile(r"(?:Current thread|Thread) (0x[0-9a-f]+).*\(most recent call first\):")
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
+
+# No cell has so many lines above its magic; what a folder says may be anything.
+_MOST_ABOVE = 1000
+BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
+
+
+class StackLooks:
+    """Looks at the ranks of one cluster. Safe to use from any thread.
+
+    Args:
+        cluster: whose ranks.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._changed = threading.Condition()
+        self._answers: dict[str, dict[int, RankStacks]] = {}
+        cluster.listen(self._on_event)
+
+    def look(self, ranks: Iterable[int], timeout_s: float = ANSWER_S) -> dict[int, RankStacks]:
+        """Return where each rank's threads are now.
+
+        Args:
+            ranks: which.
+            timeout_s: how long to wait for answers, and then for what is written by signal.
+        """
+        wanted, name = sorted(ranks), secrets.token_hex(4)
+        answers = self._answers[name] = {}
+        try:
+            self._cluster.request_now(LookAtStacks(name), wanted)
+            with self._changed:
+                self._changed.wait_for(lambda: len(answers) == len(wanted), timeout_s)
+        finally:
+            del self._answers[name]
+        silent = [rank for rank in wanted if rank not in answers]
+        written = {rank: self._have_written(self._cluster.ranks[rank]) for rank in silent}
+        deadline_s = time.monotonic() + timeout_s
+        seen = {rank: self._read(name, rank, written[rank], deadline_s) for rank in silent}
+        return {rank: answers.get(rank) or seen[rank] for rank in wanted}
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, RankStacks) and (answers := self._answers.get(event.look)) is not None:
+            with self._changed:
+                answers[event.rank] = event
+                self._changed.notify_all()
+
+    def _have_written(self, ready: RankReady) -> int | str:
+        """Have a rank write its stacks; return how long its file was before, or why that cannot be."""
+        process = self._process(ready)
+        if process is None:
+            return f"it did not answer within {ANSWER_S:g} s" + (
+                "" if ready.host == socket.gethostname() else ", and runs on another host"
+            )
+        try:
+            if process.status() == psutil.STATUS_STOPPED:
+                return "its process is stopped (SIGSTOP); SIGCONT lets it go on"
+            if not _catches(process.pid):
+                # It would be killed.
+                return f"it did not answer within {ANSWER_S:g} s, and cannot write its stacks"
+            path = self._path(ready.rank)
+            size = path.stat().st_size
+            _, thread = _header(path)
+            _signal_thread(process.pid, int(thread))
+        except (psutil.Error, OSError, ValueError) as error:
+            # ValueError: its file is empty, or cut, as on a full disk.
+            return f"it did not answer within {ANSWER_S:g} s: {error}"
+        return size
+
+    def _process(self, ready: RankReady) -> psutil.Process | None:
+        """Return the rank's process if it is that: on this host, and with this world's settings, which nobody else has.
+
+        A process's number may be another's by now, and that one must not be signalled.
+        """
+        if ready.host != socket.gethostname():
+            return None
+        try:
+            process = psutil.Process(ready.pid)
+            settings = json.loads(process.environ().get("JUPYTER_DDL_RANKS", "{}"))
+        except (psutil.Error, ValueError):
+            return None
+        return process if settings.get("world_id") == self._cluster.world_id else None
+
+    def _read(self, look: str, rank: int, written: int | str, deadline_s: float) -> RankStacks:
+        """Return what a rank has written since its file had that length."""
+        host = self._cluster.ranks[rank].host
+        if isinstance(written, str):
+            return RankStacks(look, rank, host, (), written)
+        try:
+            main, _ = _header(self._path(rank))
+            dump = self._dumped(rank, main.encode(), written, deadline_s)
+        except (OSError, ValueError) as error:
+            return RankStacks(look, rank, host, (), f"its stacks cannot be read: {error}")
+        if dump is None:
+            return RankStacks(look, rank, host, (), f"it did not answer within {2 * ANSWER_S:g} s")
+        text = dump.decode(errors="replace")
+        return RankStacks(look, rank, host, tuple(parse_dump(text, main, self._cell(rank))), BY_SIGNAL)
+
+    def _dumped(self, rank: int, main: bytes, written: int, deadline_s: float) -> bytes | None:
+        """Return what a rank has written since, once it is whole; None where it is not in time."""
+        dump = before = b""
+        with untrusted_files.open_file(self._path(rank)) as file:
+            # The main thread is written last.
+            while main not in dump or dump != before:
+                if time.monotonic() > deadline_s:
+                    return None
+                time.sleep(_POLL_S)
+                file.seek(written)
+                before, dump = dump, file.read()
+        return dump
+
+    def _cell(self, rank: int) -> list[str]:
+        """Return the lines of the notebook's cell that a rank runs, empty ones in the place of those above the code."""
+        try:
+            folder = Path(untrusted_files.read_bytes(self._cluster.folder.log_dir / f"rank-{rank}.run").decode())
+            lines = untrusted_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
+            options = untrusted_files.read_object(folder / "run.json").get("options")
+        except (OSError, ValueError):
+            return []
+        above = options.get("above") if isinstance(options, dict) else 0
+        return [""] * above + lines if isinstance(above, int) and 0 <= above < _MOST_ABOVE else lines
+
+    def _path(self, rank: int) -> Path:
+        return self._cluster.folder.log_dir / f"rank-{rank}.stacks"
+
+
+def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:
+    """Return the threads that faulthandler wrote, as RankStacks has them.
+
+    Args:
+        text: what it wrote.
+        main: the main thread's number, as it stands there but for zeros.
+        cell: the lines of the cell that runs.
+    """
+    threads: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        if match := _THREAD.match(line):
+            is_main = int(match[1], 16) == int(main, 16)
+            threads.append({"name": "MainThread" if is_main else match[1], "frames": []})
+        elif threads and (match := _FRAME.fullmatch(line)):
+            threads[-1]["frames"].insert(0, [match[1], int(match[2]), match[3], ""])
+    threads.sort(key=lambda thread: thread["name"] != "MainThread")
+    for thread in threads[:1]:
+        running = next((file for file, _, function, _ in thread["frames"] if _begins_cell(file, function)), None)
+        for frame in thread["frames"]:
+            if frame[0] == running and 0 < frame[1] <= len(cell):
+                frame[3] = cell[frame[1] - 1].strip()
+    return threads
+
+
+def _header(path: Path) -> tuple[str, str]:
+    """Return a rank's main thread, as faulthandler numbers it, and the thread that is to be signalled."""
+    with untrusted_files.open_file(path) as file:
+        main, signalled = file.readline(_HEADER_BYTES).decode().split()
+    return main, signalled
+
+
+def _begins_cell(file: str, function: str) -> bool:
+    return function == "<module>" and is_cell(file)
+
+
+def _catches(pid: int) -> bool:
+    """Return whether a process has a handler for SIGNAL."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = re.search(r"^SigCgt:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return caught is not None and bool(int(caught[1], 16) >> (SIGNAL - 1) & 1)
+
+
+def _signal_thread(pid: int, thread: int) -> None:
+    # Python signals threads of its own process only.
+    library = ctypes.CDLL(None, use_errno=True)
+    if library.tgkill(pid, thread, SIGNAL) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

@@ -1,0 +1,101 @@
+"""Where the clusters of this host are, and which ones run on the user's other hosts.
+
+Hosts share their users' homes, and containers their host's: each boot of a host, and each PID namespace on it, has a
+folder HOST-ID of its own among the clusters. Only there do the numbers of processes mean anything.
+
+Runs on: kernel, Jupyter server and the lease.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host.private_folders import is_private
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+_LOCK = "lease.lock"
+_HOST_CHARACTERS = 64
+
+
+def here() -> Path:
+    """Return the folder of the clusters of this host, or container, since it was booted."""
+    place = process_identity.here()
+    known = hashlib.sha256(f"{place['boot']} {place['pid_namespace']}".encode()).hexdigest()[:8]
+    clusters = paths.clusters_dir()
+    # A host may get another name while clusters run on it.
+    found = next((name for name in names(clusters) if name.endswith(f"-{known}")), None)
+    host = re.sub(r"[^A-Za-z0-9.-]", "_", place["host"])[:_HOST_CHARACTERS]
+    return clusters / (found or f"{host}-{known}")
+
+
+def names(folder: Path) -> list[str]:
+    """Return the names of what is in a folder, in order; none where it cannot be listed."""
+    try:
+        return sorted(entry.name for entry in folder.iterdir())
+    except OSError:
+        # None has been started yet, or it is a file.
+        return []
+
+
+def hold_lock(folder: Path) -> None:
+    """Lock a cluster's folder for as long as the calling process lives: nothing closes the descriptor.
+
+    Runs on: the lease.
+    """
+    lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # A file system without locks: other hosts cannot tell whether it runs.
+    with suppress(OSError):
+        # Waits for another host's look, which takes microseconds.
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def elsewhere() -> Iterator[tuple[str, str]]:
+    """Yield name and host of each cluster of this user's that runs on another host, as far as their folders say.
+
+    Their process numbers mean nothing here: that one runs is known by the lock that its lease holds. Where the file
+    system has no locks between hosts, one that has not ended as it should counts as running.
+    """
+    own, clusters = here(), paths.clusters_dir()
+    for place in names(clusters):
+        if clusters / place != own:
+            for name in names(clusters / place):
+                host = _host_of(clusters / place / name)
+                if host is not None:
+                    yield name, host
+
+
+def _host_of(folder: Path) -> str | None:
+    """Return on which host the cluster of a folder runs; None where none does."""
+    if not is_private(folder):
+        return None
+    try:
+        record = untrusted_files.read_object(folder / "lease.json", only_own=True)
+        with untrusted_files.open_file(folder / _LOCK, only_own=True) as lock:
+            runs = _is_locked(lock, folder)
+    except (OSError, ValueError):
+        return None
+    host = record.get("host")
+    named = host if isinstance(host, str) and host.isprintable() else "another host"
+    return named if runs else None
+
+
+def _is_locked(lock: BinaryIO, folder: Path) -> bool:
+    """Return whether a lease holds its folder's lock; where there are no locks, whether no end is recorded."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return not (folder / "ended.json").exists()
+    return False

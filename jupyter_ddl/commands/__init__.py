@@ -1,0 +1,1 @@
+"""What `%ddl` and `jupyter ddl` do alike: runs, logs and stacks."""

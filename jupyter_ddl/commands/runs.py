@@ -1,0 +1,211 @@
+"""What `%ddl runs|show` and `jupyter ddl runs|show` do alike: the options, and what is printed.
+
+Runs on: kernel, or the terminal's process.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput, RankError
+from jupyter_ddl.protocol.events import RankFailed, RankLost
+from jupyter_ddl.runs.logs import log_files
+from jupyter_ddl.runs.prune import delete, plan_pruning
+from jupyter_ddl.runs.reading import causes_of, run_events
+from jupyter_ddl.runs.store import CUT_OFF, as_number, foreign, newest_first, resolve, single_rank_samples_per_s
+from jupyter_ddl.views.failure import render_failure
+from jupyter_ddl.views.line import plain_lines
+from jupyter_ddl.views.runs_table import run_line, runs_table
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.runs.prune import Pruning
+    from jupyter_ddl.runs.store import RunRecord
+
+LISTED = 20
+_DOOMED_LISTED = 100
+_BYTE_STEP = 1_000.0
+# Every control character that is neither white space nor the beginning of a colour.
+_NOT_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
+
+
+def add_run(parser: ArgumentParser) -> None:
+    """Add the argument that names a run."""
+    parser.add_argument(
+        "run", nargs="?", metavar="RUN", help="its id, or a beginning or end of it (default: the newest)"
+    )
+
+
+def add_runs_options(parser: ArgumentParser) -> None:
+    """Add the options of `runs`."""
+    parser.add_argument("-n", type=int, default=LISTED, metavar="N", help=f"how many to list (default: {LISTED})")
+    parser.add_argument(
+        "--prune", action="store_true", help="say which runs would be deleted; needs --keep or --keep-days"
+    )
+    parser.add_argument("--keep", type=int, metavar="N", help="with --prune: the newest N stay")
+    parser.add_argument("--keep-days", type=float, metavar="D", help="with --prune: those of the last D days stay")
+    parser.add_argument("--yes", action="store_true", help="with --prune: delete them")
+
+
+def list_runs(arguments: Namespace) -> None:
+    """Print the newest runs, or delete old ones."""
+    pruning = {
+        "--keep": arguments.keep is not None,
+        "--keep-days": arguments.keep_days is not None,
+        "--yes": arguments.yes,
+    }
+    if arguments.prune:
+        _prune(arguments)
+        return
+    if given := [option for option, is_given in pruning.items() if is_given]:
+        raise InvalidInput(f"{given[0]} says how to prune.", f"{given[0]} without --prune", "Add --prune.")
+    if arguments.n < 1:
+        raise InvalidInput("-n takes a number of at least 1.", f"-n {arguments.n}", "Pass how many runs to list.")
+    runs = newest_first()
+    shown = list(islice(runs, min(arguments.n, sys.maxsize)))
+    print(runs_table(shown) if shown else "No runs yet.")
+    if next(runs, None) is not None:
+        print(f"… and older ones: -n {10 * arguments.n} lists more")
+    if others := foreign():
+        print(f"… and {others:,} of other users, which are not listed")
+
+
+def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
+    """Show a run as it showed when it ran, under a line that says what it was.
+
+    Args:
+        arguments: with `run`.
+        in_notebook: colours of a traceback can be shown.
+    """
+    from jupyter_ddl.views.replay import replay
+
+    record = resolve(arguments.run)
+    print(run_line(record), flush=True)
+    ends = _Ends()
+    logs = f"{'%ddl' if in_notebook else 'jupyter ddl'} logs {record.run}"
+    replay(
+        ends.noted(run_events(record.path)),
+        record.ranks,
+        logs,
+        only_first_rank=bool(record.options.get("auto")),
+    )
+    if not ends.has_events and log_files(record.path):
+        print(f"Of its output only the logs are there: {logs}")
+    told = ends.told(record)
+    if told:
+        print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
+
+
+def show_dashboard(arguments: Namespace) -> None:
+    """Show how a run trained, or has trained so far: in the notebook as a dashboard, in a terminal as a table.
+
+    Raises:
+        DashboardMissing: the browser's part was not built.
+    """
+    from jupyter_ddl.views import current_publisher
+
+    record = resolve(arguments.run)
+
+    def single_rank(model: str) -> float | None:
+        return single_rank_samples_per_s(model, record.computes_on) if record.computes_on else None
+
+    print(run_line(record), flush=True)
+    events = run_events(record.path)
+    first = next(events, None)
+    if first is None:
+        print("Nothing of it was recorded.")
+        return
+    publisher = current_publisher()
+    if publisher is None:
+        from jupyter_ddl.views.figures import Figures
+
+        figures = Figures(single_rank)
+        for event in chain([first], events):
+            figures.handle(event)
+        print(figures.text())
+        return
+    from jupyter_ddl.views.dashboard import show_finished
+
+    show_finished(chain([first], events), publisher, single_rank)
+
+
+class _Ends:
+    """How a run's ranks ended, for what is told after its output.
+
+    Attributes:
+        has_events: anything was recorded.
+    """
+
+    def __init__(self) -> None:
+        self._failures: dict[int, RankFailed] = {}
+        self._lost: RankLost | None = None
+        self.has_events = False
+
+    def noted(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield the events, and keep what is needed of them."""
+        for event in events:
+            self.has_events = True
+            if isinstance(event, RankFailed):
+                self._failures[event.rank] = event
+            elif isinstance(event, RankLost):
+                self._lost = event
+            yield event
+
+    def told(self, record: RunRecord) -> str:
+        """Return what the cell raised; empty where it raised nothing."""
+        if self._lost is not None:
+            return f"ClusterLost: Ranks must live to the end of the cell. Received: {self._lost.cause}"
+        if record.state == CUT_OFF:
+            return "The kernel that ran it ended before it did."
+        took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
+        if record.state == "interrupted":
+            return f"RunInterrupted: The cell was interrupted{took}, and its ranks were released."
+        if record.state == "stalled":
+            return "RunStalled: Ranks waited for others, and all were released, as --on-stall abort says."
+        if record.state == "timed out":
+            timeout_s = as_number(record.options.get("timeout_s"))
+            given = "" if timeout_s is None else f"--timeout {timeout_s:g}, and "
+            received = f"{given}ranks still at it"
+            return f"RunTimedOut: The cell must end within its timeout. Received: {received}. They were released."
+        causes = causes_of(self._failures.values())
+        if not causes:
+            return ""
+        aborted = sorted(self._failures.keys() - {cause.rank for cause in causes})
+        return render_failure(RankError(causes, aborted, record.world_size))
+
+
+def _prune(arguments: Namespace) -> None:
+    pruning = plan_pruning(keep=arguments.keep, keep_days=arguments.keep_days)
+    print(_pruning_text(pruning, is_sure=arguments.yes), flush=True)
+    if arguments.yes:
+        delete(pruning.doomed)
+
+
+def _pruning_text(pruning: Pruning, *, is_sure: bool) -> str:
+    lines = [f"{run} stays: {reason}" for run, reason in pruning.spared.items()]
+    count = len(pruning.doomed)
+    if not count:
+        stay = "1 run stays" if pruning.kept == 1 else f"{pruning.kept:,} runs stay"
+        return "\n".join([*lines, f"Nothing to delete: {stay}."])
+    what = f"{count:,} run{'s' * (count > 1)} ({_size(pruning.size_bytes)})"
+    lines.append(f"{'Deleting' if is_sure else 'Would delete'} {what}, and keep {pruning.kept:,}:")
+    lines.append(runs_table(pruning.doomed[:_DOOMED_LISTED]))
+    if count > _DOOMED_LISTED:
+        lines.append(f"… and {count - _DOOMED_LISTED:,} older ones")
+    if not is_sure:
+        lines.append("Nothing is deleted yet: add --yes.")
+    return "\n".join(lines)
+
+
+def _size(size_bytes: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size_bytes < _BYTE_STEP:
+            return f"{size_bytes:.0f} {unit}"
+        size_bytes /= _BYTE_STEP
+    return f"{size_bytes:,.1f} TB"

@@ -1,0 +1,68 @@
+"""Numbers a rank's events, keeps them in the run's folder, and sends them: in this order.
+
+What was sent is on disk, so whoever comes later (a kernel that attaches) finds there what it has missed.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.events import OutputChunk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.engine.run_files import RunFiles
+    from jupyter_ddl.protocol.events import Event
+
+
+class Journal:
+    """Takes this rank's events, from any thread.
+
+    Args:
+        rank: this rank.
+        send: sends an event to whoever listens.
+        files: where the run's events are kept.
+    """
+
+    def __init__(self, rank: int, send: Callable[[Event], None], files: RunFiles) -> None:
+        self._rank = rank
+        self._send = send
+        self._files = files
+        files.tell = self._tell
+        # Reentrant: a disk that is full is told in an event.
+        self._lock = threading.RLock()
+        self._run = ""
+        self._count = 0
+        self._listeners: list[Callable[[str | None], None]] = []
+
+    def when_begun(self, listener: Callable[[str | None], None]) -> None:
+        """Have `listener` called with the folder of each run that begins."""
+        self._listeners.append(listener)
+
+    def begin(self, run: str, folder: str | None) -> None:
+        """Number the events of `run` from 1, and keep them in its folder."""
+        with self._lock:
+            self._run, self._count = run, 0
+            self._files.begin(folder)
+            for listener in self._listeners:
+                listener(folder)
+
+    def __call__(self, event: Event) -> None:
+        """Keep and send an event. Events that one thread sends arrive in the order in which it sent them."""
+        with self._lock:
+            of_run: Any = event
+            if getattr(event, "run", None) == self._run:
+                self._count += 1
+                event = replace(of_run, n=self._count)
+                self._files.write_event(as_line(event))
+            self._send(event)
+
+    def _tell(self, text: str) -> None:
+        """Tell the user of trouble with the files, in the run's own output."""
+        self(OutputChunk(self._run, self._rank, "stderr", text))

@@ -1,0 +1,177 @@
+"""Imports TensorFlow, Keras and Horovod in the background, from the rank's first moment.
+
+The user reads the table of ranks and types a cell meanwhile: the first `import tensorflow` then finds it done.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import importlib
+import threading
+import time
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.engine import devices, horovod_runtime
+from jupyter_ddl.protocol.events import RankWarm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from jupyter_ddl.engine.world import World
+
+_IMPORTED = ("tensorflow", "keras", "horovod")
+
+
+class Warmup:
+    """The background imports of one rank.
+
+    Attributes:
+        done: set when they have ended, well or not.
+        report: what came of it; None until `done`.
+    """
+
+    def __init__(self, world: World, threads: int, began_s: float) -> None:
+        self._world = world
+        self._threads = threads
+        self._began_s = began_s
+        self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
+        self._listeners: list[Callable[[RankWarm], None]] = []
+        self._lock = threading.Lock()
+        self._keras_ended = threading.Event()
+        self.done = threading.Event()
+        self.report: RankWarm | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread of its own."""
+        self._hold_main_thread()
+        self._thread.start()
+
+    def when_done(self, listener: Callable[[RankWarm], None]) -> None:
+        """Call `listener` with the report: now, if there is one, else when there is."""
+        with self._lock:
+            if self.report is None:
+                self._listeners.append(listener)
+                return
+        listener(self.report)
+
+    def _hold_main_thread(self) -> None:
+        """Have the main thread's imports of what we import wait for ours.
+
+        Two threads that import TensorFlow at once can each find the other's half-made modules; and a cell must not use
+        Horovod while we initialise it. The cell's text does not say: it may import a module that imports them. Of an
+        import that fails in one thread the import statement of another, which waited for it, gets the half-made module
+        and no error (seen in CPython 3.10 to 3.13).
+        """
+        stock, main = builtins.__import__, threading.main_thread()
+
+        def held(name: str, *arguments: Any, **options: Any) -> Any:
+            package = name.partition(".")[0]
+            if package in _IMPORTED and threading.current_thread() is main:
+                (self._keras_ended if package == "keras" else self.done).wait()
+            return stock(name, *arguments, **options)
+
+        builtins.__import__ = held
+        self._stock_import = stock
+
+    def _warm_up(self) -> None:
+        with _without_collections():
+            self._prepare()
+            # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
+            _import_keras()
+        builtins.__import__ = self._stock_import
+        self._keras_ended.set()
+
+    def _prepare(self) -> None:
+        versions: dict[str, str] = {}
+        problem = None
+        try:
+            _import_all(versions, self._threads)
+        except Exception as error:  # noqa: BLE001  an import runs anybody's code
+            # No TensorFlow, or no Horovod for it, is the user's to know and not a reason to end the rank: plain Python
+            # cells run without them.
+            problem = f"{type(error).__name__}: {error}"
+        if self._agree(problem is None):
+            problem = _initialise_once(self._world)
+        elif problem is None:
+            problem = "another rank cannot import Horovod"
+        if problem is not None:
+            horovod_runtime.refuse(problem)
+        report = RankWarm(self._world.rank, versions, round(time.monotonic() - self._began_s, 2), problem)
+        with self._lock:
+            self.report = report
+            listeners, self._listeners = self._listeners, []
+        self.done.set()
+        for listener in listeners:
+            listener(report)
+
+    def _agree(self, ready: bool) -> bool:
+        """Return whether every rank is ready: initialising Horovod is collective, and one absent rank would hang it.
+
+        Collective: every rank must call this.
+        """
+        import numpy as np
+        from mpi4py import MPI
+
+        mine, everyone = np.array([ready], dtype="i4"), np.zeros(1, dtype="i4")
+        request = self._world.communicator.Iallreduce(mine, everyone, op=MPI.MIN)
+        # A blocking MPI call spins: it would take the core from the ranks that still import.
+        while not request.Test():
+            time.sleep(0.005)
+        return bool(everyone[0])
+
+
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Let Python's garbage collector rest, and pass over all that is there in the end for good.
+
+    TensorFlow, Keras and Horovod make 400,000 objects that live as long as the process. To go through them takes 0.2 s,
+    again and again: while they are imported, after each cell that fails, in `keras.utils.clear_session()`, and now and
+    then between two steps of a training, on each rank at another time, when all others wait for it.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        # What a cell has left meanwhile would stay for good, too.
+        gc.collect()
+        gc.freeze()
+        if was_enabled:
+            gc.enable()
+
+
+def _import_all(versions: dict[str, str], threads: int) -> None:
+    with suppress(ImportError):  # `load` tells, when TensorFlow is there
+        # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
+        horovod_runtime.watch()
+    import tensorflow as tf
+
+    versions["tensorflow"] = tf.__version__
+    devices.configure_tensorflow(threads)
+    versions["horovod"] = horovod_runtime.load()
+    versions["keras"] = metadata.version("keras")
+
+
+def _import_keras() -> None:
+    # Whatever it raises (an unknown KERAS_BACKEND is a ValueError), the cell that imports Keras gets it too.
+    with suppress(Exception):
+        importlib.import_module("keras")
+
+
+def _initialise_once(world: World) -> str | None:
+    """Initialise Horovod and shut it down again: the first time is the slow one. Return what went wrong, if anything.
+
+    Collective: every rank must call this.
+    """
+    try:
+        horovod_runtime.initialise(world.communicator, on_subset=False)
+        horovod_runtime.rest()
+    except (RuntimeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,178 @@
+"""Runs a script on this rank so that it always ends: by itself, with its own exception, or released.
+
+A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
+milliseconds. A `Release` from the terminal does the same, and raises KeyboardInterrupt in Python code.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import atexit
+import faulthandler
+import os
+import sys
+import threading
+import time
+import traceback
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from jupyter_ddl.engine import advice, interrupts, run_context
+from jupyter_ddl.engine.error_text import bounded, text_of
+from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
+from jupyter_ddl.engine.interrupts import Interrupts
+from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.requests import Release
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.script_pipes import Pipes
+
+# Horovod's shutdown takes milliseconds, unless a peer is frozen: then it waits, and this rank ends without it.
+_SHUTDOWN_S = 5.0
+_RUN = "script"
+
+
+class ScriptRank:
+    """One rank of a script."""
+
+    def __init__(self, world: World, pipes: Pipes) -> None:
+        self._world = world
+        self._pipes = pipes
+        self._events = pipes.open_events()
+        self._interrupts = Interrupts({})
+        self._horovod = _HorovodEnd()
+
+    def run(self, script: str) -> None:
+        """Run the script to its end, whatever that is; tell it to the terminal, and end as Python would.
+
+        Raises:
+            SystemExit: the script raised it, or anything else, which has been told then.
+        """
+        faulthandler.enable()
+        path = str(Path(script).absolute())  # now: the script may go to another folder
+        threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
+        try:
+            self._interrupts.arm(_RUN)
+            run_context.prepare()
+            _run_as_main(path)
+        except SystemExit as error:
+            self._exited(error)
+            raise
+        except BaseException as error:  # noqa: BLE001  the script may raise anything, and the terminal tells it
+            self._raised(error, path)
+        self._interrupts.disarm()
+        self._emit(RankFinished(_RUN, self._world.rank, time.time()))
+
+    def _exited(self, error: SystemExit) -> None:
+        """End as `sys.exit` asks: with a status other than 0 the other ranks cannot go on."""
+        status = _status(error)
+        if status == 0:
+            self._interrupts.disarm()
+            self._emit(RankFinished(_RUN, self._world.rank, time.time()))
+            return
+        released = self._give_up()
+        self._emit(self._failed(error, str(status), (), released=released))
+        self._horovod.wait(status)
+
+    def _raised(self, error: BaseException, path: str) -> NoReturn:
+        released = self._give_up()
+        text = text_of(error)
+        told = bounded(_formatted(error, path)).splitlines()
+        what_to_write = advice.of(error)
+        told += [] if what_to_write is None else [what_to_write]
+        self._emit(self._failed(error, text, tuple(told), released=released or SHUT_DOWN_TEXT in text))
+        self._horovod.wait(1)
+        if sys.excepthook is not sys.__excepthook__:
+            raise error  # the script's own hook is to see it
+        raise SystemExit(1) from None
+
+    def _give_up(self) -> bool:
+        """Let the others go; return whether this rank was let go itself."""
+        self._interrupts.disarm()
+        released = self._interrupts.is_requested(_RUN)
+        self._horovod.begin()
+        return released
+
+    def _failed(self, error: BaseException, text: str, told: tuple[str, ...], *, released: bool) -> RankFailed:
+        world = self._world
+        return RankFailed(
+            _RUN, world.rank, world.host, type(error).__name__, text, told, released=released, at_s=time.time()
+        )
+
+    def _listen(self) -> None:
+        for request in self._pipes.requests():
+            if isinstance(request, Release):
+                self._interrupts.request(_RUN, request.reason)
+                self._horovod.begin()
+
+    def _emit(self, event: Event) -> None:
+        line = as_line(event)
+        while line:
+            line = line[os.write(self._events, line) :]
+
+
+class _HorovodEnd:
+    """Horovod's shutdown, once, in a thread of its own: it waits where a peer is frozen."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Shut Horovod down, where the script has initialised it; the ranks in a collective get an error now."""
+        basics: Any = getattr(sys.modules.get("horovod.tensorflow.mpi_ops"), "_basics", None)
+        if basics is None:
+            return
+        with self._lock:
+            if self._thread is None and basics.is_initialized():
+                # Stock init has registered it for the exit, where it would be the second at once.
+                atexit.unregister(basics.shutdown)
+                self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
+                self._thread.start()
+
+    def wait(self, status: int) -> None:
+        """Wait until Horovod is at rest: MPI must not be finalised under it. End the process where it does not come."""
+        if self._thread is None:
+            return
+        self._thread.join(_SHUTDOWN_S)
+        if self._thread.is_alive():
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+
+def _run_as_main(path: str) -> None:
+    """Run the script of an absolute path as the module `__main__`.
+
+    It stays that: threads and exit handlers of the script's own may need it.
+
+    runpy.run_path would put back the module `__main__` at the end, and the path as given in its tracebacks.
+    """
+    main = ModuleType("__main__")
+    vars(main).update(__file__=path, __loader__=SourceFileLoader("__main__", path), __cached__=None)
+    sys.modules["__main__"] = main
+    code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
+    exec(code, vars(main))  # noqa: S102  the user's script: to run it is what we are for
+
+
+def _status(error: SystemExit) -> int:
+    """Return the exit status that Python would end with."""
+    if error.code is None:
+        return 0
+    return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def _formatted(error: BaseException, path: str) -> str:
+    """Return an exception as Python prints it, without the frames that are ours, of a script's absolute path."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename != path:
+        trace = trace.tb_next
+    told = traceback.TracebackException(type(error), error, trace)
+    told.stack[:] = [frame for frame in told.stack if frame.filename != interrupts.__file__]
+    return "".join(told.format())

@@ -1,0 +1,14 @@
+"""This machine: its cores, devices, memory, processes, files, MPI and network, as they are.
+
+| module | owns |
+|---|---|
+| `cores`, `topology` | what a process may use; the GPUs, cores and memory that ranks can have |
+| `mpi` | which MPI runs the ranks, and the settings that it needs |
+| `preflight` | what ranks need besides: loopback, a host name, room on disks |
+| `files`, `untrusted_files`, `private_folders` | whole files for readers; files and folders that others may have made |
+| `process_identity`, `process_tree` | what names a process for good; processes that end with their parent |
+| `interrupts`, `threads` | Ctrl-C between our own steps; threads whose failure is known |
+| `run_module` | `python -m` that does not look in the working folder |
+
+Imports nothing of jupyter_ddl but errors and paths. Runs on: kernel, lease, server and every rank.
+"""

@@ -1,0 +1,256 @@
+"""What this host has for ranks: cores, memory, and the GPUs that we may use.
+
+Importing this loads no NVML, and may be done on any host.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.host.cores import ROOT, memory_limit_bytes, physical_cores, usable_cores
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from types import ModuleType
+
+__all__ = [
+    "ComputeProcess",
+    "Gpu",
+    "compute_processes",
+    "default_rank_count",
+    "find_gpu",
+    "list_gpus",
+    "memory_limit_bytes",
+    "physical_cores",
+    "usable_cores",
+    "visible_gpus",
+]
+
+VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
+NVIDIA_PCI_VENDOR = "0x10de"
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU, or a MIG device on one.
+
+    Attributes:
+        index: NVML's, in PCI bus order; for a MIG device, its GPU's.
+        uuid: "GPU-..." or "MIG-...", as CUDA_VISIBLE_DEVICES takes it.
+        memory_total_bytes: 0 where the GPU has no memory of its own.
+    """
+
+    index: int
+    uuid: str
+    name: str
+    memory_total_bytes: int
+    mig: bool
+
+    @property
+    def device(self) -> str:
+        """Its entry in CUDA_VISIBLE_DEVICES: the index says more to people, but a MIG device has only its UUID."""
+        return self.uuid if self.mig else str(self.index)
+
+
+@dataclass(frozen=True)
+class ComputeProcess:
+    """A process that computes on a device, whoever's it is.
+
+    Attributes:
+        device: an entry of CUDA_VISIBLE_DEVICES.
+        pid: its number on the host, which is another one than in a container.
+        used_bytes: the memory that it holds there; None where the driver does not tell, as in a container.
+    """
+
+    device: str
+    pid: int
+    used_bytes: int | None
+
+
+def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
+    """Return the GPUs of this host, in NVML's order; of a GPU in MIG mode, its MIG devices.
+
+    Runs on: kernel.
+
+    Raises:
+        ClusterError: there are GPUs, but NVML cannot tell about them.
+    """
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return ()
+    except pynvml.NVMLError_DriverNotLoaded as error:
+        # Login nodes and CUDA images carry the library where there is no GPU.
+        if not _has_nvidia_gpu(root):
+            return ()
+        raise _nvml_failed(error) from error
+    except pynvml.NVMLError as error:
+        raise _nvml_failed(error) from error
+    try:
+        return tuple(_gpus(pynvml))
+    except pynvml.NVMLError as error:
+        raise _nvml_failed(error) from error
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def visible_gpus(gpus: Sequence[Gpu] | None = None) -> tuple[str, ...]:
+    """Return the devices that we may use, each as an entry of CUDA_VISIBLE_DEVICES.
+
+    What the user or the scheduler set there is the list; entries after an invalid one do not count, as in CUDA.
+
+    Args:
+        gpus: what `list_gpus` returned, where the caller has it already.
+    """
+    known = list_gpus() if gpus is None else tuple(gpus)
+    setting = os.environ.get(VISIBLE_VARIABLE)
+    if setting is None:
+        return tuple(gpu.device for gpu in known)
+    found: list[str] = []
+    for entry in setting.split(","):
+        gpu = find_gpu(entry.strip(), known)
+        if gpu is None or gpu.device in found:
+            break
+        found.append(gpu.device)
+    return tuple(found)
+
+
+def find_gpu(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
+    """Return the GPU that an entry of CUDA_VISIBLE_DEVICES names, or None where it names none, or several.
+
+    Args:
+        entry: an index, a UUID or the beginning of one ("GPU-8932f937"), or a MIG device ("MIG-...", also in the older
+            form "MIG-GPU-.../1/0").
+        gpus: the GPUs to look among.
+    """
+    if re.fullmatch(r"[0-9]+", entry):
+        # For a GPU in MIG mode CUDA takes its first MIG device.
+        return next((gpu for gpu in gpus if gpu.index == int(entry)), None)
+    if not re.match(r"(GPU|MIG)-[0-9a-fA-F]|MIG-GPU-", entry):
+        return None
+    matches = [gpu for gpu in gpus if gpu.uuid == entry] or [gpu for gpu in gpus if gpu.uuid.startswith(entry)]
+    return matches[0] if len(matches) == 1 else None
+
+
+def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
+    """Return the processes that compute on these devices; none for a device of which NVML does not tell.
+
+    Runs on: kernel.
+
+    Args:
+        devices: entries of CUDA_VISIBLE_DEVICES, as `visible_gpus` returns them.
+    """
+    if not devices:
+        return ()
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        return tuple(
+            ComputeProcess(device, process.pid, process.usedGpuMemory)
+            for device in dict.fromkeys(devices)
+            for process in _processes_on(pynvml, device)
+        )
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def free_bytes(devices: Sequence[str]) -> dict[str, int]:
+    """Return device -> its free memory, of the devices of which NVML tells it.
+
+    Args:
+        devices: entries of CUDA_VISIBLE_DEVICES, as `visible_gpus` returns them.
+    """
+    if not devices:
+        return {}
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        found = {device: _free_bytes(pynvml, device) for device in devices}
+    finally:
+        pynvml.nvmlShutdown()
+    return {device: free for device, free in found.items() if free is not None}
+
+
+def default_rank_count(gpu_count: int, physical_core_count: int) -> int:
+    """Return how many ranks to start: one per GPU; with no GPU one per two physical cores, at least 2."""
+    return gpu_count or max(2, physical_core_count // 2)
+
+
+def _gpus(nvml: ModuleType) -> Iterator[Gpu]:
+    for index in range(nvml.nvmlDeviceGetCount()):
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        if _in_mig_mode(nvml, handle):
+            for slot in range(nvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
+                try:
+                    device = nvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, slot)
+                except nvml.NVMLError_NotFound:
+                    continue  # a slot that no MIG device takes
+                yield _gpu(nvml, index, device, mig=True)
+        else:
+            yield _gpu(nvml, index, handle, mig=False)
+
+
+def _gpu(nvml: ModuleType, index: int, handle: Any, *, mig: bool) -> Gpu:
+    try:
+        memory_total_bytes = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError_NotSupported:
+        memory_total_bytes = 0
+    return Gpu(index, nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle), memory_total_bytes, mig)
+
+
+def _handle(nvml: ModuleType, device: str) -> Any:
+    if device.isdecimal():
+        return nvml.nvmlDeviceGetHandleByIndex(int(device))
+    return nvml.nvmlDeviceGetHandleByUUID(device)
+
+
+def _free_bytes(nvml: ModuleType, device: str) -> int | None:
+    try:
+        return int(nvml.nvmlDeviceGetMemoryInfo(_handle(nvml, device)).free)
+    except nvml.NVMLError:
+        # A GPU that shares the host's memory has none of its own.
+        return None
+
+
+def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
+    try:
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(_handle(nvml, device)))
+    except nvml.NVMLError:
+        # A warning is lost, which no start should fail for: old drivers and some MIG devices do not tell.
+        return []
+
+
+def _in_mig_mode(nvml: ModuleType, handle: Any) -> bool:
+    try:
+        current, _pending = nvml.nvmlDeviceGetMigMode(handle)
+    except (nvml.NVMLError_NotSupported, nvml.NVMLError_FunctionNotFound):
+        return False
+    return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
+
+
+def _has_nvidia_gpu(root: Path) -> bool:
+    for device in (root / "sys/bus/pci/devices").glob("*"):
+        try:
+            vendor, kind = (device / "vendor").read_text(), (device / "class").read_text()
+        except OSError:
+            continue
+        # PCI class 0x03: a display controller, which every GPU is, one without a display included.
+        if vendor.strip() == NVIDIA_PCI_VENDOR and kind.startswith("0x03"):
+            return True
+    return False
+
+
+def _nvml_failed(error: Exception) -> ClusterError:
+    return ClusterError(
+        f"NVML, which knows the GPUs of this host, must work. Received: {error}. "
+        "Run `nvidia-smi`, which says the same, and mend the driver; or pass --gpus none to use the cores."
+    )

@@ -1,0 +1,50 @@
+"""The kernel's link to the hub of its Jupyter server: what it has and runs goes there, controls come from there.
+
+`link` has the socket and its threads, `state` what is told, `controls` what is done. A cell never waits for any of it.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.protocol.hub_messages import SOCKET_VARIABLE
+
+if TYPE_CHECKING:
+    from jupyter_ddl.kernel.hub_link.link import Link
+
+# As jupyter_client names the connection files of the kernels that a server starts.
+_CONNECTION_FILE = re.compile(r"kernel-(.+)\.json")
+_links: list[Link] = []
+
+
+def begin(shell: Any) -> None:
+    """Connect this kernel to its server's hub, where it has one; again only once."""
+    path, kernel = os.environ.get(SOCKET_VARIABLE), _kernel_id(shell)
+    if path is None or kernel is None or _links:
+        return
+    from jupyter_ddl.kernel import observers
+    from jupyter_ddl.kernel.hub_link.controls import Controls
+    from jupyter_ddl.kernel.hub_link.link import Link
+    from jupyter_ddl.kernel.hub_link.state import State
+
+    link = Link(Path(path), State(kernel, shell), Controls())
+    _links.append(link)
+    observers.listen(link.note)
+    link.start()
+
+
+def _kernel_id(shell: Any) -> str | None:
+    """Return Jupyter's id of this kernel; None where it is no kernel, or none that a server started."""
+    if getattr(shell, "kernel", None) is None:
+        return None
+    from ipykernel.kernelapp import IPKernelApp
+
+    if not IPKernelApp.initialized():
+        return None
+    match = _CONNECTION_FILE.fullmatch(Path(IPKernelApp.instance().connection_file).name)
+    return match[1] if match else None

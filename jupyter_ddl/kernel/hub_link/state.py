@@ -1,0 +1,97 @@
+"""What the hub is told of this kernel: its ranks, the active run, the fault that stands, and each run's begin and end.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import NoCluster, RankError
+from jupyter_ddl.kernel import current, observers
+from jupyter_ddl.kernel.cluster_state import starting_state
+from jupyter_ddl.kernel.lost_ranks import describe_loss
+from jupyter_ddl.protocol.hub_messages import KernelState, RunNotice
+from jupyter_ddl.protocol.rank_sets import compact
+
+if TYPE_CHECKING:
+    from jupyter_ddl.runs.run import Run
+
+_MAX_CHARACTERS = 500
+
+
+class State:
+    """The state of one kernel.
+
+    Args:
+        kernel: Jupyter's id of it.
+        shell: its IPython, which knows the notebook's cell.
+    """
+
+    def __init__(self, kernel: str, shell: Any) -> None:
+        self._kernel = kernel
+        self._shell = shell
+        self._cells: dict[str, str | None] = {}
+        self._running: dict[str, Run] = {}
+        self._fault: str | None = None
+
+    def note(self, run: Run) -> RunNotice:
+        """Return what is told of a run that has begun or ended. Called by whoever runs it."""
+        outcome = run.folder.record.get("outcome")
+        if outcome is None:
+            cell = self._cells[run.id] = self._cell_id()
+            self._running[run.id] = run
+            # The last cell's: it says nothing of this one.
+            self._fault = None
+            return RunNotice(self._kernel, run.id, "running", cell, compact(run.ranks))
+        self._running.pop(run.id, None)
+        fault = fault_of(run, outcome)
+        if fault is not None or outcome == "finished":
+            self._fault = fault
+        cell = self._cells.pop(run.id, None)
+        return RunNotice(self._kernel, run.id, outcome, cell, compact(run.ranks), round(run.seconds, 3), fault)
+
+    def now(self) -> KernelState:
+        """Return the kernel's state."""
+        starting = observers.starting()
+        if starting is not None:
+            self._fault = None
+            return KernelState(self._kernel, os.getpid(), starting_state(starting))
+        try:
+            session = current.current()
+        except NoCluster:
+            return KernelState(self._kernel, os.getpid())
+        lost = session.why_lost
+        if lost is not None:
+            self._fault = _bounded(lost)
+        # The one that began last.
+        running = list(self._running.values())
+        stall = next((run.stall for run in reversed(running) if run.stall), None)
+        fault = self._fault or (stall and _bounded(stall))
+        return KernelState(self._kernel, os.getpid(), session.describe(), running[-1].id if running else None, fault)
+
+    def _cell_id(self) -> str | None:
+        """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""
+        parent = self._shell.get_parent()
+        metadata = parent.get("metadata") if isinstance(parent, dict) else None
+        cell = metadata.get("cellId") if isinstance(metadata, dict) else None
+        return cell if isinstance(cell, str) else None
+
+
+def fault_of(run: Run, outcome: str) -> str | None:
+    """Return what went wrong with a run that has ended, as a sentence; None where nothing did, or its user ended it."""
+    if run.lost is not None:
+        return None if run.lost.asked else _bounded(describe_loss(run.lost))
+    if outcome == "failed" and (causes := run.causes()):
+        return _bounded(str(RankError(causes, run.released(), run.world_size)))
+    if outcome == "stalled":
+        return "Ranks waited for others that did not come, and all were released."
+    if outcome == "timed out":
+        return f"The cell took longer than its timeout: its ranks were released after {run.seconds:.1f} s."
+    return None
+
+
+def _bounded(text: str) -> str:
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 1] + "…"

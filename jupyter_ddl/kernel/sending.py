@@ -1,0 +1,124 @@
+"""Sends a cell to ranks: makes its run and its folder, and has the ranks begin.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.host.threads import described
+from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.kernel.stall_watch import StallWatch
+from jupyter_ddl.protocol.events import RunStarted
+from jupyter_ddl.protocol.requests import PrepareHorovod, RunCell
+from jupyter_ddl.runs.folder import RunFolder, this_process
+from jupyter_ddl.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.cluster.rank_stacks import StackLooks
+    from jupyter_ddl.kernel.active_runs import ActiveRuns
+    from jupyter_ddl.protocol.cell_options import CellOptions
+    from jupyter_ddl.views import View
+
+
+class Sender:
+    """Sends cells to one world of ranks.
+
+    Args:
+        cluster: whose ranks they are.
+        runs: takes each run as it begins.
+        looks: tells where ranks are, when they stall.
+    """
+
+    def __init__(self, cluster: Cluster, runs: ActiveRuns, looks: StackLooks) -> None:
+        self._cluster = cluster
+        self._runs = runs
+        self._looks = looks
+        # Asked for now: a kernel that can open no more files cannot ask the system.
+        self._kernel = this_process()
+
+    def send(
+        self,
+        code: str,
+        ranks: tuple[int, ...],
+        options: CellOptions,
+        view: Callable[[Run], View] | None,
+        finished: Callable[[], None] | None,
+    ) -> Follower:
+        """Have the ranks begin, and return what follows them.
+
+        Args:
+            code: the cell.
+            ranks: which run it.
+            options: that were checked for these ranks.
+            view: makes what shows the run.
+            finished: called when the run has ended well.
+        """
+        world_size = self._cluster.world_size
+        uses_fit_hooks = options.auto is not None or options.checkpoint is not None
+        prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
+        folder = RunFolder(self._cluster.spec.name)
+        run = Run(folder, ranks, world_size)
+        shown = view(run) if view else None
+        watch = StallWatch(run, options.stalls, self._looks.look)
+        follower = Follower(run, self._runs, shown, options.timeout_s, finished, watch)
+        run.take(RunStarted(run.id, ranks, world_size, folder.start_s))
+        try:
+            self._begin(run, options, code, prepares=prepares)
+        except BaseException:
+            # No more threads, or a socket's error: no rank must be left at a cell that is not followed.
+            self._runs.release(run, "it could not be sent to all ranks")
+            self._runs.drop(run)
+            raise
+        # While the ranks are at it already.
+        try:
+            folder.write(code, **self._record(ranks), options=options.record())
+        except (TypeError, ValueError) as error:
+            # What JSON cannot hold; what the disk refuses, the folder knows itself.
+            folder.problem = f"{folder.path}: {described(error)}"
+        return follower
+
+    def _begin(self, run: Run, options: CellOptions, code: str, *, prepares: bool) -> None:
+        ranks, folder = run.ranks, run.folder
+        is_whole = len(ranks) == run.world_size
+        self._runs.begin(run)
+        # Initialising Horovod takes every rank of the world, also those that do not run the cell.
+        others = sorted(set(range(run.world_size)) - set(ranks)) if prepares else []
+        self._cluster.request(PrepareHorovod(run.id), others)
+        cell = RunCell(
+            run.id,
+            code,
+            ranks,
+            prepares,
+            folder.log_dir,
+            options.independent,
+            options.auto,
+            options.sample_every_s,
+            # Of a cell on some of the ranks a collective of all is an error at once.
+            options.stalls.after_s if is_whole else None,
+            None if options.checkpoint is None else os.fspath(options.checkpoint),
+            options.on_drift,
+            options.above,
+            options.count,
+        )
+        self._cluster.request(cell, ranks)
+
+    def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
+        cluster = self._cluster
+        ready = [cluster.ranks[rank] for rank in sorted(cluster.ranks)]
+        return {
+            "cluster": cluster.spec.name,
+            "world_id": cluster.world_id,
+            "ranks": list(ranks),
+            "world_size": cluster.world_size,
+            "hosts": {one.rank: one.host for one in ready},
+            "devices": {one.rank: one.device for one in ready},
+            "threads": cluster.spec.threads,
+            "versions": next((warm.versions for warm in cluster.warm.values()), {}),
+            "session": self._kernel,
+        }

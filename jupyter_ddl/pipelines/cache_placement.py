@@ -1,0 +1,157 @@
+"""Where in a pipeline a cache belongs: above all that is slow and the same in each epoch, below what is not.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.pipelines.cache import RAM, Estimate, kept_in, measured, ranks_of_this_host, room
+from jupyter_ddl.pipelines.lineage import Recipe, recipe_of
+from jupyter_ddl.pipelines.properties import are_same, line
+from jupyter_ddl.pipelines.shard_rules import BATCHING, RANDOM_ORDER, READERS
+from jupyter_ddl.pipelines.storage import NVME, RAMDISK, Place, size
+
+# What takes time again in each epoch: everything but data in memory and their order.
+_COSTS = {"map", "filter", "flat_map", "interleave", "unbatch", "from_generator", "load", *READERS}
+_COMPARED = 16  # elements, to see whether two passes give the same
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A cache that a pipeline has room for.
+
+    Attributes:
+        where: "ram", "ramdisk" or "nvme".
+        after: the operation that it stands on.
+        estimate: what it takes.
+    """
+
+    where: str
+    after: str
+    estimate: Estimate
+
+    @property
+    def name(self) -> str:
+        """What it is, in words."""
+        whole = self.estimate.total_bytes
+        told = f"{size(self.estimate.element_bytes)} an element" if whole is None else size(whole)
+        return f"cache in {'memory' if self.where == RAM else self.where} ({told})"
+
+    @property
+    def code(self) -> str:
+        """How one writes it."""
+        return f'jupyter_ddl.data.cache(..., "{self.where}") after {self.after}'
+
+    def make(self, dataset: Any, elements: int | None) -> Any:
+        """Return the pipeline with its cache.
+
+        Args:
+            dataset: the pipeline, perhaps changed otherwise meanwhile.
+            elements: how many to hold, so that a measurement need not read all data first; None for all.
+        """
+        steady, above = _steady(dataset)
+        if steady is None:
+            return dataset
+        made = kept_in(steady if elements is None else steady.take(elements), self._place())
+        for each in above:
+            made = each.made_of([made])
+        return made
+
+    def _place(self) -> Place:
+        return room(self.where, (self.estimate.total_bytes or 0) * ranks_of_this_host()[0])
+
+
+def possible(dataset: Any) -> Kept | None:
+    """Return a cache that may make a pipeline faster; None where nothing is slow before it, or there is no room."""
+    steady, _ = _steady(dataset)
+    if steady is None:
+        return None
+    if int(steady.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        return None
+    recipe = recipe_of(steady)
+    estimate = measured(steady)
+    for where in (RAM, RAMDISK, NVME):
+        candidate = Kept(where, "the source" if recipe is None else _named(recipe), estimate)
+        try:
+            candidate._place()
+        except InvalidInput:
+            continue
+        return candidate
+    return None
+
+
+def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
+    """Return the part of a pipeline that gives the same in each epoch, and the operations above it, in order.
+
+    A map above `shuffle` or `repeat` counts as below it: the samples are the same. None in place of the part, where it
+    is cached already or is nothing but data in memory.
+    """
+    start, operations = line(dataset)
+    names = [recipe.name for recipe in operations]
+    if "cache" in names or "snapshot" in names or _draws_an_order(start, may_list_files="shuffle" in names):
+        return None, operations
+    ends = {"shuffle", "repeat", *RANDOM_ORDER, *(BATCHING if "shuffle" in names else ())}
+    below: list[Recipe] = []
+    above: list[Recipe] = []
+    for each in operations:
+        passes = each.name == "map" and all(higher.name in ("shuffle", "repeat") for higher in above)
+        (below if passes or (not above and each.name not in ends) else above).append(each)
+    # Random augmentation is not the same twice.
+    while below and not (
+        _is_same_twice(_made(start, below)) and ("shuffle" not in names or _is_same_in_any_order(start, below))
+    ):
+        below.pop()
+    # As they stood: what is random by place must stay above `shuffle`.
+    above = [each for each in operations if not any(each is other for other in below)]
+    source = recipe_of(start)
+    costs = {source.name if source is not None else "load", *(each.name for each in below)} & _COSTS
+    return (_made(start, below), above) if costs else (None, operations)
+
+
+def _named(recipe: Recipe) -> str:
+    """Return an operation as its author knows it: one of several maps by its function."""
+    function = getattr(recipe.arguments.get("map_func"), "__name__", "")
+    return f"{recipe.name}({function.strip('<>')})" if function else recipe.name
+
+
+def _made(start: Any, operations: list[Recipe]) -> Any:
+    dataset = start
+    for each in operations:
+        dataset = each.made_of([dataset])
+    return dataset
+
+
+def _is_same_twice(dataset: Any) -> bool:
+    some = dataset.take(_COMPARED)
+    return are_same(list(some), list(some))
+
+
+def _is_same_in_any_order(start: Any, operations: list[Recipe]) -> bool:
+    """Return whether maps give for an element what they do wherever it stands.
+
+    With a seed, random augmentation is the same in each pass: by place, and not by element, which `shuffle` brings to
+    another place in each epoch.
+    """
+    for number, each in enumerate(operations):
+        if each.name == "map":
+            dataset = _made(start, operations[:number])
+            in_place = list(each.made_of([dataset]).take(_COMPARED))
+            one_earlier = list(each.made_of([dataset.skip(1)]).take(_COMPARED - 1))
+            if not are_same(in_place[1:], one_earlier):
+                return False
+    return True
+
+
+def _draws_an_order(dataset: Any, *, may_list_files: bool) -> bool:
+    recipe = recipe_of(dataset)
+    if recipe is None:
+        return False
+    if recipe.name in RANDOM_ORDER and not (recipe.name == "list_files" and may_list_files):
+        return True
+    return any(_draws_an_order(each, may_list_files=may_list_files) for each in recipe.inputs)

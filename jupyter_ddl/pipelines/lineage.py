@@ -1,0 +1,181 @@
+"""Datasets that remember how they were made: by which function, of which inputs, with which arguments.
+
+tf.data has no public way to look into a pipeline, and its private ones change from version to version. So the public
+methods and constructors that make a dataset are wrapped, once, and each dataset carries a recipe from then on. With it
+a pipeline can be made again, by the same functions, of other inputs or with other arguments.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+from jupyter_ddl.pipelines.shard_rules import READERS, WAYS, Way
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+# On the dataset itself: it lives as long as that, and no longer.
+_ATTRIBUTE = "_jupyter_ddl_recipe"
+# The parameters in which operations take datasets, alone or in a structure.
+_TAKE_DATASETS = ("self", "args", "dataset", "datasets", "choice_dataset", "weights", "filenames")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a dataset was made.
+
+    Attributes:
+        name: the method or class, e.g. "map".
+        make: the function, which gives what it makes a recipe in turn; takes `arguments`.
+        arguments: by name, as they were given; empty for a source, whose data would be held twice.
+        inputs: the datasets among the arguments, in order.
+    """
+
+    name: str
+    make: Callable[..., Any]
+    signature: inspect.Signature
+    arguments: Mapping[str, Any]
+    inputs: tuple[Any, ...]
+
+    def made_of(self, inputs: Sequence[Any], **changes: Any) -> Any:
+        """Make the dataset anew, of other inputs and with some arguments changed."""
+        following = iter(inputs)
+
+        def other(value: Any) -> Any:
+            return next(following) if _is_dataset(value) else value
+
+        arguments = {
+            name: tf.nest.map_structure(other, value) if name in _TAKE_DATASETS else value
+            for name, value in self.arguments.items()
+        }
+        bound = inspect.BoundArguments(self.signature, {})
+        # In the order of the signature, in which BoundArguments gives them away again.
+        together = {**arguments, **changes}
+        bound.arguments.update({name: together[name] for name in self.signature.parameters if name in together})
+        return self.make(*bound.args, **bound.kwargs)
+
+    def argument(self, name: str) -> Any:
+        """Return an argument as it was given, or its default."""
+        return self.arguments.get(name, self.signature.parameters[name].default)
+
+
+def recipe_of(dataset: Any) -> Recipe | None:
+    """Return how a dataset was made; None where that is not known."""
+    found: Recipe | None = getattr(dataset, _ATTRIBUTE, None)
+    return found
+
+
+def rebuilt(dataset: Any, make: Callable[[Recipe, Any, tuple[Any, ...]], Any]) -> Any:
+    """Make a pipeline anew from its sources upwards; what is used twice is made once.
+
+    Args:
+        dataset: the pipeline's end.
+        make: called with a recipe, the dataset it made, and its inputs, made anew; returns what takes its place.
+    """
+    made: dict[int, Any] = {}
+
+    def again(old: Any) -> Any:
+        recipe = recipe_of(old)
+        if recipe is None:
+            return old
+        if id(old) not in made:
+            made[id(old)] = make(recipe, old, tuple(again(each) for each in recipe.inputs))
+        return made[id(old)]
+
+    return again(dataset)
+
+
+def install() -> None:
+    """Have every dataset that is made from now on remember how. Safe to call twice."""
+    if hasattr(tf.data.Dataset.map, "__jupyter_ddl__"):
+        return
+    for name, way in WAYS.items():
+        stock = inspect.getattr_static(tf.data.Dataset, name, None)
+        if isinstance(stock, staticmethod):
+            setattr(tf.data.Dataset, name, staticmethod(_remembering(stock.__func__, name, way)))
+        elif inspect.isfunction(stock):
+            setattr(tf.data.Dataset, name, _remembering(stock, name, way))
+    for owner, name in ((tf.data, each) for each in READERS):
+        reader = getattr(owner, name)
+        reader.__init__ = _remembering_constructor(reader.__init__, name)
+    _remember_assertions(tf.data.experimental)
+
+
+def _remembering(stock: Callable[..., Any], name: str, way: Way) -> Callable[..., Any]:
+    signature = inspect.signature(stock)
+
+    # functools.wraps makes it TensorFlow's in the eyes of autograph too, which then leaves it as it is.
+    @functools.wraps(stock)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        dataset = stock(*args, **kwargs)
+        _remember(dataset, name, method, signature, (args, kwargs) if way is not Way.STANDS else ((), {}))
+        return dataset
+
+    method.__jupyter_ddl__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def _remembering_constructor(stock: Callable[..., None], name: str) -> Callable[..., None]:
+    signature = inspect.signature(stock)
+    # Without self, which is not there yet when the reader is made again.
+    given = signature.replace(parameters=list(signature.parameters.values())[1:])
+
+    @functools.wraps(stock)
+    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
+        stock(self, *args, **kwargs)
+        _remember(self, name, type(self), given, (args, kwargs))
+
+    return constructor
+
+
+def _remember_assertions(experimental: Any) -> None:
+    """Wrap `assert_cardinality`: what it asserts of the whole is false of a part."""
+    stock = experimental.assert_cardinality
+
+    def asserted(dataset: Any, expected_cardinality: Any) -> Any:
+        result = stock(expected_cardinality)(dataset)
+        _remember(result, "assert_cardinality", asserted, signature, ((dataset, expected_cardinality), {}))
+        return result
+
+    signature = inspect.signature(asserted)
+
+    @functools.wraps(stock)
+    def assert_cardinality(expected_cardinality: Any) -> Callable[[Any], Any]:
+        return lambda dataset: asserted(dataset, expected_cardinality)
+
+    experimental.assert_cardinality = assert_cardinality
+
+
+def _remember(
+    dataset: Any,
+    name: str,
+    make: Callable[..., Any],
+    signature: inspect.Signature,
+    given: tuple[Sequence[Any], Mapping[str, Any]],
+) -> None:
+    # Inside a function that is traced, a dataset is a part of that function.
+    if not tf.executing_eagerly():
+        return
+    args, kwargs = given
+    arguments = signature.bind_partial(*args, **kwargs).arguments
+    inputs = tuple(
+        value
+        for parameter, given_value in arguments.items()
+        if parameter in _TAKE_DATASETS
+        for value in tf.nest.flatten(given_value)
+        if _is_dataset(value)
+    )
+    # An operation that returned its input as it was has made nothing.
+    if not any(dataset is each for each in inputs):
+        setattr(dataset, _ATTRIBUTE, Recipe(name, make, signature, arguments, inputs))
+
+
+def _is_dataset(value: Any) -> bool:
+    return isinstance(value, tf.data.Dataset)

@@ -1,0 +1,417 @@
+"""What happened: on the ranks, and to a run.
+
+An **event** travels from a rank (or the session) to whoever looks: the cell's output, the run's folder, a dashboard.
+
+Order: a rank's events of a run are numbered from 1 (`n`) and arrive in that order; between ranks there is none but
+`at_s`. What the session itself says of a run has the number 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from jupyter_ddl.protocol.codec import Wire
+
+Stream = Literal["stdout", "stderr"]
+Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
+# The `name` of a failure that is no exception of the user's: a collective of all ranks, in a cell on some of them.
+COLLECTIVE_ON_SUBSET = "CollectiveOnSubset"
+
+
+@dataclass(frozen=True)
+class RankReady(Wire):
+    """A rank can run cells.
+
+    Attributes:
+        device: what the rank computes on, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
+        threads: TensorFlow's intra-op threads on this rank.
+        uses_horovod: a cell has called `hvd.init()`, as a kernel that attaches must know.
+    """
+
+    type: ClassVar[str] = "rank_ready"
+    rank: int
+    world_size: int
+    local_rank: int
+    host: str
+    pid: int
+    device: str
+    threads: int
+    uses_horovod: bool = False
+
+
+@dataclass(frozen=True)
+class RankWarm(Wire):
+    """TensorFlow and Horovod are imported on a rank, or why they are not.
+
+    Attributes:
+        versions: name -> version of what was imported.
+        seconds: since the rank's process began.
+        problem: why Horovod cannot be used on this rank; None when it can.
+    """
+
+    type: ClassVar[str] = "rank_warm"
+    rank: int
+    versions: dict[str, str]
+    seconds: float
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class RunStarted(Wire):
+    """The session sent a cell to its ranks."""
+
+    type: ClassVar[str] = "run_started"
+    run: str
+    ranks: tuple[int, ...]
+    world_size: int
+    at_s: float
+
+
+@dataclass(frozen=True)
+class OutputChunk(Wire):
+    """What a rank wrote to one of its standard streams.
+
+    Attributes:
+        text: as written, control characters included; never HTML. Chunks are cut anywhere, also inside a line.
+        skipped_bytes: how much stands before `text` in the rank's log but was left out here, because the rank wrote
+            faster than anybody reads.
+        at_s: when it was sent, seconds since the epoch on the rank's host.
+        end_bytes: how much of the rank's log had been written by then.
+    """
+
+    type: ClassVar[str] = "output"
+    run: str
+    rank: int
+    stream: Stream
+    text: str
+    skipped_bytes: int = 0
+    at_s: float = 0.0
+    end_bytes: int = 0
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class RichOutput(Wire):
+    """A figure, a table, or the value of the cell's last expression.
+
+    Attributes:
+        kind: "display", "update" (of an earlier display of the same `display_id`), or "result" (the last value).
+        data: MIME type -> JSON value, as in Jupyter's display_data message.
+        metadata: as in the same message.
+    """
+
+    type: ClassVar[str] = "rich_output"
+    run: str
+    rank: int
+    kind: Literal["display", "update", "result"]
+    data: dict[str, Any]
+    metadata: dict[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class OutputCleared(Wire):
+    """The rank's code called `clear_output`; with `wait`, the clearing waits for the next output."""
+
+    type: ClassVar[str] = "output_cleared"
+    run: str
+    rank: int
+    wait: bool
+    n: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReading:
+    """How the training on a rank went since the reading before; None for what is not known.
+
+    Attributes:
+        model: the model and a rank's batch, alike for the same code: "Sequential, 106,234 parameters, batch 128".
+        step: training steps of this run so far.
+        steps: of these, since the rank's last reading. The figures below are of these steps.
+        epoch: the epoch that goes on, from 0.
+        samples_per_s: of this rank.
+        step_s: a step, on average, everything between two steps included.
+        step_p50_s: a step, the median.
+        step_p95_s: a step, the 95th percentile.
+        input_s: of an average step, waiting for the batch.
+        exchange_s: of an average step, between the rank's own gradients and everybody's: the wait for slower ranks too.
+        loss: as Keras shows it: the mean over the epoch so far.
+        metrics: name -> value, likewise.
+    """
+
+    model: str | None = None
+    step: int | None = None
+    steps: int = 0
+    epoch: int | None = None
+    samples_per_s: float | None = None
+    step_s: float | None = None
+    step_p50_s: float | None = None
+    step_p95_s: float | None = None
+    input_s: float | None = None
+    exchange_s: float | None = None
+    loss: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuReading:
+    """What a rank's device says; None for what it does not.
+
+    A MIG device has its own memory; how busy it is, its power and its temperature NVML does not tell.
+
+    Attributes:
+        gpu_pct: of the last sample period in which a kernel ran on the device, as NVML says.
+        gpu_memory_used_bytes: on the device, by every process.
+        gpu_celsius: the device's temperature.
+    """
+
+    gpu_pct: float | None = None
+    gpu_memory_used_bytes: int | None = None
+    gpu_memory_total_bytes: int | None = None
+    gpu_watts: float | None = None
+    gpu_celsius: float | None = None
+
+
+@dataclass(frozen=True)
+class MetricsSample(GpuReading, TrainingReading, Wire):
+    """How a rank fares, once a second or as often as was asked for.
+
+    What is None was not measured: no training went on, or the machine does not tell.
+
+    Attributes:
+        at_s: seconds since the epoch on the rank's host.
+        cpu_pct: of one core, by the rank's process; 200 is two cores.
+        rss_bytes: the process's resident memory.
+    """
+
+    type: ClassVar[str] = "metrics"
+    run: str
+    rank: int
+    at_s: float
+    cpu_pct: float
+    rss_bytes: int
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class StragglerMarked(Wire):
+    """A rank's own steps (without the exchange) became slower than the others', or are so no more.
+
+    Attributes:
+        is_straggler: whether it is one from here on.
+        ratio: its own time for a step over the median of the ranks'.
+        spends_on: what takes it longer than the others.
+    """
+
+    type: ClassVar[str] = "straggler"
+    run: str
+    rank: int
+    at_s: float
+    is_straggler: bool
+    ratio: float
+    spends_on: Literal["compute", "input"]
+
+
+@dataclass(frozen=True)
+class RankFinished(Wire):
+    """A rank ran the cell to its end.
+
+    Attributes:
+        uses_horovod: the cell, or an earlier one, has called `hvd.init()` itself.
+        horovod_runs: it is initialised now, and must be put to rest.
+    """
+
+    type: ClassVar[str] = "rank_finished"
+    run: str
+    rank: int
+    at_s: float
+    uses_horovod: bool = False
+    horovod_runs: bool = False
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class RankFailed(Wire):
+    """The cell raised on a rank.
+
+    Attributes:
+        name: the exception's class, e.g. "ValueError".
+        message: its text.
+        traceback: lines with ANSI colours, as IPython shows them.
+        released: the exception came from the rank's release (another rank raised, or the user interrupted), so it is
+            an effect and not a cause.
+        at_s: when it was raised, seconds since the epoch on the rank's host.
+        reason: why it was released, as its Release says; None where none came.
+        given: what the rank gave to a collective that was refused because the ranks gave different things.
+    """
+
+    type: ClassVar[str] = "rank_failed"
+    run: str
+    rank: int
+    host: str
+    name: str
+    message: str
+    traceback: tuple[str, ...]
+    released: bool
+    at_s: float
+    uses_horovod: bool = False
+    reason: str | None = None
+    given: str | None = None
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class RankLost(Wire):
+    """A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first.
+
+    Attributes:
+        cause: how it ended, as a sentence.
+        host: where the rank ran.
+        signum: the signal that ended it; None where none did.
+        oom_kills: how often the Linux kernel ended a process there for want of memory while the ranks lived.
+        asked: it was stopped, by its user or with its kernel.
+    """
+
+    type: ClassVar[str] = "rank_lost"
+    rank: int | None
+    cause: str
+    at_s: float
+    host: str | None = None
+    signum: int | None = None
+    oom_kills: int = 0
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class RankAlive(Wire):
+    """A rank answers: its process runs, and Python code in it can.
+
+    Attributes:
+        interrupted: the run in whose code a KeyboardInterrupt was raised last, which may still unwind; None for none.
+    """
+
+    type: ClassVar[str] = "rank_alive"
+    rank: int
+    interrupted: str | None = None
+
+
+@dataclass(frozen=True)
+class RankSilent(Wire):
+    """Nothing has come from a rank for a while, though it was asked; or it answers again.
+
+    Attributes:
+        seconds: for how long, or for how long it had not.
+        state: what is known of its process, as the end of a sentence.
+    """
+
+    type: ClassVar[str] = "rank_silent"
+    rank: int
+    seconds: float
+    state: str
+    at_s: float
+    is_back: bool = False
+
+
+@dataclass(frozen=True)
+class CollectiveStalled(Wire):
+    """Horovod said, on the rank that coordinates a collective, that others do not come to it.
+
+    Attributes:
+        waited_s: for how long at least.
+        tensors: the names by which Horovod knows the collectives, at most six of a rank.
+        missing: rank -> those of them that it has not entered; empty where the ranks are not known.
+    """
+
+    type: ClassVar[str] = "collective_stalled"
+    run: str
+    rank: int
+    at_s: float
+    waited_s: float
+    tensors: tuple[str, ...]
+    missing: dict[str, Any]
+    n: int = 0
+
+
+@dataclass(frozen=True)
+class StallReported(Wire):
+    """The session looked where the ranks of a stalled run are.
+
+    Attributes:
+        ranks: those of the run.
+        text: lines for the user.
+    """
+
+    type: ClassVar[str] = "stall_reported"
+    run: str
+    ranks: tuple[int, ...]
+    at_s: float
+    text: str
+
+
+@dataclass(frozen=True)
+class RankStacks(Wire):
+    """Where a rank's Python threads are, as a LookAtStacks asks.
+
+    Attributes:
+        look: the request's.
+        threads: the main thread first. Each has its `name`, and its `frames`, outermost first, each a list: file, line,
+            function, and the line's text where it is a cell's ("" elsewhere). A frame without a file stands for others
+            that are left out; its function says how many.
+        note: what else is to be told of how the rank was seen, or why it was not; "" for nothing.
+    """
+
+    type: ClassVar[str] = "rank_stacks"
+    look: str
+    rank: int
+    host: str
+    threads: tuple[dict[str, Any], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class LookedUp(Wire):
+    """What a rank answers to LookUp.
+
+    Attributes:
+        look: the request's.
+        content: of "complete": matches, start, end; of "inspect": data, found.
+    """
+
+    type: ClassVar[str] = "looked_up"
+    look: str
+    rank: int
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunFinished(Wire):
+    """Every rank of the run has finished, failed or gone."""
+
+    type: ClassVar[str] = "run_finished"
+    run: str
+    outcome: Outcome
+    seconds: float
+
+
+Event = (
+    RankReady
+    | RankWarm
+    | RunStarted
+    | OutputChunk
+    | RichOutput
+    | OutputCleared
+    | MetricsSample
+    | StragglerMarked
+    | RankFinished
+    | RankFailed
+    | RankLost
+    | RankAlive
+    | RankSilent
+    | CollectiveStalled
+    | StallReported
+    | RankStacks
+    | LookedUp
+    | RunFinished
+)

@@ -1,0 +1,195 @@
+"""What the session asks of a rank. See `jupyter_ddl.protocol.events` for what comes back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.codec import Wire
+from jupyter_ddl.protocol.fit_options import STOP
+
+
+@dataclass(frozen=True)
+class RunCell(Wire):
+    """Run a cell on the receiving rank, in its IPython namespace.
+
+    Attributes:
+        code: the cell's source, magics and all.
+        ranks: every rank that runs it.
+        horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
+            `ranks` by PrepareHorovod.
+        log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
+        independent: each rank means to train a model of its own.
+        auto: how to distribute a program that was written for one process; None for one that says so itself.
+        sample_every_s: how often the rank sends a MetricsSample; None for never.
+        stall_after_s: how soon a collective that not all ranks enter is to be told; None for never.
+        checkpoint: the folder that `fit` saves to and goes on from; None for none.
+        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+        above: lines of the notebook's cell above the code, which tracebacks count.
+        count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
+    """
+
+    type: ClassVar[str] = "run_cell"
+    run: str
+    code: str
+    ranks: tuple[int, ...]
+    horovod: bool
+    log_dir: str | None
+    independent: bool = False
+    auto: AutoOptions | None = None
+    sample_every_s: float | None = None
+    stall_after_s: float | None = None
+    checkpoint: str | None = None
+    on_drift: str = STOP
+    above: int = 0
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        """Make the options that came as JSON what they are."""
+        auto: Any = self.auto
+        if isinstance(auto, dict):
+            object.__setattr__(self, "auto", AutoOptions(**auto))
+
+
+@dataclass(frozen=True)
+class PrepareHorovod(Wire):
+    """Initialise Horovod on a rank that does not run the cell, because initialising needs every rank."""
+
+    type: ClassVar[str] = "prepare_horovod"
+    run: str
+
+
+@dataclass(frozen=True)
+class RestHorovod(Wire):
+    """Shut Horovod down between cells: its background thread would keep a core busy."""
+
+    type: ClassVar[str] = "rest_horovod"
+
+
+@dataclass(frozen=True)
+class Describe(Wire):
+    """Send RankReady (again), and RankWarm when that has happened, once this has come both in turn and at once."""
+
+    type: ClassVar[str] = "describe"
+
+
+@dataclass(frozen=True)
+class Ping(Wire):
+    """Send RankAlive."""
+
+    type: ClassVar[str] = "ping"
+
+
+@dataclass(frozen=True)
+class Release(Wire):
+    """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
+
+    Attributes:
+        run: which; "" for whatever runs there, also what another kernel began.
+        reason: what the rank's own report says, e.g. "rank 1 raised".
+    """
+
+    type: ClassVar[str] = "release"
+    run: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReleaseAsked(Wire):
+    """Sent to the cluster's other kernels, with the Release that went to all ranks: they see to its end.
+
+    Attributes:
+        kernel: who sent it.
+        reason: as of Release.
+        at_s: when; a run that began later is not meant.
+    """
+
+    type: ClassVar[str] = "release_asked"
+    kernel: str
+    reason: str
+    at_s: float
+
+
+@dataclass(frozen=True)
+class LookAtStacks(Wire):
+    """Send RankStacks: where the rank's threads are now.
+
+    Attributes:
+        look: tells this request from others; the answer has it too.
+    """
+
+    type: ClassVar[str] = "look_at_stacks"
+    look: str
+
+
+@dataclass(frozen=True)
+class LookUp(Wire):
+    """Send LookedUp: what the rank's IPython knows of the code at the cursor.
+
+    Attributes:
+        look: tells this request from others; the answer has it too.
+        what: "complete" or "inspect".
+        cursor: in characters of `code`.
+        detail: of "inspect": 1 for the source too.
+    """
+
+    type: ClassVar[str] = "look_up"
+    look: str
+    what: str
+    code: str
+    cursor: int
+    detail: int = 0
+
+
+@dataclass(frozen=True)
+class PushValues(Wire):
+    """Set variables to the values in the message's buffers; answer with ValuesMoved, on the same socket.
+
+    Attributes:
+        move: tells this request from others; the answer has it too, and a Release of it interrupts the rank.
+        names: the variables.
+        frames: how many of the message's buffers each value takes, in the order of `names`.
+    """
+
+    type: ClassVar[str] = "push_values"
+    move: str
+    names: tuple[str, ...]
+    frames: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PullValue(Wire):
+    """Answer with ValuesMoved, on the same socket, and a variable's value in the message's buffers.
+
+    Attributes:
+        move: as of PushValues.
+        name: the variable, or an expression of variables.
+    """
+
+    type: ClassVar[str] = "pull_value"
+    move: str
+    name: str
+
+
+@dataclass(frozen=True)
+class ValuesMoved(Wire):
+    """A rank's answer to PushValues or PullValue.
+
+    Attributes:
+        move: which.
+        rank: whose answer.
+        error: what pickling or unpickling raised there, as `NAME: text`; None where nothing did.
+        released: the reason of the Release that interrupted it; None where none did.
+    """
+
+    type: ClassVar[str] = "values_moved"
+    move: str
+    rank: int
+    error: str | None = None
+    released: str | None = None
+
+
+Request = (
+    RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks | LookUp | PushValues | PullValue
+)

@@ -1,0 +1,82 @@
+"""The pipes between a terminal and the ranks of its script, as named pipes in a folder of their own.
+
+A rank's standard streams are the pipes themselves: what C++ code, a crash handler or a process that the script started
+writes comes the same way, complete, and in the order in which it was written. Events (to the terminal) and requests
+(to the rank) are lines of JSON.
+
+Runs on: the terminal's process and every rank, on one host.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.protocol.codec import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.protocol.events import Stream
+
+STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
+_KINDS = (*STREAMS, "events", "requests")
+
+
+class Pipes:
+    """The pipes of one rank.
+
+    Args:
+        folder: where the pipes are; only their owner may enter it.
+        rank: whose they are.
+    """
+
+    def __init__(self, folder: Path, rank: int) -> None:
+        self._folder = folder
+        self._rank = rank
+
+    def make(self) -> None:
+        """Make them. Runs on: the terminal, before the rank starts."""
+        for kind in _KINDS:
+            os.mkfifo(self._path(kind), mode=0o600)
+
+    def open_to_read(self, kind: str) -> int:
+        """Return a descriptor that reads a stream, or the events, without waiting. Runs on: the terminal."""
+        return os.open(self._path(kind), os.O_RDONLY | os.O_NONBLOCK)
+
+    def open_to_request(self) -> int:
+        """Return a descriptor that writes requests without waiting. Runs on: the terminal."""
+        # For reading too, since a pipe that nobody reads yet cannot be opened for writing alone.
+        return os.open(self._path("requests"), os.O_RDWR | os.O_NONBLOCK)
+
+    def take_streams(self) -> None:
+        """Make the streams this process's standard output and error, and nothing its input. Runs on: the rank."""
+        for descriptor, kind in enumerate(STREAMS, start=1):
+            _move(self._open_to_write(kind), descriptor)
+        _move(os.open(os.devnull, os.O_RDONLY), 0)
+
+    def open_events(self) -> int:
+        """Return a descriptor that writes events. Runs on: the rank."""
+        return self._open_to_write("events")
+
+    def requests(self) -> Iterator[Any]:
+        """Yield requests as they come, until the terminal's process has ended. Runs on: the rank."""
+        with self._path("requests").open() as lines:
+            for line in lines:
+                yield decode(json.loads(line))
+
+    def _open_to_write(self, kind: str) -> int:
+        # Without waiting: a terminal that has ended reads nothing, which is an error at once.
+        descriptor = os.open(self._path(kind), os.O_WRONLY | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        return descriptor
+
+    def _path(self, kind: str) -> Path:
+        return self._folder / f"rank-{self._rank}.{kind}"
+
+
+def _move(descriptor: int, to: int) -> None:
+    os.dup2(descriptor, to)
+    os.close(descriptor)

@@ -1,0 +1,10 @@
+"""Where a rank's process starts: the one folder that knows the engine and the training layers.
+
+| module | owns |
+|---|---|
+| `__main__` | `python -m jupyter_ddl.rank`: a rank of a cluster |
+| `script_main` | `python -m jupyter_ddl.rank.script_main`: a rank of a script |
+| `install` | makes a rank ready for programs that were written for Horovod |
+
+Runs on: every rank.
+"""

@@ -1,0 +1,36 @@
+"""`jupyter_ddl.auto()`: `--auto`, said in Python by the script itself. Runs on: every rank."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from jupyter_ddl import auto_distribution
+from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.engine.world import check_started_world
+from jupyter_ddl.protocol.auto_options import PER_RANK, AutoOptions
+from jupyter_ddl.rank.install import install
+
+
+def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: float | None = None) -> None:
+    """Distribute the rest of this script, or cell, as it stands: `--auto`, said in Python.
+
+    For a script that runs on MPI ranks, also under a plain `mpiexec`. The arguments are those of `AutoOptions`.
+
+    Collective: every rank must call this, before it makes its model and data.
+
+    Raises:
+        InvalidInput: a value is wrong; `keras` is not Keras 3; MPI made several worlds of the ranks.
+    """
+    options = AutoOptions(batch, scale_lr, warmup_epochs)
+    install()
+    running = run_context.current()
+    if running is None:
+        import horovod.tensorflow as hvd
+
+        hvd.init()
+        check_started_world(hvd.size())
+        running = Cell(hvd.size())
+    running = replace(running, auto=options)
+    run_context.begin(running)
+    auto_distribution.prepare(running)

@@ -1,0 +1,185 @@
+"""Makes a rank ready for programs that were written for Horovod, without importing anything heavy.
+
+What is installed acts when the program imports Keras or Horovod. Runs on: every rank; a rank's start-up calls it, and
+`import jupyter_ddl.keras` does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from functools import cache
+from importlib import metadata
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import auto_distribution, checkpoints, legacy
+from jupyter_ddl.engine import import_hooks, run_context
+from jupyter_ddl.protocol import settled_variables
+from jupyter_ddl.training import interrupted_tracing, keras_version
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_REPLACEMENTS = {
+    "horovod.tensorflow.keras": "jupyter_ddl.keras",
+    "horovod.tensorflow.keras.callbacks": "jupyter_ddl.training.callbacks",
+    "horovod.tensorflow.keras.elastic": "jupyter_ddl.training.elastic",
+    "horovod.keras": "jupyter_ddl.keras",
+    "horovod.keras.callbacks": "jupyter_ddl.training.callbacks",
+    "horovod.keras.elastic": "jupyter_ddl.training.elastic",
+}
+FUSION_BYTES = 8 * 2**20
+_installed = False
+
+
+def install() -> None:
+    """Install what a rank needs, once.
+
+    Where the program uses Keras 2, which stock Horovod serves, only what refuses to distribute it.
+    """
+    global _installed
+    _prepare_cells()
+    _hook_iterators()
+    _hook_tracing()
+    if _installed or not keras_version.uses_keras_3():
+        return
+    _installed = True
+    for name, target in _REPLACEMENTS.items():
+        # A script may still ask for Keras 2 in its first lines.
+        import_hooks.replace(name, target, when=keras_version.uses_keras_3)
+    import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
+    import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
+    import_hooks.when_imported("tensorflow", _hook_datasets)
+    import_hooks.when_imported("keras", _hook_keras)
+    # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
+    legacy.install()
+
+
+@cache
+def _prepare_cells() -> None:
+    """Have each cell that is to be distributed, or saved, made ready for that, or refused."""
+    run_context.prepare_with(auto_distribution.prepare)
+    # After it: a seed that it draws gives way to that of the training that goes on.
+    run_context.prepare_with(checkpoints.prepare)
+
+
+@cache
+def _hook_iterators() -> None:
+    """Have a rank not wait for the end of an iterator over a dataset, whatever trains there."""
+
+    def install_iterators(tensorflow: ModuleType) -> None:
+        from jupyter_ddl.pipelines import iterators
+
+        iterators.install(tensorflow)
+
+    import_hooks.when_imported("tensorflow", install_iterators)
+
+
+@cache
+def _hook_tracing() -> None:
+    """Have a tf.function, and this thread, survive that its tracing is interrupted, whatever trains there."""
+    import_hooks.when_imported("tensorflow", interrupted_tracing.install)
+    run_context.prepare_with(interrupted_tracing.leave_graphs)
+
+
+def _hook_datasets(_tensorflow: ModuleType) -> None:
+    """Have datasets remember how they are made: a later cell may ask for a rank's shard of one."""
+    from jupyter_ddl.pipelines import lineage
+
+    lineage.install()
+
+
+def _hook_keras(keras: ModuleType) -> None:
+    _check_backend(keras)
+    if "horovod.tensorflow" in sys.modules:
+        # It may be what imports Keras; what we install needs it whole. Called now where it is.
+        import_hooks.when_imported("horovod.tensorflow", _hook_training)
+    else:
+        _hook_training(keras)
+
+
+def _check_backend(keras: ModuleType) -> None:
+    """Refuse another backend, in a script that chooses it before its import.
+
+    Raises:
+        InvalidInput: Keras has one.
+    """
+    backend = keras.config.backend()
+    if backend != settled_variables.TENSORFLOW:
+        raise settled_variables.backend_refusal(f"keras imported with the backend {backend}")
+
+
+def _hook_training(_module: ModuleType) -> None:
+    try:
+        import horovod.tensorflow  # noqa: F401
+    except ImportError:
+        # None that works here. Keras must import all the same, and what needs Horovod says so.
+        return
+    from jupyter_ddl.auto_distribution import wrapped_methods
+    from jupyter_ddl.datasets import keras_datasets
+    from jupyter_ddl.training import fit
+
+    fit.install()
+    # Around it: what is divided among the ranks, that one then trains on.
+    wrapped_methods.install()
+    keras_datasets.install()
+
+
+def _tune_for_cores(horovod: ModuleType) -> None:
+    """Where gradients go through MPI, have Horovod fuse them into buffers that fit the processor's caches.
+
+    Its default, 128 MB, is for NCCL; through MPI 100 MB of gradients take twice as long with it (docs/performance.md).
+    Only for a Horovod with our edits: setting this and HOROVOD_CYCLE_TIME crashes others at their second
+    initialisation (horovod_build/edits.py).
+    """
+    if not horovod.nccl_built() and _edits_of_horovod() >= 2:
+        os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(FUSION_BYTES))
+
+
+def _edits_of_horovod() -> int:
+    """Return which of our builds the installed Horovod is, by its version's local part; 0 for another's."""
+    try:
+        version = metadata.version("horovod")
+    except metadata.PackageNotFoundError:
+        return 0
+    mark = re.search(r"\+ddl(\d+)", version)
+    return int(mark[1]) if mark else 0
+
+
+def _serve_keras_variables(horovod: ModuleType) -> None:
+    """Give `horovod.tensorflow`, for loops of the user's own, what works on Keras 3's variables."""
+    from jupyter_ddl.training.unconverted import unconverted
+
+    def distributed_tape(*args: object, **kwargs: object) -> object:
+        from jupyter_ddl.training.optimizer import tape
+
+        return tape.DistributedGradientTape(*args, **kwargs)  # type: ignore[arg-type]
+
+    def partial_tape(*args: object, **kwargs: object) -> object:
+        from jupyter_ddl.training.optimizer import tape
+
+        return tape.PartialDistributedGradientTape(*args, **kwargs)
+
+    stock_broadcast = horovod.broadcast_variables
+
+    def broadcast_variables(*args: object, **kwargs: object) -> object:
+        import tensorflow as tf
+
+        if not tf.executing_eagerly() and not tf.compat.v1.get_default_graph().building_function:
+            # A graph of TensorFlow 1: the operation is returned, for a session to run.
+            return stock_broadcast(*args, **kwargs)
+        from jupyter_ddl.training import collectives
+
+        return collectives.broadcast_variables(*args, **kwargs)  # type: ignore[arg-type,func-returns-value]
+
+    for name, ours in {
+        "DistributedGradientTape": distributed_tape,
+        "PartialDistributedGradientTape": partial_tape,
+        "broadcast_variables": broadcast_variables,
+    }.items():
+        setattr(horovod, name, unconverted(ours))
+    if not hasattr(horovod, "BroadcastGlobalVariablesHook"):
+        from jupyter_ddl.legacy.horovod_sessions import BroadcastGlobalVariablesHook
+
+        horovod.BroadcastGlobalVariablesHook = BroadcastGlobalVariablesHook  # type: ignore[attr-defined]

@@ -1,0 +1,95 @@
+"""`python -m jupyter_ddl.rank.script_main SCRIPT ARGS...`: one rank of a script, started by `jupyter ddl run`.
+
+The order is the point: MPI is joined through mpi4py first, so that it outlives Horovod's shutdown; the rank's device is
+pinned, and the old imports and spellings are provided for, before the script imports anything. The script then runs as
+`python SCRIPT ARGS...` would run it.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from jupyter_ddl.script import SETTINGS_VARIABLE
+
+
+def main() -> None:
+    """Become a rank, and run the script that the command line names.
+
+    Collective: every rank must call this.
+    """
+    from jupyter_ddl.host.process_tree import end_with_parent
+
+    end_with_parent()
+    settings = _settings()
+    script, *arguments = sys.argv[1:]
+    sys.argv[:] = [script, *arguments]
+    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    if horovod_dir:
+        sys.path.insert(0, horovod_dir)
+
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.errors import InvalidInput
+
+    try:
+        world = World.join(settings["n"])
+    except InvalidInput as error:
+        sys.exit(str(error))
+
+    from jupyter_ddl.engine import devices, run_context
+    from jupyter_ddl.engine.script_guard import ScriptRank
+    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.script_pipes import Pipes
+    from jupyter_ddl.rank.install import install
+
+    pipes = Pipes(Path(settings["folder"]), world.rank)
+    pipes.take_streams()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
+        sys.stdout.reconfigure(line_buffering=True)
+    devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
+    auto = settings["auto"]
+    run_context.begin(
+        run_context.Cell(
+            world.world_size,
+            settings["independent"],
+            AutoOptions(**auto) if auto else None,
+            checkpoint=settings["checkpoint"],
+            on_drift=settings["on_drift"],
+        )
+    )
+    install()
+    rank = ScriptRank(world, pipes)
+    _look_in_folder_of(script)
+    rank.run(script)
+
+
+def _settings() -> dict[str, Any]:
+    # Taken away: the script's own child processes are no ranks.
+    text = os.environ.pop(SETTINGS_VARIABLE, None)
+    if text is None:
+        sys.exit(
+            "jupyter_ddl.rank.script_main is one rank of a script. Received: no settings. "
+            "Start it with: jupyter ddl run SCRIPT"
+        )
+    settings: dict[str, Any] = json.loads(text)
+    return settings
+
+
+def _look_in_folder_of(script: str) -> None:
+    """Look for modules in the script's folder first, as `python SCRIPT` does; ours are imported by now.
+
+    Of a name that Python and the script's folder both have, what is imported already stays.
+    """
+    if not getattr(sys.flags, "safe_path", False):  # -P, PYTHONSAFEPATH: Python 3.11
+        sys.path.insert(0, str(Path(script).resolve().parent))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""`python -m jupyter_ddl.script.reaper PROGRAM ARGS...`: runs a program, of which nothing outlives the caller.
+
+It ends the program and all that the program started when
+
+- its standard input closes, as it does when the process at the other end ends or is killed,
+- it gets SIGTERM, SIGINT or SIGHUP,
+- the program ends by itself: what it left behind ends too.
+
+Its exit status is the program's; of one that a signal ended, 128 and the signal's number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SIGNALLED = 128
+# How long the program may take to end what it has started.
+_GRACE_S = 5.0
+
+
+async def hold(command: Sequence[str]) -> int:
+    """Run a command to its end, or to ours; return its exit status when nothing of it is left."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(signum, asked.set)
+
+    def on_stdin() -> None:
+        if not os.read(0, 4096):
+            loop.remove_reader(0)
+            asked.set()
+
+    loop.add_reader(0, on_stdin)
+    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+    ended = asyncio.create_task(process.wait())
+    told = asyncio.create_task(asked.wait())
+    await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not ended.done():
+        # mpiexec passes SIGTERM on, and ends when its ranks have: asyncio is to see its status, so it comes first.
+        process.terminate()
+        await asyncio.wait((ended,), timeout=_GRACE_S)
+    await asyncio.to_thread(end_descendants)
+    status = await ended
+    return status if status >= 0 else _SIGNALLED - status
+
+
+def main() -> None:
+    """Hold the command that the command line gives."""
+    adopt_orphans()
+    sys.exit(asyncio.run(hold(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The proof that all ranks hold the same weights.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+
+from jupyter_ddl.errors import DdlError
+from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.consistency.drift import Drift, Weight
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class RanksOutOfSync(DdlError):
+    """The ranks hold different weights, so each has trained a model of its own.
+
+    Attributes:
+        drift: which ranks differ, since when, where and by how much.
+        ranks: those that differ from most others.
+        weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
+    """
+
+    def __init__(self, drift: Drift) -> None:
+        self.drift = drift
+        self.ranks = list(drift.ranks)
+        self.weight = drift.weights[0].path
+        super().__init__(str(drift))
+
+
+def weights_checksum(model: Any) -> str:
+    """Return a checksum of the model's trainable weights, equal only if every bit of them is."""
+    return _combine(_digests(model))
+
+
+def check_in_sync(model: Any) -> str:
+    """Raise unless all ranks hold the same trainable weights; return their checksum.
+
+    Weights that are not trained stay out: a BatchNormalization's moving averages are each rank's own.
+
+    Collective: every rank must call this, in the same order.
+
+    Args:
+        model: a built Keras model.
+
+    Raises:
+        RanksOutOfSync: the weights differ, or the models do; on every rank.
+        InvalidInput: Horovod is not initialised.
+    """
+    require_horovod("hvd.check_in_sync")
+    every_rank: list[tuple[list[str], list[str]]] = hvd.allgather_object(
+        (_digests(model), [path_in(model, weight) for weight in model.trainable_weights]), name="check_in_sync"
+    )
+    digests = [of_rank for of_rank, _ in every_rank]
+    reference = most_common(digests)
+    same = [rank for rank, of_rank in enumerate(digests) if of_rank == reference]
+    if len(same) < len(digests):
+        different = [rank for rank in range(len(digests)) if rank not in same]
+        where = _differences(every_rank[0][1], reference, digests[different[0]])
+        raise RanksOutOfSync(Drift(tuple(different), tuple(same), len(digests), where))
+    return _combine(reference)
+
+
+def path_in(model: Any, weight: Any) -> str:
+    """Return a weight's path without the model's own name, which a Sequential model puts before it."""
+    path: str = weight.path
+    return path.removeprefix(f"{model.name}/")
+
+
+def most_common(values: Sequence[Any]) -> Any:
+    """Return the value that most have; of several such, the first."""
+    return max(values, key=values.count)
+
+
+def _digests(model: Any) -> list[str]:
+    # In the model's order and without names: Keras's automatic ones differ where a rank has made one model more.
+    return [
+        hashlib.blake2b(np.ascontiguousarray(weight.numpy()).tobytes(), digest_size=8).hexdigest()
+        for weight in model.trainable_weights
+    ]
+
+
+def _differences(paths: list[str], reference: list[str], other: list[str]) -> tuple[Weight, ...]:
+    if len(reference) != len(other):
+        return (Weight(f"the number of weights ({len(reference)} and {len(other)})"),)
+    return tuple(Weight(path) for path, a, b in zip(paths, reference, other, strict=True) if a != b)
+
+
+def _combine(digests: list[str]) -> str:
+    return hashlib.blake2b("".join(digests).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,242 @@
+"""The methods of Keras that a rank wraps.
+
+`Model.make_train_function`: the step is made without XLA, which has no kernel for Horovod's operations, and knows how
+many samples it has, and what its time is spent on. `Model.make_test_function`: the step begins when its batch is there.
+`Model.fit`: callbacks of ours before and after the user's.
+`LossScaleOptimizer.__init__`: the exchange comes before the look for overflow.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import horovod.tensorflow as hvd
+import keras
+import tensorflow as tf
+
+from jupyter_ddl.checkpoints import cell_checkpoints as checkpoints
+from jupyter_ddl.engine import late_variables, run_context
+from jupyter_ddl.training import batch_losses, batch_means, step
+from jupyter_ddl.training.consistency import same_batches, same_gradients
+from jupyter_ddl.training.fit import interrupted_fit, on_batch
+from jupyter_ddl.training.fit.evaluation_step import make_test_function
+from jupyter_ddl.training.fit.first_batches import Batches, agree
+from jupyter_ddl.training.fit.samples import SamplesSeen
+from jupyter_ddl.training.fit.step_clock import Clock, samples_in, tensors_in
+from jupyter_ddl.training.fit.telemetry import Telemetry
+from jupyter_ddl.training.fit.uneven_batches import Meeting
+from jupyter_ddl.training.fit.unexchanged import Unexchanged, ranks_that_train
+from jupyter_ddl.training.fit.weights_check import InStep, Seen
+from jupyter_ddl.training.half_precision import computed_in_half
+from jupyter_ddl.training.optimizer import early_exchange
+from jupyter_ddl.training.optimizer.build import build
+from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed, take_exchange_outwards
+from jupyter_ddl.training.step_settings import Manner, manner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@dataclass(frozen=True)
+class _Made:
+    """How a model's train function was made: what was known of the batches then, its step's turn and manner."""
+
+    batches: Batches
+    turn: step.Turn
+    manner: Manner
+
+
+# What is known of the batches of the fit that a model is in; absent outside of `fit`.
+_batches: WeakKeyDictionary[Any, Batches] = WeakKeyDictionary()
+_made: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
+
+
+def install() -> None:
+    """Wrap the methods. Safe to call twice."""
+    if hasattr(keras.Model.fit, "__jupyter_ddl__"):
+        return
+    keras.Model.make_train_function = _wrapped(keras.Model.make_train_function, _make_train_function)
+    keras.Model.make_test_function = _wrapped(keras.Model.make_test_function, make_test_function)
+    keras.Model.fit = _wrapped(keras.Model.fit, _fit)
+    scaling = keras.optimizers.LossScaleOptimizer
+    scaling.__init__ = _wrapped(scaling.__init__, _initialise_scaling)
+    keras.Model.train_on_batch = _wrapped(keras.Model.train_on_batch, _train_on_batch)
+    early_exchange.install()
+    batch_losses.install()
+    batch_means.install()
+    for at_begin in (interrupted_fit.begin_cell, same_gradients.begin_cell):
+        run_context.prepare_with(at_begin)
+
+
+def _wrapped(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method that calls `ours(stock, self, ...)`."""
+
+    @functools.wraps(stock)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return ours(stock, self, *args, **kwargs)
+
+    method.__jupyter_ddl__ = True  # type: ignore[attr-defined]
+    return method
+
+
+def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **kwargs: Any) -> None:
+    stock(scaling, *args, **kwargs)
+    take_exchange_outwards(scaling)
+
+
+def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = False) -> Any:
+    batches = _batches.get(model, Batches.unknown())
+    made = _made.get(model)
+    if is_distributed(model.optimizer) and (made is None or (made.batches, made.manner) != (batches, manner())):
+        # The step of the last fit weighs samples in another way, or was made before the optimizer was distributed.
+        force = True
+    if model.train_function is not None and not force:
+        return stock(model, force)
+    if (
+        model.built
+        and model.optimizer is not None
+        and getattr(model.train_step, "__func__", None) is keras.Model.train_step
+    ):
+        # Not in the first step's tracing, which may be cut short.
+        build(model.optimizer, list(model.trainable_variables))
+    with _our_step(model, batches):
+        return stock(model, force)
+
+
+def _is_stock_step(train_step: Any) -> bool:
+    return getattr(train_step, "__func__", None) is keras.Model.train_step
+
+
+@contextmanager
+def _our_step(model: Any, batches: Batches) -> Iterator[None]:
+    """Have Keras make its train function of our step, and where that exchanges gradients, without XLA.
+
+    Evaluation and prediction stay with XLA, where the user asked for it.
+    """
+    turn = step.Turn()
+    turn.clock = Clock() if run_context.is_sampled() else None
+    how = manner()
+    _made[model] = _Made(batches, turn, how)
+    users_step = model.train_step
+
+    @functools.wraps(users_step)
+    def train_step(data: Any) -> Any:
+        if turn.clock is not None:
+            turn.clock.batch_is_there(data)
+        exchange = exchange_of(model.optimizer) if is_distributed(model.optimizer) else None
+        if exchange is not None:
+            turn.keep(data)
+        samples = None if batches.are_alike else samples_in(data)
+        made = step.Step(turn, samples, batches.may_end_early, how, exchange, computed_in_half(model))
+        drawn = nullcontext() if how.random is None else how.random.running()
+        # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
+        with step.making(made), drawn, tf.control_dependencies(tensors_in(data)):
+            if how.exchanges_early and exchange is not None:
+                # Here, and not in a branch of the program's own, where it would stay.
+                made.totals(exchange.process_set)
+            logs = users_step(data)
+        if turn.clock is not None:
+            turn.clock.step_ends()
+        return logs
+
+    # Past Keras's own __setattr__, which would track them as parts of the model.
+    ours: dict[str, Any] = {"train_step": train_step}
+    if is_distributed(model.optimizer):
+        ours["_jit_compile"] = False
+    before = {name: model.__dict__[name] for name in ours if name in model.__dict__}
+    model.__dict__.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del model.__dict__[name]
+        model.__dict__.update(before)
+
+
+def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    late_variables.check()
+    distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
+    before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
+    after: list[Any] = []
+    call = inspect.signature(stock).bind(model, *args, **kwargs)
+    if distributed:
+        first, last = _callbacks(model, call.arguments)
+        before, after = before + first, after + last
+    elif ranks_that_train() > 1:
+        after = [_warning(model)]
+    given = call.arguments.get("callbacks")
+    listed = list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
+    saving = checkpoints.of_this_fit(model, call.arguments, listed)
+    after = [*after, *saving.callbacks]
+    if not before and not after:
+        return stock(model, *args, **kwargs)
+    if isinstance(given, keras.callbacks.CallbackList):
+        given.callbacks[:] = [*before, *given.callbacks, *after]
+        given.set_model(model)
+    else:
+        call.arguments["callbacks"] = [*before, *listed, *after]
+    try:
+        with saving.running(), interrupted_fit.noted(model.optimizer):
+            return stock(*call.args, **call.kwargs)
+    finally:
+        _batches.pop(model, None)
+
+
+def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    late_variables.check()
+    logs = stock(model, *args, **kwargs)
+    if is_distributed(model.optimizer) and model not in _batches and hvd.is_initialized():
+        exchange = exchange_of(model.optimizer)
+        if same_batches.matter(exchange.process_set):
+            # Each call is an exchange of all these ranks, so the last that is looked at is the same call on all.
+            on_batch.after_call(model, exchange, lambda: turn_of(model).last_batch)
+    return logs
+
+
+def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[Any]]:
+    """Return the callbacks that go before the user's, and those that go after them.
+
+    Collective: every rank of the optimizer's process set must call this.
+    """
+    exchange = exchange_of(model.optimizer)
+    process_set = exchange.process_set
+    if not process_set.included() or process_set.size() == 1:
+        return [], []
+    batches = _batches[model] = agree(arguments, process_set, interrupted_fit.state(model.optimizer))
+    seen = None
+    if same_batches.matter(process_set):
+        compared = same_batches.Batches(
+            process_set,
+            same_batches.remedy_for(arguments.get("x")),
+            are_meant=exchange.same_batches,
+            are_all=batches.all_have is not None and batches.all_have <= same_batches.FIRST_BATCHES,
+        )
+        seen = Seen(compared, lambda: turn_of(model).last_batch)
+    in_step = InStep(process_set, batches, exchange.on_drift or run_context.on_drift(), seen)
+    meeting = Meeting(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
+    # A single step is how programs give an optimizer its variables before they load or broadcast a state.
+    is_single = batches.all_have == 1 and arguments.get("epochs", 1) - arguments.get("initial_epoch", 0) == 1
+    together = [interrupted_fit.Together(process_set)] if batches.was_cut else []
+    return [*together, meeting, SamplesSeen()], [] if is_single else [in_step]
+
+
+def _warning(model: Any) -> Unexchanged:
+    return Unexchanged(lambda: turn_of(model).exchanges)
+
+
+def clock_of(model: Any) -> Clock | None:
+    """Return what measures the steps of a model's train function; None before it is made."""
+    made = _made.get(model)
+    return made.turn.clock if made is not None else None
+
+
+def turn_of(model: Any) -> step.Turn:
+    """Return the turn that the step of a model's train function takes."""
+    return _made[model].turn

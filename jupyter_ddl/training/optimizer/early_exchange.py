@@ -1,0 +1,73 @@
+"""Gradients that are exchanged as the tape gives them, where the program's own step may change them before the update.
+
+One process clips, scales or projects the gradient of the whole batch. Exchanged only in the optimizer, each rank would
+do so with the gradient of its part.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import keras
+import tensorflow as tf
+from tensorflow.python import pywrap_tfe
+
+from jupyter_ddl.training import step
+from jupyter_ddl.training.optimizer.local_variables import LocalVariables, reduce_in_step
+from jupyter_ddl.training.optimizer.tape import DistributedTapeMixin
+from jupyter_ddl.training.unconverted import unconverted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_NONE_IS_LOCAL = LocalVariables()
+
+
+def install() -> None:
+    """Wrap the tape's `gradient`. Safe to call twice."""
+    if not hasattr(tf.GradientTape.gradient, "__jupyter_ddl__"):
+        tf.GradientTape.gradient = _wrapped(tf.GradientTape.gradient)
+
+
+def is_trained(source: Any) -> bool:
+    """Return whether a source of a gradient is a variable that is trained, Keras's or TensorFlow's."""
+    return isinstance(source, (keras.Variable, tf.Variable)) and bool(source.trainable)
+
+
+def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
+    @unconverted
+    @functools.wraps(stock)
+    def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+        found = stock(tape, target, sources, *args, **kwargs)
+        now = step.current()
+        if now is None or not now.manner.exchanges_early or isinstance(tape, DistributedTapeMixin):
+            return found
+        # Under another tape it is a step of a larger formula, whose own gradient is exchanged.
+        return _exchanged(now, found, sources) if pywrap_tfe.TFE_Py_TapeSetIsEmpty() else found
+
+    gradient.__jupyter_ddl__ = True  # type: ignore[attr-defined]
+    return gradient
+
+
+@unconverted
+def _exchanged(now: step.Step, found: Any, sources: Any) -> Any:
+    """Return the gradients, those of trained variables reduced over all ranks.
+
+    Collective: every rank must call this, in the same order.
+    """
+    assert now.exchange is not None
+    variables, gradients = tf.nest.flatten(sources), tf.nest.flatten(found)
+    places = [i for i, source in enumerate(variables) if is_trained(source)]
+    if not places:
+        return found
+    trained = [variables[i] for i in places]
+    # Again where it has been in this step: it may be of another loss, or at other weights.
+    now.forget_exchanged(trained)
+    reduced = reduce_in_step(now.exchange, _NONE_IS_LOCAL, [gradients[i] for i in places], trained)
+    now.note_exchanged(trained)
+    for i, gradient in zip(places, reduced, strict=True):
+        gradients[i] = gradient
+    return tf.nest.pack_sequence_as(found, gradients)

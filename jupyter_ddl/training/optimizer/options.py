@@ -1,0 +1,107 @@
+"""Checks what the user passes to a distributed optimizer or tape.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import horovod.tensorflow as hvd
+import keras
+from horovod.tensorflow.mpi_ops import global_process_set
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.optimizer import groups as gradient_groups
+
+
+def reduction(op: Any, process_set: Any, *, averages_passes: bool = False) -> Any:
+    """Return `op`, if these ranks can reduce gradients so.
+
+    Raises:
+        InvalidInput: they cannot.
+    """
+    if op not in (hvd.Average, hvd.Sum, hvd.Adasum):
+        raise InvalidInput("op must be Average, Sum or Adasum.", f"op={op}", "Pass hvd.Average, hvd.Sum or hvd.Adasum.")
+    if op == hvd.Adasum:
+        _check_adasum(process_set, averages_passes=averages_passes)
+    return op
+
+
+def _check_adasum(process_set: Any, *, averages_passes: bool) -> None:
+    if process_set is not global_process_set:
+        raise InvalidInput(
+            "Adasum reduces over all ranks.",
+            f"process set of ranks {process_set.ranks}",
+            "Leave process_set out, or pass op=hvd.Average.",
+        )
+    if hvd.size() & (hvd.size() - 1):
+        raise InvalidInput(
+            "Adasum takes a power of two of ranks.", f"world_size={hvd.size()}", "Start 2, 4, 8, ... ranks."
+        )
+    if averages_passes:
+        raise InvalidInput(
+            "Adasum does not go with average_aggregated_gradients.",
+            "op=hvd.Adasum, average_aggregated_gradients=True",
+            "Leave one of them out.",
+        )
+
+
+def predivision(factor: Any, op: Any) -> float:
+    """Return `gradient_predivide_factor`, if it can be one.
+
+    Raises:
+        InvalidInput: it is not above 0, or `op` is not Average.
+    """
+    if not factor > 0:
+        raise InvalidInput(
+            "gradient_predivide_factor must be above 0.", f"{factor}", "Leave it out, or pass e.g. hvd.size()."
+        )
+    if factor != 1 and op != hvd.Average:
+        raise InvalidInput(
+            "gradient_predivide_factor splits the division of an Average.",
+            f"gradient_predivide_factor={factor}, op={op}",
+            "Pass op=hvd.Average, or leave the factor out.",
+        )
+    return float(factor)
+
+
+def grouping(groups: Any, num_groups: int) -> gradient_groups.Groups:
+    """Return `groups`, or the number that older programs pass as `num_groups`.
+
+    Raises:
+        InvalidInput: it is neither a number above 0 nor lists of variables.
+    """
+    chosen = num_groups if groups is None and num_groups else groups
+    gradient_groups.check(chosen)
+    return chosen
+
+
+def passes(number: Any) -> int:
+    """Return `backward_passes_per_step`, if it is a number above 0.
+
+    Raises:
+        InvalidInput: it is not.
+    """
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise InvalidInput(
+            "backward_passes_per_step must be a whole number above 0.", repr(number), "Pass 1, 2, 3, ..."
+        )
+    return number
+
+
+def variables_of(layers: Any) -> list[Any]:
+    """Return the trainable variables of a Keras layer, of several, or of none.
+
+    Raises:
+        InvalidInput: something else is among them, or a layer has no variables yet.
+    """
+    several = [] if layers is None else list(layers) if isinstance(layers, (list, tuple, set)) else [layers]
+    for layer in several:
+        if not isinstance(layer, keras.layers.Layer) or not layer.built:
+            raise InvalidInput(
+                "local_layers must be Keras layers that have their variables.",
+                repr(layer),
+                "Pass layers of a built model, e.g. local_layers=[model.layers[0]].",
+            )
+    return [variable for layer in several for variable in layer.trainable_weights]
