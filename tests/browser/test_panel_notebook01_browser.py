@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 STATUS = "document.querySelector('.ddl-status-button').textContent"
 # The form has done what the notebook's own cell would.
-STARTED = "from jupyter_ddl import sessions\nsession = sessions.current()"
+STARTED = "from jupyter_ddl.kernel import current\nsession = current.current()"
 
 
 def cells() -> list[str]:

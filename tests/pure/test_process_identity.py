@@ -116,7 +116,7 @@ def test_an_earlier_boot_is_known_by_the_hosts_name() -> None:
 
 def test_another_pid_namespace_is_another_place() -> None:
     program = (
-        "import json, sys; from jupyter_ddl import process_identity as p; print(p.lives(json.loads(sys.argv[1])), "
+        "import json, sys; from jupyter_ddl.host import process_identity as p; print(p.lives(json.loads(sys.argv[1])), "
         "p.lives(p.own()))"
     )
     apart = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]

@@ -369,8 +369,6 @@ try:
     kept.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[Ends()])
 except RuntimeError:
     pass
-from jupyter_ddl.engine import cell
-from jupyter_ddl.auto_distribution import hook
 from jupyter_ddl.training.optimizer.distributed_optimizer import _updating
 _updating.set(True)
 rate = float(tf.convert_to_tensor(kept.optimizer._get_current_learning_rate()))
