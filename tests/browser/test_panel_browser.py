@@ -297,7 +297,7 @@ def test_below_another_base_url(tmp_path: Path, browser: Browser) -> None:
         lab.open(page, "base.ipynb")
         panel = show_panel(page)
         panel.locator(".ddl-start-line").filter(has_text="%ddl start").wait_for()
-        with ToldKernel("other") as kernel:
+        with ToldKernel(lab, "other") as kernel:
             kernel.tell([rank(0), rank(1)])
             panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for()
         page.close()
@@ -311,7 +311,7 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
     states = {3: "silent", 5: "lost"}
     ranks = [rank(at, state=states.get(at, "running"), host=long) for at in range(64)]
     run = recorded.record("2026-11-22T02-00-00-default-6464", 64, 40, over=False)
-    with ToldKernel("many") as kernel:
+    with ToldKernel(lab, "many") as kernel:
         kernel.tell(ranks, state="running", name="a-name-of-some-length.2", run=run.name, fault="Rank 5 of 64 is gone.")
         panel.get_by_text("a-name-of-some-length.2").wait_for()
         assert panel.locator(".ddl-cluster-count").inner_text().strip() == "· 64 ranks"

@@ -49,8 +49,8 @@ def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_i
     page.wait_for_function(f"before => document.querySelector('{COUNT}').textContent !== before", arg=before)
     page.locator(IN_CELL).filter(has_text="finished").wait_for(timeout=60_000)
     page.wait_for_function(f"{MARK}?.startsWith('✓ 0-1')", timeout=30_000)
-    outputs = "window.jupyterapp.shell.currentWidget.content.widgets[0].model.outputs"
-    page.wait_for_function(f"{outputs}.toJSON().some(one => JSON.stringify(one).includes('{SVG}'))", timeout=30_000)
+    outputs = "window.jupyterapp.shell.currentWidget.content.widgets?.[0]?.model.outputs"
+    page.wait_for_function(f"{outputs}?.toJSON().some(one => JSON.stringify(one).includes('{SVG}'))", timeout=30_000)
     lab.save(page)
     assert len(pictures(lab, "reload.ipynb")) == 1
     # A copy has the same cells, and none of them ran there.
@@ -106,8 +106,8 @@ def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(lab: Lab, 
     assert page.locator(".ddl-page .ddl-counts").inner_text().replace("\n", " ").strip() == "⌀ 2 lost"
     # Those who look later are told the same.
     page.evaluate("window.jupyterapp.shell.activateById(document.querySelector('.jp-NotebookPanel').id)")
-    outputs = "window.jupyterapp.shell.currentWidget.content.widgets[0].model.outputs"
-    page.wait_for_function(f"{outputs}.toJSON().some(one => JSON.stringify(one).includes('{SVG}'))", timeout=30_000)
+    outputs = "window.jupyterapp.shell.currentWidget.content.widgets?.[0]?.model.outputs"
+    page.wait_for_function(f"{outputs}?.toJSON().some(one => JSON.stringify(one).includes('{SVG}'))", timeout=30_000)
     lab.save(page)
     assert "cut off" in pictures(lab, "cut.ipynb")[0]
     reload(page)

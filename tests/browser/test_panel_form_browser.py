@@ -60,7 +60,7 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
     line = panel.locator(".ddl-start-line")
     name = panel.get_by_label("Name")
     line.filter(has_text="%ddl start").wait_for()
-    with ToldKernel("elsewhere") as kernel:
+    with ToldKernel(lab, "elsewhere") as kernel:
         kernel.tell([rank(0), rank(1)], name="default")
         line.filter(has_text="%ddl start --name second").wait_for()
         assert name.get_attribute("placeholder") == "second"
@@ -98,7 +98,7 @@ def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
     lab.open(page, "enter.ipynb")
     lab.wait_until_idle(page)
     panel = show_panel(page)
-    with ToldKernel(page.evaluate(KERNEL)) as kernel:
+    with ToldKernel(lab, page.evaluate(KERNEL)) as kernel:
         kernel.tell([rank(0), rank(1)])
         panel.get_by_label("Search runs").fill("e47e")
         page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 1")

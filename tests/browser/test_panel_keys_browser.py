@@ -100,7 +100,7 @@ def test_the_list_of_runs_is_one_stop_with_arrows_and_all_of_it_has_names(lab: L
     assert ", finished (" in named
     # A run that begins keeps the focus where it is.
     begun = recorded.record("2026-11-12T02-00-00-arrows-beef", 2, 1)
-    with ToldKernel("arrows") as kernel:
+    with ToldKernel(lab, "arrows") as kernel:
         kernel.notice(begun.name)
         page.wait_for_function("document.querySelector('.ddl-run-list .ddl-space').offsetHeight === 31 * 42")
         assert page.evaluate(FOCUSED) == "2026-09-01T02-00-28-arrows-001c"
@@ -128,7 +128,7 @@ def test_pages_come_back_as_they_were(lab: Lab, page: Page) -> None:
     lab.wait_until_idle(page)
     show_panel(page)
     kernel_id = page.evaluate(KERNEL)
-    with ToldKernel(kernel_id) as kernel:
+    with ToldKernel(lab, kernel_id) as kernel:
         kernel.tell([rank(0), rank(1)])
         command(page, "jupyter-ddl:stacks-of", kernel=kernel_id)
         heading = page.locator(".ddl-page h2")

@@ -51,7 +51,7 @@ def test_a_run_that_begins_leaves_the_list_where_it_is_and_what_is_chosen_chosen
     top = "document.querySelector('.ddl-run-list').scrollTop"
     before = page.evaluate(top)
     begun = recorded.record("2026-11-15T02-00-00-manyruns-beef", 2, 5)
-    with ToldKernel("list") as kernel:
+    with ToldKernel(lab, "list") as kernel:
         kernel.notice(begun.name)
         page.wait_for_function(f"{height} === 261 * 42")
         # What was in sight is, below one more.
@@ -81,7 +81,7 @@ def test_a_fault_is_notified_once_and_a_stall_goes_with_its_run(lab: Lab, page: 
     toasts = page.locator(TOAST)
     failed = recorded.record("2026-11-14T02-00-00-default-fa17", 2, 5)
     hung = recorded.record("2026-11-14T02-00-01-default-4096", 2, 5, over=False)
-    with ToldKernel("once") as kernel:
+    with ToldKernel(lab, "once") as kernel:
         ranks = [rank(0), rank(1)]
         kernel.tell(ranks)
         panel.locator(".ddl-cluster").wait_for()

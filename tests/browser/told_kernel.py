@@ -12,18 +12,21 @@ from jupyter_ddl import paths
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from lab import Lab
+
 
 class ToldKernel:
-    """A connection to the hub of the one server that runs; a context manager."""
+    """A connection to the hub of a lab; a context manager."""
 
-    def __init__(self, kernel: str) -> None:
+    def __init__(self, lab: Lab, kernel: str) -> None:
         self.kernel = kernel
         until_s = time.monotonic() + 20
-        while not (found := [path for path in (paths.clusters_dir().parent / "hub").glob("*") if path.is_socket()]):
+        # By its port: a server that was killed has left its socket beside this one's.
+        while not (found := [path for path in paths.hub_dir().glob(f"*-{lab.server.port}") if path.is_socket()]):
             assert time.monotonic() < until_s, "the hub has no socket"
             time.sleep(0.1)
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(str(max(found, key=lambda path: path.stat().st_mtime)))
+        self._socket.connect(str(found[0]))
 
     def __enter__(self) -> ToldKernel:
         return self
