@@ -28,13 +28,11 @@ message and traceback as text, and has a RankTraceback as its cause, which any P
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from jupyter_ddl.protocol.events import RankFailed
 
 
 # IPython colours a rank's traceback.
@@ -121,6 +119,34 @@ class RunError(DdlError):
     """A cell did not finish well."""
 
 
+class RankFailure(Protocol):
+    """What one rank raised. `protocol.events.RankFailed` is one; errors lie below events, and read only this of it."""
+
+    @property
+    def rank(self) -> int:
+        """Who raised it."""
+
+    @property
+    def host(self) -> str:
+        """Where that rank runs."""
+
+    @property
+    def name(self) -> str:
+        """The exception's class, e.g. "ValueError"."""
+
+    @property
+    def message(self) -> str:
+        """Its text."""
+
+    @property
+    def traceback(self) -> tuple[str, ...]:
+        """Lines, with ANSI colours as IPython shows them."""
+
+    @property
+    def given(self) -> str | None:
+        """What the rank gave to a collective that was refused because the ranks gave different things."""
+
+
 class RankError(RunError):
     """One or more ranks raised.
 
@@ -132,7 +158,7 @@ class RankError(RunError):
 
     report = ""
 
-    def __init__(self, failures: Sequence[RankFailed], aborted: Sequence[int], world_size: int) -> None:
+    def __init__(self, failures: Sequence[RankFailure], aborted: Sequence[int], world_size: int) -> None:
         self.failures = tuple(failures)
         self.aborted = tuple(aborted)
         first = self.failures[0]

@@ -11,9 +11,9 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, get_origin, get_type_hints
 
-from jupyter_ddl.host.untrusted_files import parse_json
 from jupyter_ddl.protocol.codec import Wire
 from jupyter_ddl.protocol.events import Outcome  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,10 +8,10 @@ import pytest
 
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.events import RankFailed, RankReady
-from jupyter_ddl.views import current_publisher, for_environment
 from jupyter_ddl.views.cell import CellView
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.publish import JupyterPublisher
+from jupyter_ddl.views.selection import current_publisher, for_environment
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.terminal import TerminalView
 
