@@ -2,16 +2,20 @@
 
 | module | owns |
 |---|---|
-| line | one rank's one stream as a terminal would show it |
-| fold | what several ranks say alike is one entry |
-| transcript | from events to entries; used by both views |
-| page, outputs | the layout under a notebook's cell, and its outputs |
-| cell, publish | when that is sent, and how |
-| terminal | the same entries, printed |
-| first_rank | of a program for one process, what its first rank prints |
-| dashboard, widget, history | how a run trains, live in the notebook; the browser's side is labextension/ |
-| figures, picture, metrics_table | the same figures as text, as a picture that stays, and in a terminal |
-| together | several views of one run |
-| replay, runs_table, log_text | a run shown again, runs as a table, a log as lines |
-| table, failure | the ranks of a cluster, and what they raised, as text |
+| `view`, `selection` | the interface of every view; which views show a run |
+| `line` | one stream of one rank, as a terminal would show it |
+| `fold`, `merge` | lines that several ranks write alike are shown once; the order of lines |
+| `transcript` | from events to entries; the cell's and the terminal's view use it |
+| `page`, `outputs` | the layout under a notebook's cell, and its outputs |
+| `cell`, `publish` | when that is sent, and how |
+| `terminal` | the same entries, printed |
+| `first_rank` | of a program for one process, what its first rank prints |
+| `dashboard`, `widget`, `history`, `event_batches` | how a run trains, live; the browser's side is labextension/ |
+| `browser_files` | the browser's part, as it was built |
+| `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |
+| `together` | several views of one run |
+| `replay`, `runs_table`, `log_text` | a run shown again, runs as a table, a log as lines |
+| `table`, `failure` | the ranks of a cluster, and what they raised, as text |
+| `stalls`, `stack_text` | which ranks wait for which, and where each is |
+| `progress`, `format` | one line while something is under way; numbers as people read them |
 """
