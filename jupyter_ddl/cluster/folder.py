@@ -8,7 +8,7 @@ ended.json              how it ended; written by the lease
 security/               ipyparallel's connection files, 0600
 log/                    what controller, mpiexec and ranks print outside cells
 
-HOST-ID is this host's, or container's, alone (`places`): only there is a cluster found, ended, or its folder removed.
+HOST-ID is this host's, or container's, alone (`registry`): only there is a cluster found, ended, or its folder removed.
 
 What is read is this user's own, in folders that nobody else can write to: a lease runs what cluster.json says.
 """

@@ -2,7 +2,7 @@
 
 A message is one line of JSON on the unix socket between kernel and hub, and one text frame on the WebSocket between hub
 and browser. A run's events are no messages: the hub reads them from the run's folder, and sends them as
-`views.batch.batch` writes them, in binary frames.
+`views.event_batches.batch` writes them, in binary frames.
 """
 
 from __future__ import annotations
