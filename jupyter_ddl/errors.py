@@ -3,23 +3,28 @@
 Each says the rule, what was received, and the remedy.
 
     DdlError
-    ├── InvalidInput (ValueError)         what the user passed breaks a rule
-    ├── FolderNotWritable (OSError)       a folder of ours cannot be made or written
-    │   └── FolderNotPrivate              another user could change what is in it, or replace it
+    ├── InvalidInput (ValueError)               what the user passed breaks a rule
+    ├── FolderNotWritable (OSError)             a folder of ours cannot be made or written
+    │   └── FolderNotPrivate                    another user could change what is in it, or replace it
     ├── ClusterError
-    │   ├── HostUnfit                     this host lacks what ranks take: loopback, room on a disk
-    │   ├── NoCluster                     nothing is running, or nothing of that name
-    │   ├── ClusterStartFailed            the ranks did not come up; says what mpiexec printed
-    │   └── ClusterLost                   a running cluster's ranks or controller went away
-    ├── RunError                          a cell did not finish well
-    │   ├── RankError                     one or more ranks raised; headed "Rank 1 of 2 on host"
-    │   ├── RunTimedOut (TimeoutError)    `--timeout` passed
-    │   ├── RunInterrupted                KeyboardInterrupt reached the ranks (also a KeyboardInterrupt)
-    │   └── SetupFailed                   a setup cell raised on the ranks that replaced lost ones
-    │   ├── RunStalled                    `--on-stall abort`, and some ranks waited for others
-    ├── TransferFailed (TypeError)        a value cannot be pushed or pulled
-    ├── BuildError                        Horovod could not be built; `log` names the full log
-    └── DashboardMissing                  the browser's part of the dashboard was not built
+    │   ├── HostUnfit                           this host lacks what ranks take: loopback, room on a disk
+    │   ├── NoCluster                           nothing is running, or nothing of that name
+    │   ├── ClusterStartFailed                  the ranks did not come up; says what mpiexec printed
+    │   └── ClusterLost                         a running cluster's ranks or controller went away
+    ├── RunError                                a cell did not finish well
+    │   ├── RankError                           one or more ranks raised; headed "Rank 1 of 2 on host"
+    │   ├── RunTimedOut (TimeoutError)          `--timeout` passed, and the ranks were released
+    │   ├── RunStalled                          `--on-stall abort`, and some ranks waited for others
+    │   ├── RunInterrupted (KeyboardInterrupt)  the user interrupted the run, and the ranks were released
+    │   └── SetupFailed                         a setup cell raised on the ranks that replaced lost ones
+    ├── RanksOutOfSync                          raised on every rank: they hold different weights
+    ├── TransferFailed (TypeError)              a value cannot be pushed or pulled
+    ├── DownloadFailed                          a data set could not be fetched
+    ├── BuildError                              Horovod could not be built; `log` names the full log
+    ├── DashboardMissing                        the browser's part of the dashboard was not built
+    └── DemoFailed                              the demo's notebook raised, or did not train
+
+    RankTraceback (Exception)                   the cause of a RankError, with the ranks' tracebacks
 
 A rank's own exception is not rebuilt in the kernel (its class may not exist there): RankError carries its name,
 message and traceback as text, and has a RankTraceback as its cause, which any Python prints above it.
@@ -28,13 +33,11 @@ message and traceback as text, and has a RankTraceback as its cause, which any P
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from jupyter_ddl.protocol.events import RankFailed
 
 
 # IPython colours a rank's traceback.
@@ -121,6 +124,34 @@ class RunError(DdlError):
     """A cell did not finish well."""
 
 
+class RankFailure(Protocol):
+    """What one rank raised. `protocol.events.RankFailed` is one; errors lie below events, and read only this of it."""
+
+    @property
+    def rank(self) -> int:
+        """Who raised it."""
+
+    @property
+    def host(self) -> str:
+        """Where that rank runs."""
+
+    @property
+    def name(self) -> str:
+        """The exception's class, e.g. "ValueError"."""
+
+    @property
+    def message(self) -> str:
+        """Its text."""
+
+    @property
+    def traceback(self) -> tuple[str, ...]:
+        """Lines, with ANSI colours as IPython shows them."""
+
+    @property
+    def given(self) -> str | None:
+        """What the rank gave to a collective that was refused because the ranks gave different things."""
+
+
 class RankError(RunError):
     """One or more ranks raised.
 
@@ -132,7 +163,7 @@ class RankError(RunError):
 
     report = ""
 
-    def __init__(self, failures: Sequence[RankFailed], aborted: Sequence[int], world_size: int) -> None:
+    def __init__(self, failures: Sequence[RankFailure], aborted: Sequence[int], world_size: int) -> None:
         self.failures = tuple(failures)
         self.aborted = tuple(aborted)
         first = self.failures[0]
@@ -176,8 +207,40 @@ class SetupFailed(RunError):
     """A setup cell raised on ranks that were started in place of others."""
 
 
+class RankDrift(Protocol):
+    """How the ranks' weights differ. `training.consistency.drift.Drift` is one; its text says it all."""
+
+    @property
+    def ranks(self) -> Sequence[int]:
+        """The ranks that differ from most others."""
+
+    @property
+    def first_weight(self) -> str:
+        """The first weight that differs, by its path."""
+
+
+class RanksOutOfSync(DdlError):
+    """The ranks hold different weights, so each has trained a model of its own.
+
+    Attributes:
+        drift: which ranks differ, since when, where and by how much.
+        ranks: those that differ from most others.
+        weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
+    """
+
+    def __init__(self, drift: RankDrift) -> None:
+        self.drift = drift
+        self.ranks = list(drift.ranks)
+        self.weight = drift.first_weight
+        super().__init__(str(drift))
+
+
 class TransferFailed(DdlError, TypeError):
     """A value cannot be pushed to, or pulled from, the ranks."""
+
+
+class DownloadFailed(DdlError):
+    """A file could not be fetched: there is no network, it is too slow, or what came is not the file."""
 
 
 class BuildError(DdlError):
@@ -198,3 +261,7 @@ class BuildError(DdlError):
 
 class DashboardMissing(DdlError):
     """The browser's part of the dashboard was not built."""
+
+
+class DemoFailed(DdlError):
+    """The demo's notebook raised, or what it came to is no training."""

@@ -39,6 +39,7 @@ from horovod.tensorflow import (
 )
 from horovod.tensorflow.mpi_ops import ProcessSet, add_process_set, global_process_set, remove_process_set
 
+from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.rank.install import install
 from jupyter_ddl.training import callbacks, elastic
 from jupyter_ddl.training.collectives import (
@@ -52,7 +53,7 @@ from jupyter_ddl.training.collectives import (
     join,
     reducescatter,
 )
-from jupyter_ddl.training.consistency.sync import RanksOutOfSync, check_in_sync, weights_checksum
+from jupyter_ddl.training.consistency.sync import check_in_sync, weights_checksum
 from jupyter_ddl.training.initialisation import init
 from jupyter_ddl.training.models.load_model import load_model
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, PartialDistributedOptimizer

@@ -2,15 +2,16 @@
 
 | module | owns |
 |---|---|
-| `hook` | the methods of Keras that are wrapped |
-| `fit`, `evaluation`, `prediction`, `on_batch` | what each of them then does |
-| `data`, `parts/` | how the data are divided |
-| `same_data` | all ranks have the same arrays |
-| `rate` | the learning rate of a larger batch, and its warm-up |
-| `callbacks` | who runs which, and what comes besides |
-| `seeds` | what all ranks draw alike, and what each draws for itself |
-| `saving` | one rank writes a model's file |
-| `plan` | what is told before it begins |
+| `wrapped_methods` | the methods of Keras that are wrapped |
+| `fit`, `evaluation`, `prediction`, `on_batch` | what each of them does under `--auto` |
+| `data_division`, `shards/` | how the data are divided |
+| `same_data` | all ranks hold the same arrays |
+| `learning_rate_scaling` | the learning rate of a larger batch, and its warm-up |
+| `step_settings`, `noise` | how training steps are made; which random numbers the ranks share |
+| `callbacks` | which ranks run which callbacks |
+| `saving` | rank 0 writes a model's file |
+| `plan` | what is printed before the training begins |
+| `differences` | what of a model gives another result on several ranks |
 | `refusals` | what is not distributed, and what to write instead |
 
 Runs on: every rank.

@@ -12,7 +12,7 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.auto_distribution import seeds
+from jupyter_ddl.training import seeds
 from jupyter_ddl.training.callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
 
 if TYPE_CHECKING:

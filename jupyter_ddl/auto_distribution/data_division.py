@@ -15,7 +15,7 @@ from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_distribution.refusals import refuse_data
 from jupyter_ddl.auto_distribution.shards.adapter import Parts, require_room
-from jupyter_ddl.auto_distribution.shards.batch_agreement import AlikeData
+from jupyter_ddl.auto_distribution.shards.agreement_callback import AlikeData
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth, SameContents
 from jupyter_ddl.auto_distribution.shards.generators import Rounds, SameRounds
 from jupyter_ddl.auto_distribution.shards.sources import SameSources, Sources

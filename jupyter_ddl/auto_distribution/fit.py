@@ -13,7 +13,7 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
-from jupyter_ddl.auto_distribution import callbacks, differences, seeds
+from jupyter_ddl.auto_distribution import callbacks, differences
 from jupyter_ddl.auto_distribution.data_division import divide_evaluation, divide_training
 from jupyter_ddl.auto_distribution.differences import LossesOfWholeBatches
 from jupyter_ddl.auto_distribution.learning_rate_scaling import ScaledRate, Warmup, scaling_of
@@ -26,6 +26,7 @@ from jupyter_ddl.auto_distribution.step_settings import steps_of
 from jupyter_ddl.engine import advice
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.auto_options import GLOBAL
+from jupyter_ddl.training import seeds
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, is_distributed
 from jupyter_ddl.training.optimizer.learning_rate import inner
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.checkpoints.variables import keep_besides
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.auto_options import GLOBAL, NONE
 from jupyter_ddl.training.optimizer.distributed_optimizer import is_updating
+from jupyter_ddl.training.optimizer.extra_variables import save_with
 from jupyter_ddl.training.optimizer.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ScaledRate:
             self._factor = tf.Variable(1.0, trainable=False, name="rate_factor")
             self.steps_in_one = tf.Variable(1, trainable=False, dtype=tf.int64, name="steps_in_one")
             self.warmup_epochs = tf.Variable(0.0, trainable=False, dtype=tf.float64, name="warmup_epochs")
-        keep_besides(optimizer, [self._factor, self.warmup_epochs])
+        save_with(optimizer, [self._factor, self.warmup_epochs])
         self._optimizer = optimizer
         # Keras's property asks this method. On the object alone, past Keras's __setattr__: it is not to be saved.
         object.__setattr__(optimizer, "_get_current_learning_rate", self._current)

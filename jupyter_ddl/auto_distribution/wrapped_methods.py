@@ -16,7 +16,7 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.auto_distribution import noise, plan, same_data, seeds
+from jupyter_ddl.auto_distribution import noise, plan, same_data
 from jupyter_ddl.auto_distribution.evaluation import evaluate
 from jupyter_ddl.auto_distribution.fit import fit, is_ours
 from jupyter_ddl.auto_distribution.on_batch import test_on_batch, train_on_batch
@@ -24,6 +24,7 @@ from jupyter_ddl.auto_distribution.prediction import predict
 from jupyter_ddl.auto_distribution.refusals import refuse_loop, refuse_optimizer, refuse_plain_cell
 from jupyter_ddl.auto_distribution.saving import on_first_rank
 from jupyter_ddl.engine import run_context
+from jupyter_ddl.training import seeds
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedMixin, is_distributed, is_updating
 from jupyter_ddl.training.optimizer.early_exchange import is_trained
 from jupyter_ddl.training.unconverted import unconverted

@@ -2,13 +2,13 @@
 
 | module | owns |
 |---|---|
-| `hook` | which of a cell's fits saves where; what a cell begins with |
-| `saver` | the callback: goes on from the newest whole checkpoint, and saves |
+| `cell_checkpoints` | which of a cell's fits saves where; what a cell begins with |
+| `saver` | the callback: restores the newest whole checkpoint, and saves |
 | `variables` | what a training's state is made of, and which of it is each rank's own |
-| `draws` | the states of a rank's random number generators |
-| `counters` | what Keras's own callbacks count |
-| `passes` | the passes over the data that were made before |
-| `contents` | a state as a file |
+| `rng_state` | the states of a rank's random number generators |
+| `callback_state` | what Keras's own callbacks count |
+| `data_position` | the passes over the data that were made before |
+| `archive` | a state as a file |
 
 `jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and tells a whole one from a damaged one.
 

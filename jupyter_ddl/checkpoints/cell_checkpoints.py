@@ -6,7 +6,7 @@ Runs on: every rank.
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +18,12 @@ from jupyter_ddl.checkpoints.saver import Saver, from_rank_0
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
+from jupyter_ddl.training.fit.saving import Unsaved
 from jupyter_ddl.training.fit.unexchanged import ranks_that_train
 from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from contextlib import AbstractContextManager
 
 
 @dataclass
@@ -68,16 +68,6 @@ def begin() -> None:
     if saved is not None and len(saved) == hvd.size():
         rng_state.put_back(saved[hvd.rank()]["began"])
     _begun = _Begun(folder, rng_state.state())
-
-
-class Unsaved:
-    """A `fit` that nobody asked to save."""
-
-    callbacks: tuple[Any, ...] = ()
-
-    def running(self) -> AbstractContextManager[None]:
-        """Do nothing."""
-        return nullcontext()
 
 
 class Saved(Unsaved):

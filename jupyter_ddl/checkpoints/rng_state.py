@@ -13,7 +13,7 @@ from keras.src.backend.common import global_state
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, global_seed_generator
 from tensorflow.python.eager import context
 
-from jupyter_ddl.auto_distribution import seeds
+from jupyter_ddl.training import seeds
 
 
 def state() -> dict[str, Any]:

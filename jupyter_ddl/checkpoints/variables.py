@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import horovod.tensorflow as hvd
 import keras
@@ -17,6 +16,7 @@ import tensorflow as tf
 
 from jupyter_ddl.checkpoints.archive import Described
 from jupyter_ddl.training.optimizer.distributed_optimizer import accumulation_of, is_distributed, local_variables_of
+from jupyter_ddl.training.optimizer.extra_variables import saved_with
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:
@@ -24,13 +24,6 @@ if TYPE_CHECKING:
 
 # Keras numbers what has no name of its own, and goes on numbering when a cell runs again.
 _NUMBER = re.compile(r"_\d+(?=[_/]|$)")
-# Of an optimizer, though Keras does not know it: the factor on its learning rate under --auto.
-_besides: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
-
-
-def keep_besides(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Have these saved and brought back with the optimizer's own variables."""
-    _besides[optimizer] = list(variables)
 
 
 class Variables:
@@ -52,7 +45,7 @@ class Variables:
         trained = {id(variable) for variable in model.trainable_variables if variable not in local}
         accumulation = accumulation_of(optimizer)
         sums = accumulation.variables_for(model.trainable_variables) if accumulation is not None else []
-        of_optimizer = [*optimizer.variables, *_besides.get(inner(optimizer), [])]
+        of_optimizer = [*optimizer.variables, *saved_with(inner(optimizer))]
         self.all = [*own, *of_optimizer, *sums]
         self.described = tuple(map(_described, self.all))
         # Those that the exchange does not keep alike: with local variables, their moments too.

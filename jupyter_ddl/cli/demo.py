@@ -16,21 +16,17 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from jupyter_ddl.errors import DdlError, InvalidInput
+from jupyter_ddl.errors import DdlError, DemoFailed, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "01-from-one-gpu-to-all.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01-from-one-gpu-to-all.ipynb"
 CELL_TIMEOUT_S = 600
 SHORT_CELL_S = 2.0
 # On 10,000 images of MNIST the notebook reaches 0.97; on scikit-learn's digits, which are fewer and smaller, 0.95.
 # Guessing gives 0.1.
 LEAST_ACCURACY = 0.9
-
-
-class DemoFailed(DdlError):
-    """The notebook raised, or what it came to is no training."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

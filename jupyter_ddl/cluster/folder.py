@@ -8,7 +8,7 @@ ended.json              how it ended; written by the lease
 security/               ipyparallel's connection files, 0600
 log/                    what controller, mpiexec and ranks print outside cells
 
-HOST-ID is this host's, or container's, alone (`places`): only there is a cluster found, ended, or its folder removed.
+HOST-ID is this host's, or container's, alone (`registry`): only there is a cluster found, ended, or its folder removed.
 
 What is read is this user's own, in folders that nobody else can write to: a lease runs what cluster.json says.
 """
@@ -31,6 +31,7 @@ from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
 from jupyter_ddl.host import process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import check_private, is_private, private_folder
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +66,7 @@ class Ending:
         Raises:
             ValueError: it is something else.
         """
-        fields = untrusted_files.parse_json(text)
+        fields = parse_json(text)
         try:
             return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
         except (TypeError, KeyError) as error:

@@ -108,7 +108,7 @@ def show_dashboard(arguments: Namespace) -> None:
     Raises:
         DashboardMissing: the browser's part was not built.
     """
-    from jupyter_ddl.views import current_publisher
+    from jupyter_ddl.views.selection import current_publisher
 
     record = resolve(arguments.run)
 
@@ -124,11 +124,12 @@ def show_dashboard(arguments: Namespace) -> None:
     publisher = current_publisher()
     if publisher is None:
         from jupyter_ddl.views.figures import Figures
+        from jupyter_ddl.views.metrics_table import metrics_table
 
         figures = Figures(single_rank)
         for event in chain([first], events):
             figures.handle(event)
-        print(figures.text())
+        print(metrics_table(figures))
         return
     from jupyter_ddl.views.dashboard import show_finished
 

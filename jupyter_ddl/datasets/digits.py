@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from jupyter_ddl.datasets.downloads import DownloadFailed, download_once
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.datasets.downloads import download_once
+from jupyter_ddl.errors import DownloadFailed, InvalidInput
 from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 
 if TYPE_CHECKING:

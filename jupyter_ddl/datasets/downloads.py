@@ -15,7 +15,7 @@ from http.client import HTTPException
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import DdlError
+from jupyter_ddl.errors import DownloadFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +25,6 @@ ANSWER_S = 15.0
 SILENCE_S = 10.0
 WHOLE_S = 120.0
 CHUNK_BYTES = 1 << 16
-
-
-class DownloadFailed(DdlError):
-    """A file could not be fetched: there is no network, it is too slow, or what came is not the file."""
 
 
 def download_once(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:

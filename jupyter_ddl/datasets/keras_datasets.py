@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from jupyter_ddl.datasets import digits
-from jupyter_ddl.datasets.downloads import DownloadFailed, download_once
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.datasets.downloads import download_once
+from jupyter_ddl.errors import DownloadFailed, InvalidInput
 from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 
 if TYPE_CHECKING:

@@ -3,9 +3,11 @@
 | module | owns |
 |---|---|
 | explanation | `explain` and `render`: from the code to the plan and the program |
-| names, calls, data | what names, arguments and data are, as far as the code says it |
-| reading | one visit of the code: what it calls; what cannot be written out |
+| names, calls, data, origins | what names, arguments and data are, as far as the code says it |
+| reading, written | one visit of the code: what it calls; what cannot be written out |
 | settings | what `--auto` would do: kinds of data, learning rates, warm-up |
+| models, optimizers, steps | which models the code trains, with which optimizers and steps |
+| differences | what gives another result on several ranks |
 | plan | the plan's lines |
 | writing, fitting, comments | the rewriting: statements, calls of fit, the comments inside them |
 | header, snippets | what a program gets of imports, classes and functions |

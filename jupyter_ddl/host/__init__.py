@@ -10,5 +10,5 @@
 | `interrupts`, `threads` | Ctrl-C between our own steps; threads whose failure is known |
 | `run_module` | `python -m` that does not look in the working folder |
 
-Imports nothing of jupyter_ddl but errors and paths. Runs on: kernel, lease, server and every rank.
+Imports nothing of jupyter_ddl but protocol, paths and errors. Runs on: kernel, lease, server and every rank.
 """

@@ -1,4 +1,4 @@
-"""`python .../jupyter_ddl/run_module.py MODULE ARGS...`: a module of ours, as `python -m` runs it, but not from here.
+"""`python .../host/run_module.py MODULE ARGS...`: a module of ours, as `python -m` runs it, but not from here.
 
 `python -m` looks for every module in the working folder first, which is the notebook's: a `random.py`, `json.py` or
 `psutil.py` there would be imported in place of the real one, by all that a module of ours imports, and its start would

@@ -10,10 +10,11 @@ Runs on: kernel, Jupyter server, terminal, lease and every rank.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,9 +24,6 @@ MAX_JSON_BYTES = 8 << 20
 """A run of ten thousand ranks names their hosts and devices in a tenth of this."""
 MAX_LINE_BYTES = 256 << 20
 """An event is one line, and a figure in it may be large; a line that is larger still is no event of ours."""
-
-MAX_DEPTH = 64
-"""Levels of a JSON value: whoever goes through it does so by calls within calls."""
 
 _BLOCK_BYTES = 1 << 20
 
@@ -115,24 +113,6 @@ def read_object(path: Path, *, only_own: bool = False) -> dict[str, Any]:
     return content
 
 
-def parse_json(text: str | bytes) -> Any:
-    """Return the value of some JSON.
-
-    Raises:
-        ValueError: it is none, or is nested deeper than MAX_DEPTH.
-    """
-    too_deep = f"JSON must not be nested more than {MAX_DEPTH} levels deep."
-    try:
-        value = json.loads(text)
-    except RecursionError as error:
-        raise ValueError(too_deep) from error
-    brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
-    # What has few brackets cannot be deep.
-    if brackets > MAX_DEPTH and _depth(value) > MAX_DEPTH:
-        raise ValueError(too_deep)
-    return value
-
-
 def lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
     """Yield the lines of a file from its position on, each with its newline; one longer than `limit` is left out.
 
@@ -174,20 +154,6 @@ def next_data(file: BinaryIO, position: int) -> int:
             # A file system that does not say.
             return position
         return max(position, os.fstat(file.fileno()).st_size)
-
-
-def _depth(value: Any) -> int:
-    """Return how deep a JSON value is nested, as far as one level more than may be."""
-    level, depth = [value], 0
-    while level and depth <= MAX_DEPTH:
-        depth += 1
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, list | dict)
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return depth
 
 
 def _check(found: os.stat_result, path: Path, *, only_own: bool) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.stall_watch import StallWatch
     from jupyter_ddl.protocol.events import Event, Outcome
     from jupyter_ddl.runs.run import Run, RunResult
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
 GRACE_S = 0.5

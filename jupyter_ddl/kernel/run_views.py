@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class Isolated:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.rank_stacks import StackLooks
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.protocol.cell_options import CellOptions
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class Sender:

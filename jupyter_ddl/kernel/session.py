@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event, RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class Session:

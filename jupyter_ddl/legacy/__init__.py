@@ -1,11 +1,10 @@
 """Old Keras and TensorFlow spellings on Keras 3, so that programs written for Horovod run as they are.
 
-Each old spelling is a row of `table.ROWS`; used, it says once what is written today. Calls that work today are left
-alone, saved models hold nothing of ours, and what cannot mean the same any more is an error.
+Each old spelling is a row of `protocol/old_spellings.ROWS`; used, it says once what is written today. Calls that work
+today are left alone, saved models hold nothing of ours, and what cannot mean the same any more is an error.
 
 | module | owns |
 |---|---|
-| `table` | the rows: what was written, what is written today, which function installs it |
 | `notices` | says each row's sentence once |
 | `page` | docs/legacy.md |
 | `hooks` | waits for Keras and TensorFlow to be imported |
@@ -14,6 +13,7 @@ alone, saved models hold nothing of ours, and what cannot mean the same any more
 | `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
 | `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
+| `horovod_sessions` | `BroadcastGlobalVariablesHook`, for sessions of TensorFlow 1 |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
 | `restored`, `gone` | names of Keras 2.15 that a few lines serve; those that say what to write instead |
 | `symbolic`, `lambdas` | TensorFlow's functions between layers; a Lambda's functions in files |

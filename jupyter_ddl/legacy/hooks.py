@@ -15,7 +15,7 @@ from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.legacy import names
-from jupyter_ddl.legacy.table import ROWS
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

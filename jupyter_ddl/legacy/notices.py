@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 
-from jupyter_ddl.legacy.table import ROWS
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 _SENTENCES = {row.name: row.today for row in ROWS}
 _said: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from jupyter_ddl.legacy.table import ROWS
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 _HEAD = """# Old spellings
 

@@ -7,6 +7,7 @@
 | leftovers | what stays old, and the sentence that says what is written today |
 | magic_lines | IPython's own lines, which are no Python |
 | files | .py and .ipynb files, and their difference |
+| names | what a name in a program means |
 
 Programs are read by libcst, which keeps comments and layout; it is installed with the extra `modernise`.
 

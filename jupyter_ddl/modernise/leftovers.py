@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from jupyter_ddl.legacy.table import ROWS
 from jupyter_ddl.modernise.codemods.callbacks import RATE_CALLBACKS, lacks_initial_lr
 from jupyter_ddl.modernise.names import Codemod, keyword, optimizer_class
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 _TODAY = {row.name: row.today for row in ROWS}
 # Canonical name of what is called or imported -> the row that tells what is written today.

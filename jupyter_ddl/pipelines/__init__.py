@@ -2,15 +2,14 @@
 
 | module | owns |
 |---|---|
-| `recipe` | datasets that remember how they were made, so that they can be made again in another way |
-| `ways` | what each operation of tf.data does to a shard that is to go below it |
-| `shard`, `sharding` | one rank's part of a pipeline |
-| `cache`, `places`, `folders` | a rank's elements kept in memory or on this node; where is room; who clears it away |
-| `once` | arrays that one rank of a host loads and all share |
-| `iterators` | iterators that end where nobody waits for it |
+| `lineage` | datasets that remember how they were made, so that they can be made again with changes |
+| `shard`, `sharding`, `shard_rules` | one rank's shard of a pipeline; what each operation does to a shard below it |
+| `cache`, `storage`, `owned_folders` | a rank's elements kept in memory or on this node, and cleared away |
+| `load_once` | arrays that one rank of a host loads and all share |
+| `iterators` | iterators that end without anyone waiting |
 | `prefetch` | the next batches made while the model trains |
-| `advise`, `trials`, `changes`, `kept` | what would make a pipeline faster, found by making it so |
-| `stopwatch`, `looks` | how fast pipelines and models run; what can be told of a dataset without running it |
+| `advise`, `trials`, `changes`, `cache_placement` | what would make a pipeline faster, found by trying it |
+| `stopwatch`, `properties` | how fast pipelines and models run; what a dataset shows without being run |
 
 Users import it as `jupyter_ddl.data`. Runs on: every rank; nothing here is a collective.
 """

@@ -2,7 +2,7 @@
 
 A message is one line of JSON on the unix socket between kernel and hub, and one text frame on the WebSocket between hub
 and browser. A run's events are no messages: the hub reads them from the run's folder, and sends them as
-`views.batch.batch` writes them, in binary frames.
+`views.event_batches.batch` writes them, in binary frames.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, get_origin, get_type_hints
 
-from jupyter_ddl.host.untrusted_files import parse_json
 from jupyter_ddl.protocol.codec import Wire
 from jupyter_ddl.protocol.events import Outcome  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

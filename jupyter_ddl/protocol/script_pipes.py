@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import Stream
 
+# The variable by which the terminal tells a rank what it is to be, as JSON.
+SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _KINDS = (*STREAMS, "events", "requests")
 

@@ -5,6 +5,7 @@
 | `__main__` | `python -m jupyter_ddl.rank`: a rank of a cluster |
 | `script_main` | `python -m jupyter_ddl.rank.script_main`: a rank of a script |
 | `install` | makes a rank ready for programs that were written for Horovod |
+| `auto` | `jupyter_ddl.auto()`: `--auto` from within a script |
 
 Runs on: every rank.
 """

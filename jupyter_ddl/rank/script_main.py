@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jupyter_ddl.script import SETTINGS_VARIABLE
+from jupyter_ddl.protocol.script_pipes import SETTINGS_VARIABLE, Pipes
 
 
 def main() -> None:
@@ -45,7 +45,6 @@ def main() -> None:
     from jupyter_ddl.engine import devices, run_context
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.protocol.auto_options import AutoOptions
-    from jupyter_ddl.protocol.script_pipes import Pipes
     from jupyter_ddl.rank.install import install
 
     pipes = Pipes(Path(settings["folder"]), world.rank)

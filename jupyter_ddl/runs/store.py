@@ -1,7 +1,7 @@
 """Finds runs on disk. What a listing costs does not depend on what the runs printed or measured.
 
 A run is a folder of `paths.runs_dir()` whose name is a run's id, and which is this user's. Links are never followed,
-and what a cell may have left in a file's place is read as data (`own_files`): it hides no other run.
+and what a cell may have left in a file's place is read as data (`untrusted_files`): it hides no other run.
 """
 
 from __future__ import annotations

@@ -2,12 +2,10 @@
 
 | module | runs in | owns |
 |---|---|---|
-| pipes | terminal and every rank | the pipes between them |
 | job | terminal | the processes, from their start to their end |
-| outcome | terminal | what it came to: an exit status, and what is to be told |
+| listener | terminal | what comes from the ranks, and the requests to them |
+| outcome | terminal | how it ended: an exit status, and the text of a failure |
+| reaper | a process of its own | ends the job if the terminal is killed |
 
-The ranks run `jupyter_ddl.rank.script_main`.
+The ranks run `jupyter_ddl.rank.script_main`; `protocol/script_pipes` has the pipes between them.
 """
-
-# By this the terminal tells a rank what it is to be, as JSON.
-SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"

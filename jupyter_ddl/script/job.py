@@ -27,7 +27,7 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.protocol.events import RankFailed, RankFinished
 from jupyter_ddl.protocol.fit_options import STOP
 from jupyter_ddl.protocol.requests import Release
-from jupyter_ddl.script import SETTINGS_VARIABLE
+from jupyter_ddl.protocol.script_pipes import SETTINGS_VARIABLE
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record
 from jupyter_ddl.views.first_rank import FirstRank
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.auto_options import AutoOptions
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 # Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
 GRACE_S = 0.5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.protocol.hub_messages import RunNotice
 from jupyter_ddl.server.kernels import Kernels
@@ -14,11 +14,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.protocol.hub_messages import KernelGone, KernelState
-    from jupyter_ddl.server.browser import Browser
 
 # What reads files: a slow file system must not stop the server, nor one reader all others.
 _THREADS = 4
 MAX_BROWSERS = 64
+
+
+class Listener(Protocol):
+    """One browser, as the hub knows it; `browser.Browser` is one, and knows the hub."""
+
+    def tell(self, message: KernelState | KernelGone | RunNotice) -> None:
+        """Queue a message for the browser."""
+
+    def close(self) -> None:
+        """End the connection."""
 
 
 class Hub:
@@ -36,7 +45,7 @@ class Hub:
         self.kernels = Kernels(self._tell, log)
         self.tails = Tails(self.pool)
         self.requests = 0
-        self._browsers: set[Browser] = set()
+        self._browsers: set[Listener] = set()
 
     async def open(self, path: Path) -> Path:
         """Let kernels connect; return where, which is another path if that one is in use."""
@@ -54,13 +63,13 @@ class Hub:
         """Whether no more browsers can join."""
         return len(self._browsers) >= MAX_BROWSERS
 
-    def join(self, browser: Browser) -> None:
+    def join(self, browser: Listener) -> None:
         """Tell a browser of every kernel, and of what they say from here on."""
         self._browsers.add(browser)
         for state in self.kernels.states():
             browser.tell(state)
 
-    def leave(self, browser: Browser) -> None:
+    def leave(self, browser: Listener) -> None:
         """Tell a browser no more."""
         self._browsers.discard(browser)
 

@@ -21,6 +21,7 @@ from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first, si
 from jupyter_ddl.server.requests import HubHandler
 from jupyter_ddl.views.event_batches import finite
 from jupyter_ddl.views.figures import Figures
+from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def _final_state(record: RunRecord) -> dict[str, str] | None:
         return None
     # Of a run that was cut off, no event says so.
     figures.outcome = figures.outcome or record.state
-    return {"image/svg+xml": picture(figures), "text/plain": figures.text()}
+    return {"image/svg+xml": picture(figures), "text/plain": metrics_table(figures)}
 
 
 def _single_rank(computes_on: str | None, model: str) -> float | None:

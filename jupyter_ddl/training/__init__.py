@@ -5,17 +5,20 @@ gradient is exchanged and nothing says so. Here the exchange sits in `Optimizer.
 
 | module | owns |
 |---|---|
-| `install` | makes a rank ready before the program imports anything |
-| `optimizer`, `tape` | the user's optimizer and GradientTape, with the exchange before each update |
-| `exchange`, `groups`, `accumulation`, `local_variables`, `options` | the gradients' way over the ranks |
-| `step` | what a training step knows of itself: whose turn it is, with how many samples |
-| `fit` | what Keras's `fit` does on a rank besides |
-| `callbacks` | initial weights, metrics, rates, checkpoints; `learning_rate` and `metric_readings` serve them |
+| `optimizer/` | the user's optimizer and GradientTape, with the exchange of gradients before each update |
+| `step`, `step_settings` | the current training step: its turn, its samples, and how `--auto` wants it |
+| `batch_losses`, `batch_means`, `half_precision` | losses and metrics on a part of a batch |
+| `fit/` | what Keras's `fit` does besides on a rank |
+| `callbacks/` | initial weights, metrics, learning rates, checkpoints |
+| `metric_readings` | one rank's metrics of an epoch, and those of all ranks |
 | `collectives`, `timeline` | collectives of values and of variables; Horovod's timeline |
-| `sync`, `comparison` | the proof that all ranks hold the same weights, exact and cheap |
-| `load_model`, `keras2_files` | models from files, Keras 2's too |
-| `elastic` | going on after a failed collective |
-| `local_datasets` | `keras.datasets` from this machine's copies |
+| `consistency/` | whether all ranks hold the same weights, and train on data of their own |
+| `models/` | models from files, Keras 2's too |
+| `elastic/` | training that continues after a failed collective |
+| `seeds` | the random numbers that all ranks share, and those of each rank |
+| `keras_version`, `initialisation` | which Keras a program gets; `hvd.init()` |
+| `interrupted_tracing`, `unconverted` | tf.functions that were interrupted, and autograph |
+| `spellings`, `code_names` | notices about older Horovod's arguments; what a function calls by name |
 
 Users import it as `jupyter_ddl.keras`. Runs on: every rank. Kernel code never imports it.
 """

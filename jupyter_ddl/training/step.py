@@ -1,6 +1,6 @@
 """What the training step that is being made knows of itself: whose turn it is, with how many samples.
 
-The fit hook opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a loop of
+`fit.wrapped_methods` opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a loop of
 the user's own) every rank's gradient weighs the same, as with stock Horovod.
 
 A rank that has no batch left takes the step all the same, with its last batch and no weight, so that none waits for it.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
@@ -24,7 +24,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from jupyter_ddl.training.fit.step_clock import Clock
-    from jupyter_ddl.training.optimizer.exchange import Exchange
+
+
+class GradientExchange(Protocol):
+    """How an optimizer's gradients are exchanged; `optimizer.exchange.Exchange` is one, and knows the step."""
+
+    @property
+    def op(self) -> Any:
+        """Average, Sum or Adasum."""
+
+    @property
+    def process_set(self) -> Any:
+        """The ranks that take part."""
+
+    def weighed(self, gradients: Sequence[Any]) -> list[Any]:
+        """Return this rank's gradients as it puts them into the exchange."""
+
+    def reduce(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+        """Return the gradients reduced over all ranks."""
 
 
 class Turn:
@@ -84,7 +101,7 @@ class Step:
     samples: Any = None
     may_end_early: bool = False
     manner: Manner = field(default_factory=Manner)
-    exchange: Exchange | None = None
+    exchange: GradientExchange | None = None
     in_half: frozenset[int] = frozenset()
     _totals: dict[Any, Any] = field(default_factory=dict)
     _weighed: set[int] = field(default_factory=set)
@@ -122,7 +139,7 @@ class Step:
             return active
         return self._own_samples(active) * tf.cast(process_set.size(), tf.float64) / tf.maximum(totals[0], 1.0)
 
-    def factor_of_sums(self, exchange: Exchange) -> Any:
+    def factor_of_sums(self, exchange: GradientExchange) -> Any:
         """Return by what a sum over this rank's batch is to be multiplied, where means need no factor: float64.
 
         Gradients are averaged over the ranks, each weighed by its share of the samples. Times this factor the result is

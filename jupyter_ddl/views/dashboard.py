@@ -11,11 +11,10 @@ import uuid
 import zlib
 from collections import deque
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, OutputCleared, RankWarm, RichOutput
+from jupyter_ddl.views.browser_files import check_built
 from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import MAX_TEXT, History
@@ -24,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jupyter_ddl.protocol.events import Event, RankReady
-    from jupyter_ddl.views import SingleRank
     from jupyter_ddl.views.event_batches import Entry
     from jupyter_ddl.views.publish import Publisher
+    from jupyter_ddl.views.view import SingleRank
 
 INTERVAL_S = 0.5
 # Characters of output in one batch. What is over it is in the log files, and counted.
@@ -39,9 +38,6 @@ SPREAD_OVER = 6
 # is busy and answers nobody, waits no longer than that. Most pages need none of it, so it has little of the output.
 _HISTORY_GROWTH = 2.0
 RESENT_TEXT = 256_000
-_STATIC = Path(__file__).parent / "static"
-ESM = _STATIC / "dashboard.js"
-CSS = _STATIC / "dashboard.css"
 
 
 class Dashboard:
@@ -119,9 +115,10 @@ class Dashboard:
             self._show(0.0)
         else:
             return
+        from jupyter_ddl.views.metrics_table import metrics_table
         from jupyter_ddl.views.picture import picture
 
-        data = {"image/svg+xml": picture(self._figures), "text/plain": self._figures.text()}
+        data = {"image/svg+xml": picture(self._figures), "text/plain": metrics_table(self._figures)}
         self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
 
     def history(self, max_text: int = MAX_TEXT) -> bytes:
@@ -246,21 +243,3 @@ def show_finished(events: Iterable[Event], publisher: Publisher, single_rank: Si
         raise ValueError("A run must have events to be shown. Received: none.")
     dashboard.show()
     dashboard.flush()
-
-
-def is_built() -> bool:
-    """Return whether the browser's part is there."""
-    return ESM.is_file() and CSS.is_file()
-
-
-def check_built() -> None:
-    """Raise unless the browser's part is there.
-
-    Raises:
-        DashboardMissing: it was not built.
-    """
-    if not is_built():
-        raise DashboardMissing(
-            f"The dashboard's browser part must be built. Received: no {ESM.name} beside {Path(__file__).name}. "
-            "Run `make dashboard` in the repository (needs Node.js), or install a wheel, which has it."
-        )

@@ -10,8 +10,7 @@ from jupyter_ddl.protocol.rank_sets import compact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.errors import RankError
-    from jupyter_ddl.protocol.events import RankFailed
+    from jupyter_ddl.errors import RankError, RankFailure
 
 _TRACEBACKS = 3  # more errors than this that differ are told in a line each
 _HOSTS = 3
@@ -39,15 +38,15 @@ def render_failure(error: RankError) -> str:
     return "\n\n".join(parts)
 
 
-def _same_errors(failures: Sequence[RankFailed]) -> list[list[RankFailed]]:
+def _same_errors(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
     """Group by what was raised; an object's address in the message does not make another error."""
-    groups: dict[tuple[str, str], list[RankFailed]] = {}
+    groups: dict[tuple[str, str], list[RankFailure]] = {}
     for failure in failures:
         groups.setdefault((failure.name, _ADDRESS.sub("0x…", failure.message)), []).append(failure)
     return list(groups.values())
 
 
-def _given(group: Sequence[RankFailed]) -> list[str]:
+def _given(group: Sequence[RankFailure]) -> list[str]:
     """Return which ranks gave what to a collective, where that differs."""
     ranks: dict[str, list[int]] = {}
     for failure in group:
@@ -59,12 +58,12 @@ def _given(group: Sequence[RankFailed]) -> list[str]:
     return [f"{_ranks(gave)} gave: {what}" for gave, what in told]
 
 
-def _traceback(failure: RankFailed) -> Sequence[str]:
+def _traceback(failure: RankFailure) -> Sequence[str]:
     # A rank that could not format its traceback still says what it raised.
     return failure.traceback or (f"{failure.name}: {failure.message}",)
 
 
-def _name(group: Sequence[RankFailed]) -> str:
+def _name(group: Sequence[RankFailure]) -> str:
     return _ranks([failure.rank for failure in group])
 
 
@@ -73,7 +72,7 @@ def _ranks(ranks: Sequence[int]) -> str:
     return f"{noun} {compact(ranks).replace(',', ', ')}"
 
 
-def _hosts(group: Sequence[RankFailed]) -> str:
+def _hosts(group: Sequence[RankFailure]) -> str:
     hosts = list(dict.fromkeys(failure.host for failure in group))
     rest = f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else ""
     return ", ".join(hosts[:_HOSTS]) + rest

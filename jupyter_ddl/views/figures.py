@@ -23,7 +23,7 @@ from jupyter_ddl.protocol.sample_means import FAR, Mean, SampleMeans, mean, tota
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import SingleRank
+    from jupyter_ddl.views.view import SingleRank
 
 State = Literal["waiting", "running", "training", "straggler", "finished", "failed", "released", "lost"]
 MAX_POINTS = 256
@@ -173,12 +173,6 @@ class Figures:
     def step_s(self) -> float | None:
         """A step, the mean of the ranks that count."""
         return mean(figures.step_s for figures in self.current.values())
-
-    def text(self) -> str:
-        """Return the figures as a table for a reader without pictures."""
-        from jupyter_ddl.views.metrics_table import metrics_table
-
-        return metrics_table(self)
 
     def _sample(self, sample: MetricsSample) -> None:
         rank = self._arrive(sample.rank)

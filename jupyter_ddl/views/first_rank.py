@@ -11,7 +11,7 @@ from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RichOutput
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class FirstRank:

@@ -12,8 +12,8 @@ from jupyter_ddl.views.format import NOTHING, duration, gibibytes, number, perce
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import SingleRank, View
     from jupyter_ddl.views.figures import RankFigures
+    from jupyter_ddl.views.view import SingleRank, View
 
 INTERVAL_S = 0.5
 _COLUMNS = ("rank", "state", "step", "samples/s", "step ms", "input", "exchange", "loss", "RSS", "GPU", "GPU memory")

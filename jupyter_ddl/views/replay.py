@@ -6,14 +6,14 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.events import OutputChunk
-from jupyter_ddl.views import current_publisher, for_environment
+from jupyter_ddl.views.selection import current_publisher, for_environment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
     from jupyter_ddl.views.publish import Publisher
+    from jupyter_ddl.views.view import View
 
 _TICK_S = 0.1
 # Longer than output ever waits: what comes after minutes need not be waited for in tenths of seconds.

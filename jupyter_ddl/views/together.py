@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class Together:

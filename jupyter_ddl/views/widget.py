@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anywidget
 import traitlets
 
-from jupyter_ddl.views.dashboard import CSS, ESM, check_built
+from jupyter_ddl.views import browser_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ class DashboardWidget(anywidget.AnyWidget):
     """Carries a run's events to the browser; labextension/src/widget.ts reads them.
 
     Attributes:
-        batch: the newest events, numbered (see `views.batch`).
+        batch: the newest events, numbered (see `views.event_batches`).
         history: all events so far, thinned, as a batch that zlib has compressed.
     """
 
@@ -63,7 +63,11 @@ def make_widget(history: Callable[[], bytes]) -> DashboardWidget:
     Raises:
         DashboardMissing: the browser's part was not built.
     """
-    check_built()
-    kind = type("DashboardWidget", (DashboardWidget,), {"_esm": ESM.read_text(), "_css": CSS.read_text()})
+    browser_files.check_built()
+    kind = type(
+        "DashboardWidget",
+        (DashboardWidget,),
+        {"_esm": browser_files.ESM.read_text(), "_css": browser_files.CSS.read_text()},
+    )
     widget: DashboardWidget = kind(history)
     return widget

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lab import CHROMIUM, PANEL, chromium, jupyterlab
 
-from jupyter_ddl.views.dashboard import ESM
+from jupyter_ddl.views.browser_files import ESM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

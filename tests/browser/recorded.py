@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 RUN = "2026-11-22T02-00-00-default-3f9c"
 BEGAN_S = 1_700_000_000.0

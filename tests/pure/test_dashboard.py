@@ -25,7 +25,7 @@ from jupyter_ddl.protocol.events import (
     RunStarted,
     StragglerMarked,
 )
-from jupyter_ddl.views import dashboard as module
+from jupyter_ddl.views import browser_files as module
 from jupyter_ddl.views.dashboard import (
     BATCH_TEXT,
     RESENT_TEXT,

@@ -16,8 +16,7 @@ import numpy as np
 import pytest
 
 from jupyter_ddl.datasets import digits, downloads
-from jupyter_ddl.datasets.downloads import DownloadFailed
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.errors import DownloadFailed, InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import ast
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import jupyter_ddl
 from jupyter_ddl import errors, paths
 from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.protocol.events import RankFailed
@@ -61,3 +66,75 @@ def test_folders_go_where_their_variables_say(monkeypatch: pytest.MonkeyPatch, t
 
 def test_a_private_folder_is_its_owners_alone(tmp_path: Path) -> None:
     assert private_folder(tmp_path / "a" / "b", variable=paths.RUNS_VARIABLE).stat().st_mode & 0o777 == 0o700
+
+
+def own_errors() -> dict[str, type[BaseException]]:
+    return {
+        name: kind
+        for name, kind in vars(errors).items()
+        if isinstance(kind, type) and issubclass(kind, BaseException) and kind.__module__ == errors.__name__
+    }
+
+
+def tree_below(kind: type[BaseException], order: list[str], indent: str = "") -> list[str]:
+    """Return the lines that draw the errors below one, those of one parent in the drawing's own order."""
+    below = [error for error in own_errors().values() if error.__bases__[0] is kind]
+    below.sort(key=lambda error: order.index(error.__name__) if error.__name__ in order else len(order))
+    lines = []
+    for error in below:
+        branch, deeper = ("└── ", "    ") if error is below[-1] else ("├── ", "│   ")
+        others = ", ".join(base.__name__ for base in error.__bases__[1:])
+        lines.append(indent + branch + error.__name__ + (f" ({others})" if others else ""))
+        lines += tree_below(error, order, indent + deeper)
+    return lines
+
+
+def test_the_drawing_is_that_of_the_classes() -> None:
+    assert errors.__doc__ is not None
+    # Without what stands beside each name.
+    drawn = [re.sub(r"(?<=[\w)])  .*", "", line[4:]) for line in errors.__doc__.splitlines() if line.startswith("    ")]
+    order = re.findall(r"[A-Z]\w+", "\n".join(drawn))
+    assert drawn == ["DdlError", *tree_below(errors.DdlError, order), "RankTraceback (Exception)"]
+    assert errors.DdlError.__bases__ == errors.RankTraceback.__bases__ == (Exception,)
+    assert {name for name in order if name in own_errors()} == set(own_errors())
+
+
+def test_every_public_error_of_the_package_is_in_the_tree() -> None:
+    elsewhere = []
+    for file in Path(jupyter_ddl.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and file.name != "errors.py":
+                bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+                if bases & {*own_errors(), "Exception", "RuntimeError", "ValueError", "OSError"}:
+                    elsewhere.append(node.name)
+    assert elsewhere == []
+
+
+PLAIN_SCRIPT = """
+from jupyter_ddl.errors import RankError, RankTraceback
+from jupyter_ddl.protocol.events import RankFailed
+from jupyter_ddl.views.failure import render_failure
+
+lines = ("\\x1b[31mTraceback\\x1b[39m", '  File "cell.py", line 3, in step', "ValueError: no good")
+failure = RankFailed("run-1", 1, "node-a", "ValueError", "no good", lines, released=False, at_s=1.0)
+error = RankError([failure], [0], 2)
+error.report = render_failure(error)
+raise error from RankTraceback(error.report)
+"""
+
+
+def test_a_plain_python_script_prints_the_ranks_traceback_above_the_error() -> None:
+    child = subprocess.run([sys.executable, "-c", PLAIN_SCRIPT], capture_output=True, text=True, timeout=60)
+    assert child.returncode == 1
+    assert (
+        "jupyter_ddl.errors.RankTraceback: \n"
+        '"""\n'
+        "Rank 1 of 2 on node-a\n"
+        "Traceback\n"
+        '  File "cell.py", line 3, in step\n'
+        "ValueError: no good\n\n"
+        "Rank 0 aborted because rank 1 raised\n"
+        '"""\n\n'
+        "The above exception was the direct cause of the following exception:\n"
+    ) in child.stderr
+    assert child.stderr.endswith("jupyter_ddl.errors.RankError: Rank 1 of 2 on node-a: ValueError: no good\n")

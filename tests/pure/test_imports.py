@@ -1,10 +1,16 @@
-"""Imports point one way, and importing jupyter_ddl in a kernel loads nothing heavy."""
+"""Imports point one way, and importing jupyter_ddl in a kernel loads nothing heavy.
+
+MAY_IMPORT is the rule, one row for each folder and each module at the root. Imports inside functions and under
+TYPE_CHECKING count like all others.
+"""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -12,135 +18,208 @@ import pytest
 import jupyter_ddl
 
 PACKAGE = Path(jupyter_ddl.__file__).parent
-# Any part may import these.
-SHARED = {
-    "auto_options",
-    "plan_texts",
-    "checkpoint_folder",
-    "fit_options",
-    "errors",
-    "events",
-    "files",
-    "hub_messages",
-    "requests",
-    "stacks",
-    "wire",
-    "ranks",
-    "rank_exits",
-    "paths",
-    "cores",
-    "mpi",
-    "sample_means",
-    "surroundings",
-    "own_files",
-    "private_folders",
-    "run_module",
-    "process_identity",
-    "settled_variables",
+MODULES_AT_THE_ROOT = 8
+# Who -> the folders and root modules of jupyter_ddl that it may import besides itself, in the order of the layers: a
+# row names only rows above it.
+MAY_IMPORT: dict[str, set[str]] = {
+    # What every process reads.
+    "errors": set(),
+    "paths": {"errors"},
+    "protocol": {"errors"},
+    "host": {"errors", "paths", "protocol"},
+    # Ranks.
+    "engine": {"errors", "host", "protocol"},
+    "legacy": {"errors", "protocol"},
+    "datasets": {"errors", "paths"},
+    "training": {"engine", "errors", "protocol"},
+    "pipelines": {"errors", "host", "training"},
+    "checkpoints": {"engine", "errors", "protocol", "training"},
+    "auto_distribution": {"engine", "errors", "pipelines", "protocol", "training"},
+    # The composition root of a rank's process, the only folder that knows all layers of ranks.
+    "rank": {
+        "auto_distribution",
+        "checkpoints",
+        "datasets",
+        "engine",
+        "errors",
+        "host",
+        "legacy",
+        "pipelines",
+        "protocol",
+        "training",
+    },
+    # Kernel, lease, Jupyter server and terminal.
+    "cluster": {"errors", "host", "paths", "protocol"},
+    "runs": {"errors", "host", "paths", "protocol"},
+    "views": {"errors", "protocol"},
+    "commands": {"errors", "protocol", "runs", "views"},
+    "server": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
+    "script": {"cluster", "errors", "host", "paths", "protocol", "views"},
+    "horovod_build": {"errors", "host", "paths"},
+    # It lists the clusters that run.
+    "doctor": {"cluster", "errors", "horovod_build", "host", "paths"},
+    # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
+    "modernise": {"errors", "protocol"},
+    # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.
+    "explain": {"errors", "modernise", "protocol"},
+    "kernel": {"cluster", "commands", "doctor", "errors", "explain", "host", "paths", "protocol", "runs", "views"},
+    "cli": {
+        "cluster",
+        "commands",
+        "doctor",
+        "errors",
+        "explain",
+        "horovod_build",
+        "host",
+        "modernise",
+        "paths",
+        "protocol",
+        "script",
+    },
+    # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
+    "data": {"auto_distribution", "pipelines"},
+    "keras": {"rank", "training"},
+    "__init__": {"engine", "kernel", "rank"},
 }
-# Folder -> the other parts of jupyter_ddl that it may import, besides SHARED and itself.
-ALLOWED = {
-    "cluster": {"tether", "threads", "interruption"},
-    "runs": set[str](),
-    "views": set[str](),
-    "server": {"runs", "views", "cluster"},
-    "engine": {"tether", "script"},
-    "training": {"engine", "datasets", "downloads", "legacy", "import_hooks"},
-    "legacy": set[str](),
+KERNEL_SIDE = {
+    "cli",
+    "cluster",
+    "commands",
+    "doctor",
+    "explain",
+    "horovod_build",
+    "kernel",
+    "modernise",
+    "runs",
+    "script",
+    "server",
+    "views",
 }
-VIEWS_MAY = {"errors", "events", "wire", "ranks", "sample_means", "stacks", "views"}
-TRAINING_MAY = SHARED - {"mpi"} | {"engine", "datasets", "downloads", "legacy", "import_hooks"}
-LEGACY_MAY = {"errors"}
-ENGINE_MAY = SHARED - {"checkpoint_folder", "hub_messages", "ranks", "mpi", "sample_means"} | {"tether", "script"}
-# The composition root of a rank's process, which alone knows both the engine and the training layer.
-RANK_ROOT = Path("rank/__main__.py")
-RANK_SIDE = {"engine", "training", "keras"}
-# Not __init__.py, which names what kernels and what ranks use, and imports either only when it is asked for.
-KERNEL_FILES = (
-    "session.py",
-    "sessions.py",
-    "active_runs.py",
-    "magics.py",
-    "changes.py",
-    "completion.py",
-    "inspection.py",
-    "cluster_state.py",
-    "follow.py",
-    "conclusion.py",
-    "shown.py",
-    "threads.py",
-    "checkpoint_offer.py",
-    "life.py",
-    "stack_commands.py",
-    "stall_options.py",
-    "stall_watch.py",
-)
+RANK_SIDE = {
+    "auto_distribution",
+    "checkpoints",
+    "data",
+    "datasets",
+    "engine",
+    "keras",
+    "legacy",
+    "pipelines",
+    "rank",
+    "training",
+}
+# Within the shared folders, what is not for a part's process.
+_ONLY_FOR_KERNELS = {"host.interrupts", "host.process_tree", "host.threads"}
+NOT_FOR = {
+    "engine": {
+        "host.interrupts",
+        "host.mpi",
+        "host.threads",
+        "protocol.checkpoint_folder",
+        "protocol.hub_messages",
+        "protocol.rank_sets",
+        "protocol.sample_means",
+    },
+    "legacy": {f"protocol.{file.stem}" for file in (PACKAGE / "protocol").glob("*.py")} - {"protocol.old_spellings"},
+    "runs": _ONLY_FOR_KERNELS,
+    "server": _ONLY_FOR_KERNELS,
+}
 HEAVY = ("tensorflow", "keras", "horovod", "mpi4py", "pynvml")
 
 
-def imported_parts(file: Path) -> set[str]:
-    """Return the parts of jupyter_ddl that a file imports, anywhere in it, type checking included."""
-    parts: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text())):
+def name_of(file: Path) -> str:
+    """Return a module's name without the package's; the root's own is "__init__"."""
+    parts = file.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
+
+
+FILES = {name_of(file): file for file in PACKAGE.rglob("*.py")}
+PARTS = {name.split(".")[0] for name in FILES}
+
+
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """Return the modules of jupyter_ddl that a module imports, anywhere in it; the root itself is left out."""
+    imported = set[str]()
+    for node in ast.walk(ast.parse(FILES[module].read_text())):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file} imports relatively"
+            assert node.level == 0, f"{module} imports relatively"
+            assert node.module is not None
+            # What is imported from a folder is a module in it, or a name that its __init__ has.
             names = [f"{node.module}.{alias.name}" for alias in node.names]
+            found = [name if name.removeprefix("jupyter_ddl.") in FILES else str(node.module) for name in names]
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found = [alias.name for alias in node.names]
         else:
             continue
-        parts |= {name.split(".")[1] for name in names if name.startswith("jupyter_ddl.")}
-    return {part for part in parts if (PACKAGE / part).is_dir() or (PACKAGE / f"{part}.py").is_file()}
+        imported |= {name.removeprefix("jupyter_ddl.") for name in found if name.startswith("jupyter_ddl.")}
+    return frozenset(imported)
 
 
-def imports_of(folder: str) -> set[str]:
-    files = [file for file in (PACKAGE / folder).rglob("*.py") if file.relative_to(PACKAGE) != RANK_ROOT]
-    return set[str]().union(*map(imported_parts, files)) - {folder}
+def modules_imported_by(part: str) -> set[str]:
+    """Return the modules that a folder or root module imports."""
+    return set[str]().union(*(imports_of(module) for module in FILES if module.split(".")[0] == part))
 
 
-@pytest.mark.parametrize("folder", sorted(ALLOWED))
-def test_a_folder_imports_only_what_is_below_it(folder: str) -> None:
-    assert imports_of(folder) <= ALLOWED[folder] | SHARED
+def parts_imported_by(part: str) -> set[str]:
+    """Return the folders and root modules that a folder or root module imports, besides itself."""
+    return {name.split(".")[0] for name in modules_imported_by(part)} - {part}
+
+
+def test_every_folder_and_module_at_the_root_has_a_row() -> None:
+    assert set(MAY_IMPORT) == PARTS
+
+
+def test_few_modules_lie_at_the_root() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= MODULES_AT_THE_ROOT
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_a_part_imports_what_its_row_says(part: str) -> None:
+    assert parts_imported_by(part) <= MAY_IMPORT[part]
+
+
+def test_a_row_names_only_rows_above_it() -> None:
+    above = set[str]()
+    for part, imported in MAY_IMPORT.items():
+        assert imported <= above, part
+        above.add(part)
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    try:
+        TopologicalSorter({module: imports_of(module) for module in FILES}).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
+
+
+def test_the_sides_do_not_import_each_other() -> None:
+    shared = {"errors", "paths", "protocol", "host"}
+    assert KERNEL_SIDE | RANK_SIDE | shared | {"__init__"} == set(MAY_IMPORT)
+    assert not KERNEL_SIDE & RANK_SIDE
+    for part in KERNEL_SIDE:
+        assert not MAY_IMPORT[part] & RANK_SIDE, part
+    for part in RANK_SIDE:
+        assert not MAY_IMPORT[part] & KERNEL_SIDE, part
+    for part in shared:
+        assert MAY_IMPORT[part] <= shared, part
+
+
+@pytest.mark.parametrize("part", NOT_FOR)
+def test_a_part_leaves_alone_what_is_not_for_its_process(part: str) -> None:
+    assert not modules_imported_by(part) & NOT_FOR[part]
 
 
 def test_views_read_events_and_nothing_else() -> None:
-    assert imports_of("views") <= VIEWS_MAY
-
-
-def test_the_rank_side_imports_events_and_errors() -> None:
-    assert imports_of("training") <= TRAINING_MAY
-    assert imports_of("engine") <= ENGINE_MAY
-    assert imports_of("legacy") <= LEGACY_MAY
+    assert parts_imported_by("views") <= {"errors", "protocol"}
+    # An event carries a fault; the others are what events are made of, and how their numbers are written.
+    read = {"codec", "events", "faults", "rank_sets", "sample_means", "cell_frames"}
+    imported = {name for name in modules_imported_by("views") if name.startswith("protocol")}
+    assert imported <= {f"protocol.{name}" for name in read}
 
 
 def test_cluster_and_runs_do_not_know_each_other() -> None:
-    assert "runs" not in imports_of("cluster")
-    assert "cluster" not in imports_of("runs")
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "cluster",
-        "runs",
-        "views",
-        "cli",
-        "doctor",
-        "horovod_build",
-        "hub_link",
-        "script",
-        "server",
-        "modernise",
-        "explain",
-    ],
-)
-def test_kernel_folders_do_not_import_what_runs_on_ranks(folder: str) -> None:
-    assert not imports_of(folder) & RANK_SIDE
-
-
-@pytest.mark.parametrize("file", KERNEL_FILES)
-def test_kernel_files_do_not_import_what_runs_on_ranks(file: str) -> None:
-    assert not imported_parts(PACKAGE / file) & RANK_SIDE
+    assert "runs" not in parts_imported_by("cluster")
+    assert "cluster" not in parts_imported_by("runs")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 import jupyter_ddl.legacy
 from jupyter_ddl.legacy import notices
 from jupyter_ddl.legacy.page import render
-from jupyter_ddl.legacy.table import ROWS, Row
+from jupyter_ddl.protocol.old_spellings import ROWS, Row
 
 PACKAGE = Path(jupyter_ddl.legacy.__file__).parent
 PAGE = PACKAGE.parents[1] / "docs" / "legacy.md"

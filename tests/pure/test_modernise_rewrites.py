@@ -11,8 +11,8 @@ import pytest
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.legacy.table import ROWS
 from jupyter_ddl.modernise.rewrite import rewrite
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path

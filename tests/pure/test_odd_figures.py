@@ -84,7 +84,7 @@ def bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ESM", "CSS"):
         path = tmp_path / name
         path.write_text(f"/* {name} */")
-        monkeypatch.setattr(f"jupyter_ddl.views.dashboard.{name}", path)
+        monkeypatch.setattr(f"jupyter_ddl.views.browser_files.{name}", path)
     monkeypatch.setenv("JUPYTER_DDL_RUNS", str(tmp_path / "runs"))
     (tmp_path / "runs").mkdir()
 

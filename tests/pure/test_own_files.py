@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.host import files, untrusted_files
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,9 +120,9 @@ def test_json_that_is_no_object_is_an_error(content: object, tmp_path: Path) -> 
 
 def test_what_is_deep_enough_is_json() -> None:
     text = "[" * 64 + "]" * 64
-    assert json.dumps(untrusted_files.parse_json(text)) == text
+    assert json.dumps(parse_json(text)) == text
     many = json.dumps([[[1]] * 50] * 50)
-    assert untrusted_files.parse_json(many.encode()) == json.loads(many)
+    assert parse_json(many.encode()) == json.loads(many)
 
 
 def read_lines(path: Path, limit: int = untrusted_files.MAX_LINE_BYTES) -> list[bytes]:

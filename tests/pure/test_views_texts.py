@@ -8,10 +8,10 @@ import pytest
 
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.events import RankFailed, RankReady
-from jupyter_ddl.views import current_publisher, for_environment
 from jupyter_ddl.views.cell import CellView
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.publish import JupyterPublisher
+from jupyter_ddl.views.selection import current_publisher, for_environment
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.terminal import TerminalView
 
@@ -125,7 +125,8 @@ def test_the_view_fits_the_environment(monkeypatch, shell, view):
 def test_views_import_nothing_heavy():
     code = (
         "import sys, jupyter_ddl.views.cell, jupyter_ddl.views.terminal, jupyter_ddl.views.failure;"
-        "jupyter_ddl.views.for_environment(jupyter_ddl.views.current_publisher(), (0,), None);"
+        "from jupyter_ddl.views.selection import current_publisher, for_environment;"
+        "for_environment(current_publisher(), (0,), None);"
         "print([name for name in ('IPython', 'ipykernel', 'numpy', 'ipyparallel') if name in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -2,6 +2,8 @@
 
 import re
 import socket
+import subprocess
+import sys
 
 import pytest
 from ranks.sizes import TWO_AND_FOUR
@@ -105,6 +107,17 @@ def test_one_error_with_that_ranks_own_traceback(notebook):
     assert "----> 3     raise ValueError('no good')" in told
     assert told.endswith("ValueError: no good\n\nRank 0 aborted because rank 1 raised")
     assert "jupyter_ddl" not in told
+
+
+def test_a_plain_script_prints_that_ranks_own_traceback(pair):
+    code = "def inner():\n    raise ValueError('no good')\nif rank == 1:\n    inner()"
+    script = f"import jupyter_ddl\njupyter_ddl.attach({pair.name!r}).run({code!r})"
+    child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert child.returncode == 1
+    told, _, error = child.stderr.partition("\nThe above exception was the direct cause of the following exception:\n")
+    assert f'jupyter_ddl.errors.RankTraceback: \n"""\nRank 1 of 2 on {socket.gethostname()}\n' in told
+    assert "----> 2     raise ValueError('no good')" in told
+    assert error.endswith(f"jupyter_ddl.errors.RankError: Rank 1 of 2 on {socket.gethostname()}: ValueError: no good\n")
 
 
 def test_the_same_error_on_all_ranks_is_told_once(session):

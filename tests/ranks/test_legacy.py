@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.legacy.table import ROWS
+from jupyter_ddl.protocol.old_spellings import ROWS
 
 # One process makes some sixty small models: 40 s where the cores are free.
 pytestmark = pytest.mark.timeout(600)

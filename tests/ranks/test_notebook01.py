@@ -12,8 +12,7 @@ import nbformat
 import pytest
 
 from jupyter_ddl.cli import demo
-from jupyter_ddl.cli.demo import DemoFailed
-from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.errors import DemoFailed, InvalidInput
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,14 +2,15 @@
 
 | module | owns |
 |---|---|
-| `place` | which part of how many samples is whose |
-| `order`, `rows` | arrays: in which order, and only this rank's rows are ever read |
-| `batches`, `slices` | everything else: the batch is made, and this rank's part of it kept |
-| `adapter` | what Keras trains on in place of the user's data: a part of each batch |
-| `shares` | what Keras evaluates: every so many whole batches |
-| `every_nth`, `generators` | PyDatasets and generators of which a rank takes every so many batches |
-| `likeness`, `contents`, `sources` | all ranks make the same batches, hold the same PyDataset, shard the same dataset |
-| `shared_draws` | from what a PyDataset draws: what all ranks share, and a rank's own |
+| `shard_bounds` | which part of how many samples each rank has |
+| `order`, `rows` | arrays: their order, and reading only this rank's rows |
+| `batches`, `slices` | all other data: the whole batch is made, and this rank's part is kept |
+| `adapter` | the Keras data adapter of this rank's part of each batch |
+| `whole_batches` | evaluation: every n-th whole batch |
+| `every_nth`, `generators` | PyDatasets and generators of which a rank takes every n-th batch |
+| `batch_agreement`, `agreement_callback` | all ranks make the same batches, checked in each epoch |
+| `contents`, `sources` | all ranks hold the same PyDataset, and shard the same dataset |
+| `shared_draws` | the random numbers of a PyDataset: what all ranks share, and a rank's own |
 
 Runs on: every rank.
 """

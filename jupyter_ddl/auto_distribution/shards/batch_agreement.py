@@ -7,17 +7,13 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import horovod.tensorflow as hvd
-import keras
 import tensorflow as tf
 
 from jupyter_ddl.auto_distribution.shards.batches import as_made
 from jupyter_ddl.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from jupyter_ddl.auto_distribution.shards.adapter import Parts
 
 _BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
@@ -71,39 +67,6 @@ class Likeness:
                 "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
                 "all ranks; and order words by sorted(words), not by set(words).",
             )
-
-
-class AlikeData(keras.callbacks.Callback):
-    """Compares what the ranks noted, after the first step of each epoch, and sees to it that it stays alike.
-
-    Args:
-        parts: what this rank trains on.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        super().__init__()
-        self._parts = parts
-        self._taken = 0
-
-    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Compare in this epoch."""
-        self._taken = 0
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Compare once.
-
-        Raises:
-            InvalidInput: the ranks have different batches; on every rank.
-        """
-        is_first = self._taken == 0
-        self._taken = batch + 1
-        if not is_first:
-            return
-        self._parts.likeness.require_same()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Let the data know how many batches this rank had."""
-        self._parts.end_epoch(self._taken)
 
 
 def checksum_of(element: Any) -> Any:

@@ -23,15 +23,15 @@ from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.protocol import auto_options, fit_options, stall_options
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.rank_sets import parse
-from jupyter_ddl.views import current_publisher, for_environment, with_figures
 from jupyter_ddl.views.progress import Progress
+from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
 from jupyter_ddl.views.table import status_table
 
 if TYPE_CHECKING:
     from jupyter_ddl.kernel.run_follower import Follower
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import Run
-    from jupyter_ddl.views import View
+    from jupyter_ddl.views.view import View
 
 
 class _Parser(ArgumentParser):

@@ -64,6 +64,11 @@ class Drift:
     optimizer: tuple[str, ...] = ()
     rates: dict[int, float] = field(default_factory=dict)
 
+    @property
+    def first_weight(self) -> str:
+        """The first weight that differs, by its path."""
+        return self.weights[0].path
+
     def __str__(self) -> str:
         """Return the rule, what was found, the likely cause and the remedy."""
         cause, remedy = _cause(self)

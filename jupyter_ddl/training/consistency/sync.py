@@ -11,28 +11,12 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import numpy as np
 
-from jupyter_ddl.errors import DdlError
+from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-class RanksOutOfSync(DdlError):
-    """The ranks hold different weights, so each has trained a model of its own.
-
-    Attributes:
-        drift: which ranks differ, since when, where and by how much.
-        ranks: those that differ from most others.
-        weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
-    """
-
-    def __init__(self, drift: Drift) -> None:
-        self.drift = drift
-        self.ranks = list(drift.ranks)
-        self.weight = drift.weights[0].path
-        super().__init__(str(drift))
 
 
 def weights_checksum(model: Any) -> str:

@@ -2,12 +2,16 @@
 
 | module | owns |
 |---|---|
-| `hook` | the three methods of Keras that are wrapped, and what each then does |
-| `batches` | what the ranks know of each other's batches before the first step |
-| `meeting` | ranks with fewer batches, or that stop early, wait for the others and take their weights |
-| `in_step` | the weights are compared after the first steps and once an epoch |
+| `wrapped_methods` | the methods of Keras that are wrapped, and what each then does |
+| `first_batches` | what the ranks know of each other's batches before the first step |
+| `uneven_batches` | ranks with fewer batches, or that stop early, wait for the others |
+| `weights_check`, `on_batch` | weights and batches are compared, in `fit` and in `train_on_batch` |
+| `interrupted_fit` | after an interrupt all ranks continue from one rank's weights |
+| `evaluation_step` | the test step, which counts no batch that is missing |
 | `samples` | how many samples each epoch had, for averages over samples |
-| `unexchanged` | says plainly that several ranks train with no exchange at all |
+| `saving` | the callbacks of whoever saves the training |
+| `telemetry`, `step_clock` | how fast it trains, and where the time of a step goes |
+| `unexchanged` | warns where several ranks train with no exchange at all |
 
 Runs on: every rank.
 """

@@ -21,10 +21,10 @@ import keras
 import numpy as np
 
 from jupyter_ddl.engine import run_context
+from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
-from jupyter_ddl.training.consistency.sync import RanksOutOfSync
 from jupyter_ddl.training.fit.first_batches import Cut
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.distributed_optimizer import all_distributed, is_distributed, trained_together

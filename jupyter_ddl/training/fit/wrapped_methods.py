@@ -21,11 +21,11 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.checkpoints import cell_checkpoints as checkpoints
 from jupyter_ddl.engine import late_variables, run_context
 from jupyter_ddl.training import batch_losses, batch_means, step
 from jupyter_ddl.training.consistency import same_batches, same_gradients
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
+from jupyter_ddl.training.fit import saving as savings
 from jupyter_ddl.training.fit.evaluation_step import make_test_function
 from jupyter_ddl.training.fit.first_batches import Batches, agree
 from jupyter_ddl.training.fit.samples import SamplesSeen
@@ -173,7 +173,7 @@ def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> An
         after = [_warning(model)]
     given = call.arguments.get("callbacks")
     listed = list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
-    saving = checkpoints.of_this_fit(model, call.arguments, listed)
+    saving = savings.of_this_fit(model, call.arguments, listed)
     after = [*after, *saving.callbacks]
     if not before and not after:
         return stock(model, *args, **kwargs)

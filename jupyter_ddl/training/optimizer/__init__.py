@@ -6,4 +6,5 @@
 | `exchange`, `groups`, `early_exchange` | the gradients' way over the ranks |
 | `accumulation`, `local_variables` | gradients that are exchanged later, or never |
 | `options`, `learning_rate`, `build` | its arguments, its rate and its variables |
+| `extra_variables` | variables that are saved with an optimizer's own |
 """

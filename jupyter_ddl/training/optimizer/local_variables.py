@@ -14,7 +14,7 @@ from jupyter_ddl.training import step
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.training.optimizer.exchange import Exchange
+    from jupyter_ddl.training.step import GradientExchange
 
 
 class LocalVariables:
@@ -37,7 +37,9 @@ class LocalVariables:
     def __contains__(self, variable: Any) -> bool:
         return id(variable) in self._variables
 
-    def reduce_others(self, exchange: Exchange, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
+    def reduce_others(
+        self, exchange: GradientExchange, gradients: Sequence[Any], variables: Sequence[Any]
+    ) -> list[Any]:
         """Return the gradients: those of local variables as this rank has them, the others reduced over all ranks.
 
         Collective: every rank must call this, in the same order.
@@ -52,7 +54,9 @@ class LocalVariables:
         return [by_position[i] if i in by_position else _divided(gradients[i], size) for i in range(len(gradients))]
 
 
-def reduce_in_step(exchange: Exchange, local: LocalVariables, gradients: list[Any], variables: list[Any]) -> list[Any]:
+def reduce_in_step(
+    exchange: GradientExchange, local: LocalVariables, gradients: list[Any], variables: list[Any]
+) -> list[Any]:
     """Return gradients weighed and reduced over all ranks; those that have been in this step stay as they are.
 
     Collective: every rank must call this, in the same order.

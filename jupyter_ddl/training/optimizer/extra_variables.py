@@ -1,0 +1,26 @@
+"""Variables that belong to an optimizer's state though Keras does not know them.
+
+The factor on the learning rate under `--auto` is one. A checkpoint saves them with the optimizer's own.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_extra: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+
+
+def save_with(optimizer: Any, variables: Sequence[Any]) -> None:
+    """Have these variables saved and restored with the optimizer's own."""
+    _extra[optimizer] = list(variables)
+
+
+def saved_with(optimizer: Any) -> Sequence[Any]:
+    """Return the variables that are saved and restored with the optimizer's own."""
+    return _extra.get(optimizer, [])
