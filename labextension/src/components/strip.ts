@@ -1,6 +1,8 @@
 // Many ranks as a strip of cells: colour is the chosen figure, a sign says which are in trouble.
 import type { Mean } from '../model/means';
-import { type Rank, type RunModel, splitOf } from '../model/run';
+import { splitOf } from '../model/means';
+import type { Rank } from '../model/rank';
+import type { RunModel } from '../model/run';
 import { FAR } from '../model/series';
 import { h, setAttribute, setText } from './dom';
 import { LOOKS, number, percent } from './format';
@@ -102,7 +104,7 @@ export class Strip {
     }
     this.layOut(context);
     // A colour is for what is finite; words are for the rest.
-    const values = this.ranks.map((rank) => this.measure.of(rank, model.shown(rank)) ?? NaN).map((value) => (Math.abs(value) < FAR ? value : NaN));
+    const values = this.ranks.map((rank) => this.measure.of(rank, model.means.of(rank)) ?? NaN).map((value) => (Math.abs(value) < FAR ? value : NaN));
     const there = values.filter((value) => !Number.isNaN(value));
     const least = there.length === 0 ? 0 : there.reduce((a, b) => Math.min(a, b));
     const greatest = there.length === 0 ? 0 : there.reduce((a, b) => Math.max(a, b));
@@ -189,7 +191,7 @@ export class Strip {
     }
     this.chosen = at;
     const rank = at === null ? undefined : this.ranks[at];
-    setText(this.told, rank === undefined || this.model === null ? '' : describe(rank, this.model.shown(rank), this.measure));
+    setText(this.told, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure));
     this.redraw();
   }
 }

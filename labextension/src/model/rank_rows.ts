@@ -1,6 +1,7 @@
 // What a panel tells of a cluster's ranks: the kernel's word, and, while a run goes on, the run's. No DOM.
 import type { ClusterRank, ClusterState } from './hub_messages';
-import type { RankState, RunModel } from './run';
+import type { RankState } from './rank';
+import type { RunModel } from './run';
 
 /** As a run tells of a rank, or between runs: it is ready, has not answered for a while, or ended with one that was lost. */
 export type Standing = RankState | 'ready' | 'silent' | 'ended';

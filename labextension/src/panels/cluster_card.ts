@@ -83,7 +83,7 @@ export class ClusterCard {
     setHidden(this.look, kernel.fault === null || kernel.run === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
-    const rate = live?.model.rate();
+    const rate = live?.model.means.rate();
     const told = rate === undefined || rate.ranks === 0 ? '' : ` · ${trans.__('%1 samples/s', number(rate.total))}`;
     setText(this.run, `${trans.__('Open the run')}${told}`);
     setAttribute(this.run, 'title', kernel.run ?? '');

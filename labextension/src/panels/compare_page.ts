@@ -152,15 +152,15 @@ interface Told extends Curve {
 }
 
 function rateCurve(model: RunModel): Told {
-  const places = model.time.places();
-  const { total } = model.ratesOverTime();
-  const { total: rate, ranks } = model.rate();
-  const shown = Math.min(model.settled, places.length);
-  return { places: places.subarray(0, shown), values: total.slice(0, shown), summary: ranks > 0 ? rate : null };
+  const places = model.curves.time.places();
+  const { rates, settled } = model.ratesOverTime();
+  const { total: rate, ranks } = model.means.rate();
+  const shown = Math.min(settled, places.length);
+  return { places: places.subarray(0, shown), values: rates.total.slice(0, shown), summary: ranks > 0 ? rate : null };
 }
 
 function lossCurve(model: RunModel): Told {
-  return { places: model.steps.places(), values: model.curves.get('loss')?.means() ?? [], summary: model.loss() };
+  return { places: model.curves.steps.places(), values: model.curves.metrics.get('loss')?.means() ?? [], summary: model.means.loss() };
 }
 
 /** Return what tells one run from another: its end. */

@@ -70,7 +70,7 @@ function statusText({ cluster }: KernelState, live: LiveRun | null, trans: Trans
   }
   const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
   const ranks = trans._n('%1 rank', '%1 ranks', count);
-  const rate = live?.model.rate();
+  const rate = live?.model.means.rate();
   return rate === undefined || rate.ranks === 0
     ? `${ranks} · ${trans.__(cluster.state)}`
     : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}`;
