@@ -22,7 +22,7 @@ export class StatusItem extends Widget {
     this.addClass('ddl-panel');
     this.addClass('ddl-status');
     this.node.append(this.button);
-    this.button.addEventListener('click', () => void context.commands.execute(CommandIDs.showPanel));
+    this.button.addEventListener('click', () => context.act(CommandIDs.showPanel));
     context.hub.changed.connect(() => this.update());
     notebook.changed.connect(() => this.update());
     followTheme(this.node, () => undefined);
