@@ -118,10 +118,10 @@ function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): Ch
   const input = model.curves.inputS.means();
   const upToExchange = add(compute, exchange);
   const split = model.means.split();
-  const line = (label: 'input' | 'exchange' | 'compute', values: Column, told: Column, colour: string): Line => ({
+  const line = (label: 'input' | 'exchange' | 'compute', values: Column, legend: Column, colour: string): Line => ({
     label,
     values,
-    told,
+    legend,
     colour,
     fill: colour,
     width: 0,

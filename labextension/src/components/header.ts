@@ -85,10 +85,10 @@ export class Header {
     this.element.classList.toggle('ddl-bad', model.outcome !== null && model.outcome !== 'finished');
     setText(this.name, [model.model, model.run].filter((part) => part !== null).join(' · '));
     const failure = model.firstFailure;
-    const told =
+    const text =
       failure === null ? (model.lost ?? '') : `Rank ${failure.rank} raised ${failure.name}: ${failure.message}`;
-    setText(this.problem, told.split('\n')[0]!.slice(0, 300));
-    setHidden(this.problem, told === '');
+    setText(this.problem, text.split('\n')[0]!.slice(0, 300));
+    setHidden(this.problem, text === '');
   }
 
   private updateSplit(model: RunModel): void {
@@ -98,16 +98,16 @@ export class Header {
     const isDrawn = Number.isFinite(step) && step > 0;
     setHidden(this.bar, !isDrawn);
     setHidden(this.legend, !isDrawn);
-    const told: string[] = [];
+    const shares: string[] = [];
     for (const [at, [name, key]] of PARTS.entries()) {
       const share = split === null || !isDrawn ? 0 : split[key] / step;
       const part = this.bar.children[at] as HTMLElement;
       setAttribute(part, 'style', `width:${(share * 100).toFixed(1)}%`);
       const value = `${percent(share)}, ${milliseconds(split?.[key])}`;
       setText(this.legend.children[at]!.lastElementChild as HTMLElement, value);
-      told.push(`${name} ${value}`);
+      shares.push(`${name} ${value}`);
     }
-    setAttribute(this.bar, 'aria-label', `A step: ${told.join('; ')}`);
+    setAttribute(this.bar, 'aria-label', `A step: ${shares.join('; ')}`);
   }
 }
 

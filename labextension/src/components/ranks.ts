@@ -153,16 +153,16 @@ export class RankTable {
 
   private fillSplit(cell: HTMLElement, shown: Mean): void {
     const split = splitOf(shown);
-    const told: string[] = [];
+    const shares: string[] = [];
     for (const [at, name] of PARTS.entries()) {
       const seconds = split?.[`${name}_s`] ?? 0;
       const share = this.slowest > 0 && Number.isFinite(seconds) ? seconds / this.slowest : 0;
       // In whole percents, which are pixels: what looks the same is left alone.
       setAttribute(cell.children[at]!, 'style', `width:${Math.round(share * 100)}%`);
-      told.push(`${name} ${milliseconds(seconds)}`);
+      shares.push(`${name} ${milliseconds(seconds)}`);
     }
     // The cell's name, too: it has no text.
-    setAttribute(cell, 'title', split === null ? NOTHING : told.join(', '));
+    setAttribute(cell, 'title', split === null ? NOTHING : shares.join(', '));
   }
 }
 

@@ -28,7 +28,7 @@ export class Strip {
   private readonly canvas = h('canvas', { class: 'ddl-strip', tabindex: '0', role: 'img' });
   private readonly select = h('select', { 'aria-label': 'What the colours show' });
   private readonly range = h('span', { class: 'ddl-range' });
-  private readonly told = h('span', { class: 'ddl-strip-told', role: 'status' });
+  private readonly reading = h('span', { class: 'ddl-strip-reading', role: 'status' });
   private measure: Measure = MEASURES[0]!;
   private ranks: Rank[] = [];
   // Kept, because to ask the page for it is to have it laid out anew.
@@ -51,7 +51,7 @@ export class Strip {
     });
     const ramp = h('span', { class: 'ddl-ramp', 'aria-hidden': 'true' });
     ramp.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(scaleColour).join(',')})`;
-    const bar = h('div', { class: 'ddl-strip-bar' }, this.select, ramp, this.range, this.told);
+    const bar = h('div', { class: 'ddl-strip-bar' }, this.select, ramp, this.range, this.reading);
     this.element = h('div', { class: 'ddl-strip-box' }, bar, this.canvas);
     this.canvas.addEventListener('pointermove', (event) => this.point(this.under(event)));
     this.canvas.addEventListener('pointerleave', () => this.point(null));
@@ -191,7 +191,7 @@ export class Strip {
     }
     this.chosen = at;
     const rank = at === null ? undefined : this.ranks[at];
-    setText(this.told, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure));
+    setText(this.reading, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure));
     this.redraw();
   }
 }

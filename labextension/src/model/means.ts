@@ -59,8 +59,8 @@ export class SampleMeans {
     }
     add(this.all, 0, sample, sample.step_s);
     // A clock that tells no time leaves its samples in the second before.
-    const told = Math.abs(sample.at_s) < FAR ? Math.floor(sample.at_s) : this.newest;
-    const second = Number.isFinite(told) ? told : 0;
+    const measured = Math.abs(sample.at_s) < FAR ? Math.floor(sample.at_s) : this.newest;
+    const second = Number.isFinite(measured) ? measured : 0;
     if (second <= this.newest - WINDOW_S) {
       return;
     }

@@ -2,7 +2,7 @@
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ITooltipManager } from '@jupyterlab/tooltip';
-import { RankCompletions, showTooltip } from '../notebook/asking';
+import { RankCompletions, showTooltip } from '../notebook/completion';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
 
 export const completion: JupyterFrontEndPlugin<void> = {
