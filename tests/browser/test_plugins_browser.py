@@ -22,6 +22,18 @@ DISABLED = ("jupyter-ddl:status", "jupyter-ddl:controls")
 COMMANDS = "() => window.jupyterapp.commands.listCommands().filter(id => id.startsWith('jupyter-ddl:'))"
 
 
+def menu(page: Page) -> list[str]:
+    """Return what `Run > Distributed` has."""
+    page.locator(".lm-MenuBar-item").get_by_text("Run", exact=True).click()
+    page.locator(".lm-Menu-item[data-type='submenu']").get_by_text("Distributed", exact=True).hover()
+    items = page.locator("#jp-mainmenu-run-distributed .lm-Menu-item[data-type='command']:visible .lm-Menu-itemLabel")
+    items.first.wait_for()
+    found = items.all_inner_texts()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    return found
+
+
 @pytest.fixture(scope="module")
 def partial_lab(needed: None) -> Iterator[Lab]:
     with (
@@ -59,6 +71,7 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
         found = set(page.evaluate(COMMANDS))
         assert {"jupyter-ddl:open-run", "jupyter-ddl:toggle-distributed", "jupyter-ddl:show-panel"} <= found
         assert not found & {"jupyter-ddl:interrupt", "jupyter-ddl:stop", "jupyter-ddl:restart", "jupyter-ddl:stacks"}
+        assert menu(page) == ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
         # Pages, cells and notifications are there.
         card.get_by_role("button", name="Open the run").click()
         page.locator(".ddl-dashboard .ddl-run-state").filter(has_text="finished").wait_for()
@@ -68,3 +81,10 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
     assert page.evaluate(
         "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource().startsWith('%%distributed')"
     )
+
+
+def test_the_menu_has_the_commands_of_all_plugins_in_one_order(lab: Lab, page: Page) -> None:
+    lab.write("menu.ipynb", "1")
+    lab.open(page, "menu.ipynb")
+    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+    assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
