@@ -61,8 +61,10 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
     partial_lab.open(page, "partial.ipynb")
     panel = show_panel(page)
     with ToldKernel("partial") as kernel:
-        kernel.tell([rank(0), rank(1)], state="running", run=run.name, fault="Rank 1 is silent.")
         card = panel.locator(".ddl-cluster")
+        kernel.tell([rank(0), rank(1)])
+        card.wait_for()
+        kernel.tell([rank(0), rank(1)], state="running", run=run.name, fault="Rank 1 is silent.")
         card.get_by_text("Rank 1 is silent.").wait_for()
         # Its buttons are of the plugin that is not there.
         for name in ("Interrupt", "Stop…", "Restart…", "Stacks", "Show where the ranks are"):
