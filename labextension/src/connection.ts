@@ -9,14 +9,13 @@ import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
+import type { ControlName, LogSize, RunDetails, Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
 
 const PATH = 'jupyter-ddl';
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 const NEWLINE = 10;
-
-export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'complete' | 'inspect';
 
 interface Waiting {
   readonly resolve: (result: unknown) => void;
@@ -30,17 +29,7 @@ export interface RunBatch {
   readonly ended: string | null;
 }
 
-export interface RunDetails {
-  readonly record: RunRecord;
-  readonly cell: string;
-}
-
-export interface LogSize {
-  readonly rank: number;
-  readonly bytes: number;
-}
-
-export class Connection implements RunWire {
+export class Connection implements RunWire, Server {
   private socket: WebSocket | null = null;
   private waitMs = FIRST_WAIT_MS;
   private timer = 0;
@@ -130,12 +119,10 @@ export class Connection implements RunWire {
     return { record, cell: typeof cell === 'string' ? cell : '' };
   }
 
-  /** Return what is known of a run; null where it is not there, or no more. */
   async runOrNull(run: string): Promise<RunRecord | null> {
     return recordOf(await this.requestOrNull(['runs', run]));
   }
 
-  /** Return the final state of a run, by MIME type; null where it leaves none: it did not train, or is not over. */
   async pictureOrNull(run: string): Promise<Record<string, string> | null> {
     const found = await this.requestOrNull(['runs', run, 'picture']);
     return isRecord(found) ? Object.fromEntries(Object.entries(found).map(([type, text]) => [type, String(text)])) : null;
@@ -155,7 +142,6 @@ export class Connection implements RunWire {
     return listOf<LogPage>([page], ['text', 'offset', 'next', 'size'])[0]!;
   }
 
-  /** Look for a line from a place on; what is asked again from `next` goes on where this look ended. */
   async searchLog(
     run: string,
     rank: number,
@@ -174,12 +160,10 @@ export class Connection implements RunWire {
     return listOf<Device>(await this.request('GET', ['devices']), fields);
   }
 
-  /** What the server's host has for ranks; null where it does not say. */
   async hostRoom(): Promise<HostRoom | null> {
     return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes'])[0] ?? null;
   }
 
-  /** The clusters that run though the kernel that started them is gone. */
   async keptClusters(): Promise<KeptCluster[]> {
     return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
   }

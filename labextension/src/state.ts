@@ -10,15 +10,11 @@ const FORM = `${NAMESPACE}:form`;
 const CELLS = `${NAMESPACE}:cells`;
 const MAX_CELLS = 200;
 
-export interface Kept {
-  readonly form: Promise<Partial<StartFields>>;
-  readonly keepForm: (fields: StartFields) => void;
-}
-
-export function keepState(state: IStateDB | null, marks: CellMarks, restored: () => void): Kept {
-  if (state === null) {
-    return { form: Promise.resolve({}), keepForm: () => undefined };
-  }
+/** Bring back the marks of cells, and keep them from now on.
+ *
+ * @param restored called once they are back.
+ */
+export function keepMarks(state: IStateDB, marks: CellMarks, restored: () => void): void {
   void state.fetch(CELLS).then((found) => {
     for (const kept of Array.isArray(found) ? found : []) {
       const mark = markOf(kept);
@@ -32,11 +28,16 @@ export function keepState(state: IStateDB | null, marks: CellMarks, restored: ()
     const newest = marks.all().slice(-MAX_CELLS).map(({ place, notice }) => ({ place, notice: { ...notice } }));
     void state.save(CELLS, newest);
   });
-  return {
-    form: state.fetch(FORM).then(fieldsOf),
-    // Not the name: the next notebook's ranks need another one.
-    keepForm: ({ ranks, threads }) => void state.save(FORM, { ranks, threads }),
-  };
+}
+
+/** Return what the form held last. */
+export async function formOf(state: IStateDB): Promise<Partial<StartFields>> {
+  return fieldsOf(await state.fetch(FORM));
+}
+
+/** Keep what the form holds, but for the name: the next notebook's ranks need another one. */
+export function keepForm(state: IStateDB, { ranks, threads }: StartFields): void {
+  void state.save(FORM, { ranks, threads });
 }
 
 function fieldsOf(found: unknown): Partial<StartFields> {

@@ -1,6 +1,36 @@
-// Names that more than one module uses.
+// Names that more than one module uses, and what the plugin of the hub gives to the others.
+import { Token } from '@lumino/coreutils';
+import type { CellMarks } from './model/cell_marks';
+import type { Server } from './model/server';
+import type { CurrentNotebook } from './notebook/current';
+import type { Context } from './panels/context';
 
-export const PLUGIN = 'jupyter-ddl:panel';
+/** Ranks and runs as this page knows them, and the server that it has them from. */
+export interface Distributed extends Context {
+  readonly server: Server;
+  readonly marks: CellMarks;
+  readonly notebook: CurrentNotebook;
+}
+
+export const IDistributed = new Token<Distributed>(
+  'jupyter-ddl:IDistributed',
+  'The ranks and runs of jupyter_ddl: models of the hub, the one connection to it, and the notebook in front.',
+);
+
+/** Each can be disabled on its own: jupyter labextension disable ID. Without the hub there is none of the others. */
+export namespace PluginIDs {
+  export const hub = 'jupyter-ddl:hub';
+  /** The sidebar. It has the settings, also those of notifications. */
+  export const panel = 'jupyter-ddl:panel';
+  export const controls = 'jupyter-ddl:controls';
+  export const pages = 'jupyter-ddl:pages';
+  export const cells = 'jupyter-ddl:cells';
+  export const outputs = 'jupyter-ddl:outputs';
+  export const completion = 'jupyter-ddl:completion';
+  export const status = 'jupyter-ddl:status';
+  export const notifications = 'jupyter-ddl:notifications';
+}
+
 export const PANEL = 'jupyter-ddl-panel';
 export const NAMESPACE = 'jupyter-ddl';
 

@@ -4,7 +4,8 @@ import fixture from '../schema/figures.fixture.json';
 import { number } from '../src/components/format';
 import { Feed } from '../src/model/feed';
 import { numberOf, parseEvent } from '../src/model/parse';
-import { type Rank, RunModel } from '../src/model/run';
+import type { Rank } from '../src/model/rank';
+import { RunModel } from '../src/model/run';
 
 function near(value: unknown): unknown {
   const expected = numberOf(value);
@@ -29,13 +30,13 @@ const FINISHED = { type: 'run_finished', run: 'r', outcome: 'finished', seconds:
 describe('the figures of a run', () => {
   it.each(fixture.map((one) => [one.name, one] as const))('%s', (_, one) => {
     const model = modelOf(one.events);
-    const { total, ranks } = model.rate();
+    const { total, ranks } = model.means.rate();
     expect(ranks === 0 ? null : total).toEqual(near(one.samples_per_s));
     expect(ranks).toBe(one.ranks);
-    expect(model.loss()).toEqual(near(one.loss));
-    expect(model.step_s()).toEqual(near(one.step_s));
+    expect(model.means.loss()).toEqual(near(one.loss));
+    expect(model.means.step_s()).toEqual(near(one.step_s));
     const trained = model.ranks.filter((rank) => rank.trained !== null);
-    const shown = Object.fromEntries(trained.map((rank) => [String(rank.rank), model.shown(rank)]));
+    const shown = Object.fromEntries(trained.map((rank) => [String(rank.rank), model.means.of(rank)]));
     const expected = Object.entries(one.of).map(([rank, mean]) => [
       rank,
       Object.fromEntries(Object.entries(mean).map(([name, value]) => [name, near(value)])),
@@ -53,20 +54,20 @@ describe('the figures of a run', () => {
       feed.takeBatch(new DataView(new TextEncoder().encode(JSON.stringify(message)).buffer));
     };
     send(0, events, {});
-    expect(feed.model.rate()).toEqual({ total: 18, ranks: 2 });
+    expect(feed.model.means.rate()).toEqual({ total: 18, ranks: 2 });
     send(3, [FINISHED], { means: { columns, rows } });
-    expect(feed.model.rate()).toEqual({ total: 100.5, ranks: 2 });
-    expect(feed.model.split()).toEqual({ compute_s: 0.1875, exchange_s: 0.0625, input_s: 0 });
-    expect(feed.model.loss()).toBeNaN();
+    expect(feed.model.means.rate()).toEqual({ total: 100.5, ranks: 2 });
+    expect(feed.model.means.split()).toEqual({ compute_s: 0.1875, exchange_s: 0.0625, input_s: 0 });
+    expect(feed.model.means.loss()).toBeNaN();
     send(4, [{ ...FINISHED, type: 'gossip' }], { means: 'none' });
-    expect(feed.model.rate().total).toBe(100.5);
+    expect(feed.model.means.rate().total).toBe(100.5);
   });
 
   it('beside the mean the newest is known, while the run goes on', () => {
     const events = [STARTED, metrics(0, 1, { samples_per_s: 10, step_s: 1 }), metrics(0, 2, { samples_per_s: 30, step_s: 1 })];
     const model = modelOf(events);
-    expect([model.rate().total, model.rateNow()]).toEqual([20, 30]);
-    expect(modelOf([...events, FINISHED]).rateNow()).toBeNull();
+    expect([model.means.rate().total, model.means.rateNow()]).toEqual([20, 30]);
+    expect(modelOf([...events, FINISHED]).means.rateNow()).toBeNull();
   });
 });
 
@@ -79,14 +80,14 @@ describe('odd figures', () => {
     const events = [1, 2, 3, 4].flatMap((at) => [metrics(0, at, usual), metrics(1, at, { ...usual, [name]: value })]);
     for (const over of [[], [FINISHED]]) {
       const model = modelOf([STARTED, ...events, ...over]);
-      expect(model.rate().ranks).toBeGreaterThan(0);
-      const curves = [model.ratesOverTime().total, model.computeS.means(), model.device.means(), model.curves.get('auc')!.means()];
-      for (const drawn of [...curves.flat(), ...model.time.places(), ...model.steps.places()]) {
+      expect(model.means.rate().ranks).toBeGreaterThan(0);
+      const curves = [model.ratesOverTime().rates.total, model.curves.computeS.means(), model.curves.device.means(), model.curves.metrics.get('auc')!.means()];
+      for (const drawn of [...curves.flat(), ...model.curves.time.places(), ...model.curves.steps.places()]) {
         expect(drawn === null || Number.isFinite(drawn)).toBe(true);
       }
-      expect(model.newest.get('auc')).toEqual(numberOf(value));
+      expect(model.curves.newest.get('auc')).toEqual(numberOf(value));
       if (name === 'loss') {
-        expect(number(model.shown(model.rank(1)).loss)).toBe(number(numberOf(value)));
+        expect(number(model.means.of(model.rank(1)).loss)).toBe(number(numberOf(value)));
       }
     }
   });
@@ -94,8 +95,8 @@ describe('odd figures', () => {
   it('an efficiency of nothing is none', () => {
     const model = modelOf([STARTED, metrics(0, 1, { samples_per_s: 10, step_s: 0.1 })]);
     for (const single of [NaN, Infinity, 0, -1]) {
-      model.singleRankSamplesPerS = single;
-      expect(model.efficiency()).toBeNull();
+      model.means.singleRankSamplesPerS = single;
+      expect(model.means.efficiency()).toBeNull();
     }
   });
 
@@ -135,7 +136,7 @@ describe('the axis of what a step is spent on', () => {
   const step = (at: number, step_s: number, steps = 10, count = 100): object => metrics(0, at, { step_s, steps, step: count, samples_per_s: 1 });
   const axis = (events: object[]): { atMost: number | null; cut: number | null } => {
     const model = modelOf([STARTED, ...events]);
-    return model.stepAxis(model.computeS.means());
+    return model.curves.stepAxis(model.curves.computeS.means());
   };
 
   it('is for the steps after the first, which are cut', () => {

@@ -66,29 +66,29 @@ describe('figures', () => {
     model.handle(sample(0, 10));
     model.handle(sample(1, 10, { samples_per_s: 50 }));
     model.handle(sample(2, 1));
-    expect(model.rate()).toEqual({ total: 150, ranks: 2 });
-    expect(model.efficiency()).toBeNull();
-    model.singleRankSamplesPerS = 100;
-    expect(model.efficiency()).toBeCloseTo(0.75);
-    expect(model.split()).toEqual({ compute_s: expect.closeTo(0.05), exchange_s: 0.03, input_s: 0.02 });
-    expect(model.loss()).toBe(1);
+    expect(model.means.rate()).toEqual({ total: 150, ranks: 2 });
+    expect(model.means.efficiency()).toBeNull();
+    model.means.singleRankSamplesPerS = 100;
+    expect(model.means.efficiency()).toBeCloseTo(0.75);
+    expect(model.means.split()).toEqual({ compute_s: expect.closeTo(0.05), exchange_s: 0.03, input_s: 0.02 });
+    expect(model.means.loss()).toBe(1);
   });
 
   it('keeps the last figures when the run is over', () => {
     const model = started(1);
     model.handle(sample(0, 1));
     model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, n: 0 });
-    expect(model.rate().total).toBe(0);
+    expect(model.means.rate().total).toBe(0);
     model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2 });
-    expect(model.rate().total).toBe(100);
+    expect(model.means.rate().total).toBe(100);
   });
 
   it('a NaN loss is told, and does not spoil the curve', () => {
     const model = started(1);
     model.handle(sample(0, 1, { step: 1 }));
     model.handle(sample(0, 2, { step: 2, loss: NaN }));
-    expect(model.loss()).toBeNaN();
-    expect(model.curves.get('loss')?.means()).toEqual([1, null]);
+    expect(model.means.loss()).toBeNaN();
+    expect(model.curves.metrics.get('loss')?.means()).toEqual([1, null]);
   });
 });
 
@@ -101,11 +101,11 @@ describe('series', () => {
         model.handle(sample(1, at, { samples_per_s: 10 }));
       }
     }
-    expect(model.ratesOverTime().total).toEqual([110, 110, 110, 100, 100]);
-    expect(model.settled).toBe(3);
+    expect(model.ratesOverTime().rates.total).toEqual([110, 110, 110, 100, 100]);
+    expect(model.ratesOverTime().settled).toBe(3);
     model.handle(sample(1, 4, { samples_per_s: 10 }));
-    expect(model.ratesOverTime().total).toEqual([110, 110, 110, 110, 110]);
-    expect(model.settled).toBe(5);
+    expect(model.ratesOverTime().rates.total).toEqual([110, 110, 110, 110, 110]);
+    expect(model.ratesOverTime().settled).toBe(5);
   });
 
   it('stay bounded, and right, over a day', () => {
@@ -118,13 +118,13 @@ describe('series', () => {
         model.ratesOverTime();
       }
     }
-    const { total } = model.ratesOverTime();
+    const { total } = model.ratesOverTime().rates;
     expect(total.length).toBeLessThanOrEqual(MAX_BINS);
     expect(total[10]).toBeCloseTo(200);
     expect(total.at(-2)).toBeCloseTo(400);
-    expect(model.time.places().at(-1)).toBeGreaterThan(86_000);
+    expect(model.curves.time.places().at(-1)).toBeGreaterThan(86_000);
     expect(model.rateOf(1)[5]).toBeCloseTo(100);
-    expect(model.curves.get('loss')?.means().every((value) => value === null || value === 1)).toBe(true);
+    expect(model.curves.metrics.get('loss')?.means().every((value) => value === null || value === 1)).toBe(true);
   });
 
   it('of 1,024 ranks take little time', () => {
@@ -138,14 +138,14 @@ describe('series', () => {
     }
     // 40 s of a run. On an idle machine a second of it takes some milliseconds.
     expect((performance.now() - began) / 40).toBeLessThan(200);
-    expect(model.ratesOverTime().total[30]).toBeCloseTo(102_400);
+    expect(model.ratesOverTime().rates.total[30]).toBeCloseTo(102_400);
   });
 
   it('take no more than so many metrics', () => {
     const model = started(1);
     const metrics = Object.fromEntries(Array.from({ length: 100 }, (_, at) => [`m${at}`, at]));
     model.handle(sample(0, 1, { metrics }));
-    expect(model.curves.size).toBe(12);
+    expect(model.curves.metrics.size).toBe(12);
   });
 });
 
@@ -173,7 +173,7 @@ describe('Feed', () => {
     expect(feed.takeBatch(bytes(1, 3, [line('b'), line('c')]))).toBe(true);
     expect(feed.takeHistory(bytes(0, 3, [line('a'), line('b'), line('c')]))).toBe(false);
     expect(shown(feed)).toEqual(['a', 'b', 'c']);
-    expect(feed.model.singleRankSamplesPerS).toBe(5);
+    expect(feed.model.means.singleRankSamplesPerS).toBe(5);
     expect(feed.isBehind).toBe(false);
   });
 

@@ -14,7 +14,7 @@ from playwright.sync_api import sync_playwright
 from servers import TOKEN, Server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from playwright.sync_api import Browser, Page
 
@@ -74,7 +74,11 @@ class Lab:
 
 @contextmanager
 def jupyterlab(
-    folder: Path, base_url: str = "/", module: str = "jupyterlab", more: Mapping[str, str] | None = None
+    folder: Path,
+    base_url: str = "/",
+    module: str = "jupyterlab",
+    more: Mapping[str, str] | None = None,
+    disabled: Iterable[str] = (),
 ) -> Iterator[Lab]:
     """Run a JupyterLab whose notebooks are in folder/notebooks.
 
@@ -83,11 +87,12 @@ def jupyterlab(
         base_url: below which it serves.
         module: the program: jupyterlab, or notebook for Notebook 7.
         more: variables of its environment; folders in its PYTHONPATH come after those of this checkout.
+        disabled: plugins that are not to be there.
     """
     labconfig = folder / "config" / "labconfig"
     labconfig.mkdir(parents=True)
-    disabled = {"@jupyterlab/apputils-extension:announcements": True}
-    (labconfig / "page_config.json").write_text(json.dumps({"disabledExtensions": disabled}))
+    without = dict.fromkeys(("@jupyterlab/apputils-extension:announcements", *disabled), True)
+    (labconfig / "page_config.json").write_text(json.dumps({"disabledExtensions": without}))
     variables = {
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),

@@ -146,6 +146,14 @@ def record(name: str, ranks: int, seconds: int, *, slower: float = 1.0, fails: b
     return folder
 
 
+def append(folder: Path, *events: Event) -> None:
+    """Have a run that is not over go on: its page shows what comes."""
+    with (folder / "events.jsonl").open("a") as file:
+        for event in events:
+            named = replace(event, run=folder.name) if hasattr(event, "run") else event
+            file.write(json.dumps(encode(named)) + "\n")
+
+
 def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0) -> None:
     """Let a view see a run as it happens: `past` seconds at once, and then a second of it every `pace_s`."""
     view.handle(started(ranks))

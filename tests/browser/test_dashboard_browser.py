@@ -271,7 +271,7 @@ def test_many_ranks_are_a_strip_and_a_table(lab: Lab, page: Page, ranks: int) ->
     assert page.locator(".ddl-table").get_attribute("aria-rowcount") == str(ranks + 1)
     strip.focus()
     page.keyboard.press("End")
-    assert page.locator(".ddl-strip-told").inner_text().startswith(f"rank {ranks - 1}: finished")
+    assert page.locator(".ddl-strip-reading").inner_text().startswith(f"rank {ranks - 1}: finished")
     page.keyboard.press("Enter")
     assert page.get_by_label("Ranks to show").input_value() == str(ranks - 1)
     page.get_by_label("What the colours show").select_option("input share of a step")

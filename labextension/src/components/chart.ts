@@ -20,9 +20,9 @@ export interface Line {
   readonly isQuiet?: boolean;
   /** Its value is in the legend only under the pointer. */
   readonly isBare?: boolean;
-  /** What the legend tells, where that is not what is drawn. */
-  readonly told?: Column;
-  /** What the legend tells where nothing is under the pointer: default its newest value. */
+  /** What the legend shows, where that is not what is drawn. */
+  readonly legend?: Column;
+  /** What the legend shows where nothing is under the pointer: default its newest value. */
   readonly summary?: number | null;
 }
 
@@ -128,8 +128,8 @@ export class Chart {
   /** Put the newest values into the legend and the picture's description, or those under the pointer. */
   private describe(data: ChartData, index: number | null = null): void {
     const named = data.lines.filter((line) => line.isQuiet !== true);
-    const told = named.map((line, at) => {
-      const values = line.told ?? line.values;
+    const summaries = named.map((line, at) => {
+      const values = line.legend ?? line.values;
       const newest = line.summary === undefined ? lastOf(values) : line.summary;
       const value = index !== null ? (values[index] ?? null) : line.isBare === true ? null : newest;
       const form = (line.axis === 'right' ? data.rightValue : data.value) ?? compact;
@@ -143,7 +143,7 @@ export class Chart {
       return `${line.label} ${text}`;
     });
     if (index === null) {
-      this.canvas.setAttribute('aria-label', `${data.title}: ${told.join(', ')}`);
+      this.canvas.setAttribute('aria-label', `${data.title}: ${summaries.join(', ')}`);
     }
   }
 

@@ -24,7 +24,7 @@ export class Charts {
 
   /** Draw the charts that are to be drawn: rates, curves, what a step is spent on, the device. */
   update(model: RunModel, palette: Palette, isDue: readonly boolean[]): void {
-    const seconds = model.time.places();
+    const seconds = model.curves.time.places();
     for (const [at, chart] of this.charts.entries()) {
       // Of a run that does not train: nothing that will stay empty.
       setHidden(chart.element, at < TRAINING_CHARTS && !model.hasTrained);
@@ -51,9 +51,10 @@ export class Charts {
 }
 
 function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
-  const { total, least, mean, greatest } = model.ratesOverTime();
-  const shown = Math.min(model.settled, seconds.length);
-  const { total: rate, ranks } = model.rate();
+  const { rates, settled } = model.ratesOverTime();
+  const { total, least, mean, greatest } = rates;
+  const shown = Math.min(settled, seconds.length);
+  const { total: rate, ranks } = model.means.rate();
   const summary = ranks > 0 ? rate : null;
   const lines: Line[] = [
     { label: 'all ranks', values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2, summary },
@@ -68,7 +69,7 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
   }
   if (own.length === 0) {
     const thin = { axis: 'right', width: 1 } as const;
-    const each = model.rates();
+    const each = model.means.rates();
     const of = (pick: (a: number, b: number) => number): number | null => (each.length === 0 ? null : each.reduce(pick));
     const inTheMean = ranks > 0 ? rate / ranks : null;
     lines.push({ label: 'fastest', values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: of(Math.max) });
@@ -90,44 +91,44 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
 }
 
 function curvesOf(model: RunModel, _: Float64Array, palette: Palette): ChartData {
-  const lines = [...model.curves].map(([label, curve], at): Line => {
+  const lines = [...model.curves.metrics].map(([label, curve], at): Line => {
     const isLoss = /loss/.test(label);
     const colour = palette.lines[at % palette.lines.length]!;
-    const newest = model.newest.get(label) ?? 0;
+    const newest = model.curves.newest.get(label) ?? 0;
     // The loss is that of the tile; of others the mean of the ranks' newest, unless it is none.
-    const summary = label === 'loss' ? { summary: model.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
+    const summary = label === 'loss' ? { summary: model.means.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
     return { label, values: curve.means(), colour, axis: isLoss ? 'left' : 'right', ...summary };
   });
   return {
     title: lines.some((line) => line.axis === 'right') ? 'Loss (left) and metrics (right) over steps' : 'Loss over steps',
-    places: model.steps.places(),
+    places: model.curves.steps.places(),
     lines,
     value: number,
     rightValue: number,
     axis: compact,
     fromZero: false,
-    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${number(model.loss())}.`,
+    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${number(model.means.loss())}.`,
     place: compact,
   };
 }
 
 function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
-  const compute = model.computeS.means();
-  const exchange = model.exchangeS.means();
-  const input = model.inputS.means();
+  const compute = model.curves.computeS.means();
+  const exchange = model.curves.exchangeS.means();
+  const input = model.curves.inputS.means();
   const upToExchange = add(compute, exchange);
-  const split = model.split();
-  const line = (label: 'input' | 'exchange' | 'compute', values: Column, told: Column, colour: string): Line => ({
+  const split = model.means.split();
+  const line = (label: 'input' | 'exchange' | 'compute', values: Column, legend: Column, colour: string): Line => ({
     label,
     values,
-    told,
+    legend,
     colour,
     fill: colour,
     width: 0,
     summary: split?.[`${label}_s`] ?? null,
   });
   const heights = add(upToExchange, input);
-  const { atMost, cut } = model.stepAxis(heights);
+  const { atMost, cut } = model.curves.stepAxis(heights);
   const note = cut === null ? '' : ` (first steps, up to ${milliseconds(cut)}, are cut)`;
   return {
     title: `What a step is spent on, mean of the ranks${note}`,
@@ -146,11 +147,11 @@ function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): Ch
 }
 
 function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
-  const { device, memoryGib } = model;
-  const name = model.hasGpu ? 'GPU' : 'CPU';
+  const { device, memoryGib } = model.curves;
+  const name = model.curves.hasGpu ? 'GPU' : 'CPU';
   const first = palette.lines[0]!;
   return {
-    title: model.hasGpu ? 'GPU use (left) and memory (right)' : 'CPU of a rank (left) and its memory (right)',
+    title: model.curves.hasGpu ? 'GPU use (left) and memory (right)' : 'CPU of a rank (left) and its memory (right)',
     places: seconds,
     lines: [
       { label: `${name} use, mean`, values: device.means(), colour: first, width: 2 },
@@ -163,7 +164,7 @@ function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette): Cha
     value: (value) => percent(value / 100),
     rightValue: (value) => `${number(value)} GiB`,
     atLeast: 100,
-    atLeastRight: model.memoryTotalGib,
+    atLeastRight: model.curves.memoryTotalGib,
   };
 }
 

@@ -134,8 +134,8 @@ export class Dashboard {
     }
     this.isStale = false;
     this.palette ??= readPalette(this.element);
-    // A rank that is marked, fails or ends is told at once everywhere.
-    const states = [...model.counts()].join();
+    // A rank that is marked, fails or ends, and a stall that comes or goes, is shown at once everywhere.
+    const states = `${[...model.counts()].join()} ${model.stall.report}`;
     const isWhole = !this.isFollowing || model.isOver || states !== this.states;
     this.states = states;
     this.turn = (this.turn + 1) % TURNS;

@@ -1,6 +1,6 @@
 // Numbers as they are read at a glance: the one formatter of all that is shown. Python has the same for its tables and
 // pictures (jupyter_ddl/views/format.py); both are tested on schema/format.fixture.json.
-import type { RankState } from '../model/run';
+import type { RankState } from '../model/rank';
 
 export const NOTHING = '–';
 

@@ -1,7 +1,9 @@
 // The run at one glance: how it goes, how fast, how well it scales, what a step is spent on.
-import { type RankState, type RunModel, STATES } from '../model/run';
+import { type RankState, STATES } from '../model/rank';
+import type { RunModel } from '../model/run';
 import { h, setAttribute, setHidden, setText } from './dom';
 import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+import { StallBox } from './stall_box';
 
 const PARTS = [
   ['compute', 'compute_s'],
@@ -15,6 +17,7 @@ export class Header {
   private readonly name = h('span', { class: 'ddl-run-name' });
   private readonly counts = h('ul', { class: 'ddl-counts', 'aria-label': 'Ranks by state' });
   private readonly problem = h('p', { class: 'ddl-problem', role: 'alert' });
+  private readonly stall = new StallBox();
   private readonly rate = new Tile('samples/s');
   private readonly efficiency = new Tile('scaling efficiency');
   private readonly loss = new Tile('loss');
@@ -41,6 +44,7 @@ export class Header {
       { class: 'ddl-header' },
       h('div', { class: 'ddl-title' }, this.state, this.counts, this.name),
       this.problem,
+      this.stall.element,
       this.tiles,
       this.idle,
       this.bar,
@@ -50,17 +54,18 @@ export class Header {
 
   update(model: RunModel): void {
     this.updateState(model);
+    this.stall.update(model.stall);
     const isTrained = model.hasTrained;
     setHidden(this.tiles, !isTrained);
     setHidden(this.idle, isTrained);
     setText(this.idle, model.isOver ? 'This cell did not train.' : 'No training steps yet.');
-    const { total, ranks } = model.rate();
+    const { total, ranks } = model.means.rate();
     setAttribute(this.rate.element, 'title', model.isOver ? '' : 'The mean of the last 10 s');
     this.rate.set(ranks > 0 ? number(total) : NOTHING, rateNote(model, ranks));
-    const single = model.singleRankSamplesPerS;
+    const single = model.means.singleRankSamplesPerS;
     const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${number(single)}/s`;
-    this.efficiency.set(percent(model.efficiency()), against);
-    this.loss.set(loss(model.loss()), 'mean of the ranks');
+    this.efficiency.set(percent(model.means.efficiency()), against);
+    this.loss.set(loss(model.means.loss()), 'mean of the ranks');
     this.progress.set(number(model.step), model.epoch === null ? '' : `epoch ${model.epoch + 1}`);
     this.updateSplit(model);
   }
@@ -80,36 +85,36 @@ export class Header {
     this.element.classList.toggle('ddl-bad', model.outcome !== null && model.outcome !== 'finished');
     setText(this.name, [model.model, model.run].filter((part) => part !== null).join(' · '));
     const failure = model.firstFailure;
-    const told =
+    const text =
       failure === null ? (model.lost ?? '') : `Rank ${failure.rank} raised ${failure.name}: ${failure.message}`;
-    setText(this.problem, told.split('\n')[0]!.slice(0, 300));
-    setHidden(this.problem, told === '');
+    setText(this.problem, text.split('\n')[0]!.slice(0, 300));
+    setHidden(this.problem, text === '');
   }
 
   private updateSplit(model: RunModel): void {
-    const split = model.split();
+    const split = model.means.split();
     const step = split === null ? 0 : split.compute_s + split.exchange_s + split.input_s;
-    this.step.set(milliseconds(model.step_s()), 'mean of the ranks');
+    this.step.set(milliseconds(model.means.step_s()), 'mean of the ranks');
     const isDrawn = Number.isFinite(step) && step > 0;
     setHidden(this.bar, !isDrawn);
     setHidden(this.legend, !isDrawn);
-    const told: string[] = [];
+    const shares: string[] = [];
     for (const [at, [name, key]] of PARTS.entries()) {
       const share = split === null || !isDrawn ? 0 : split[key] / step;
       const part = this.bar.children[at] as HTMLElement;
       setAttribute(part, 'style', `width:${(share * 100).toFixed(1)}%`);
       const value = `${percent(share)}, ${milliseconds(split?.[key])}`;
       setText(this.legend.children[at]!.lastElementChild as HTMLElement, value);
-      told.push(`${name} ${value}`);
+      shares.push(`${name} ${value}`);
     }
-    setAttribute(this.bar, 'aria-label', `A step: ${told.join('; ')}`);
+    setAttribute(this.bar, 'aria-label', `A step: ${shares.join('; ')}`);
   }
 }
 
 /** Of what the figure is a mean; while the run goes on it is one of ten seconds, and the newest stands beside it. */
 function rateNote(model: RunModel, ranks: number): string {
   const of = ranks === 1 ? 'on 1 rank' : `on ${ranks} ranks`;
-  const now = model.rateNow();
+  const now = model.means.rateNow();
   return model.isOver ? `mean of the run, ${of}` : now === null ? of : `now ${number(now)}, ${of}`;
 }
 

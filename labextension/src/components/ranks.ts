@@ -1,6 +1,8 @@
 // The table of ranks: a row each, sorted by any column; only rows in sight are in the page.
 import type { Mean } from '../model/means';
-import { type Rank, type RunModel, splitOf, STATES } from '../model/run';
+import { splitOf } from '../model/means';
+import { type Rank, STATES } from '../model/rank';
+import type { RunModel } from '../model/run';
 import { h, setAttribute, setText } from './dom';
 import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 import { VirtualRows } from './virtual';
@@ -44,13 +46,13 @@ const COLUMNS: readonly TableColumn[] = [
     name: 'GPU',
     text: (rank) => (rank.latest?.gpu_pct == null ? NOTHING : percent(rank.latest.gpu_pct / 100)),
     key: (rank) => rank.latest?.gpu_pct ?? -1,
-    isShown: (model) => model.hasGpu,
+    isShown: (model) => model.curves.hasGpu,
   },
   {
     name: 'GPU memory',
     text: gpuMemory,
     key: (rank) => rank.latest?.gpu_memory_used_bytes ?? -1,
-    isShown: (model) => model.hasGpu,
+    isShown: (model) => model.curves.hasGpu,
   },
   { name: 'CPU', text: (rank) => percent(rank.latest === null ? null : rank.latest.cpu_pct / 100), key: (rank) => rank.latest?.cpu_pct ?? -1 },
   { name: 'RSS', text: (rank) => gibibytes(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
@@ -90,7 +92,7 @@ export class RankTable {
     setAttribute(this.element, 'aria-rowcount', String(model.ranks.length + 1));
     this.slowest = 0;
     for (const rank of model.ranks) {
-      const step_s = model.shown(rank).step_s ?? 0;
+      const step_s = model.means.of(rank).step_s ?? 0;
       this.slowest = Number.isFinite(step_s) ? Math.max(this.slowest, step_s) : this.slowest;
     }
     this.sort();
@@ -117,7 +119,7 @@ export class RankTable {
     const { key } = COLUMNS[this.sortedBy]!;
     const sign = this.isDescending ? -1 : 1;
     // NaN is before everything: it is what somebody looks for.
-    const keys = new Map(model.ranks.map((rank) => [rank, key(rank, model.shown(rank))]));
+    const keys = new Map(model.ranks.map((rank) => [rank, key(rank, model.means.of(rank))]));
     const keyOf = (rank: Rank): number => {
       const found = keys.get(rank) ?? NaN;
       return Number.isNaN(found) ? -Infinity : found;
@@ -131,7 +133,7 @@ export class RankTable {
 
   private fill(row: HTMLElement, index: number): void {
     const rank = this.ranks[index];
-    const shown = rank === undefined ? undefined : this.model?.shown(rank);
+    const shown = rank === undefined ? undefined : this.model?.means.of(rank);
     if (rank === undefined || shown === undefined) {
       return;
     }
@@ -151,16 +153,16 @@ export class RankTable {
 
   private fillSplit(cell: HTMLElement, shown: Mean): void {
     const split = splitOf(shown);
-    const told: string[] = [];
+    const shares: string[] = [];
     for (const [at, name] of PARTS.entries()) {
       const seconds = split?.[`${name}_s`] ?? 0;
       const share = this.slowest > 0 && Number.isFinite(seconds) ? seconds / this.slowest : 0;
       // In whole percents, which are pixels: what looks the same is left alone.
       setAttribute(cell.children[at]!, 'style', `width:${Math.round(share * 100)}%`);
-      told.push(`${name} ${milliseconds(seconds)}`);
+      shares.push(`${name} ${milliseconds(seconds)}`);
     }
     // The cell's name, too: it has no text.
-    setAttribute(cell, 'title', split === null ? NOTHING : told.join(', '));
+    setAttribute(cell, 'title', split === null ? NOTHING : shares.join(', '));
   }
 }
 

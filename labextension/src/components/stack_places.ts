@@ -14,8 +14,8 @@ function card(place: Place, words: { readonly ranks: string; readonly rank: stri
   const hosts = place.hosts.slice(0, HOSTS).join(', ') + (more > 0 ? ` +${more}` : '');
   const heading = h('h3', {}, `${name} ${compactRanks(place.ranks)}`, h('span', { class: 'ddl-place-host' }, hosts));
   const frames = h('ol', { class: 'ddl-frames' }, ...place.frames.map(frameLine));
-  const told = [...(place.note === '' ? [] : [place.note]), ...(place.isIdle ? [words.idle] : [])];
-  const notes = told.map((text) => h('p', { class: 'ddl-note' }, text));
+  const texts = [...(place.note === '' ? [] : [place.note]), ...(place.isIdle ? [words.idle] : [])];
+  const notes = texts.map((text) => h('p', { class: 'ddl-note' }, text));
   return h('section', { class: 'ddl-place' }, heading, ...notes, frames);
 }
 

@@ -124,9 +124,9 @@ export class StartForm {
       this.boxes = devices.map(() => h('input', { type: 'checkbox', checked: '' }));
       const rows = devices.map((device, at) => {
         // There is little room, and all of them are NVIDIA's.
-        const told = h('span', { class: 'ddl-device-name' }, `${device.index} ${device.name.replace(/^NVIDIA /, '')}`);
+        const name = h('span', { class: 'ddl-device-name' }, `${device.index} ${device.name.replace(/^NVIDIA /, '')}`);
         const title = `${device.name}, ${device.uuid}`;
-        return h('label', { class: 'ddl-check', title }, this.boxes[at]!, told, h('span', { class: 'ddl-device-memory' }));
+        return h('label', { class: 'ddl-check', title }, this.boxes[at]!, name, h('span', { class: 'ddl-device-memory' }));
       });
       this.devices.replaceChildren(...(rows.length > 0 ? rows : [h('p', { class: 'ddl-note' }, this.texts.noDevices)]));
       this.shareLabel.hidden = devices.length === 0;

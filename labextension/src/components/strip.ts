@@ -1,6 +1,8 @@
 // Many ranks as a strip of cells: colour is the chosen figure, a sign says which are in trouble.
 import type { Mean } from '../model/means';
-import { type Rank, type RunModel, splitOf } from '../model/run';
+import { splitOf } from '../model/means';
+import type { Rank } from '../model/rank';
+import type { RunModel } from '../model/run';
 import { FAR } from '../model/series';
 import { h, setAttribute, setText } from './dom';
 import { LOOKS, number, percent } from './format';
@@ -26,7 +28,7 @@ export class Strip {
   private readonly canvas = h('canvas', { class: 'ddl-strip', tabindex: '0', role: 'img' });
   private readonly select = h('select', { 'aria-label': 'What the colours show' });
   private readonly range = h('span', { class: 'ddl-range' });
-  private readonly told = h('span', { class: 'ddl-strip-told', role: 'status' });
+  private readonly reading = h('span', { class: 'ddl-strip-reading', role: 'status' });
   private measure: Measure = MEASURES[0]!;
   private ranks: Rank[] = [];
   // Kept, because to ask the page for it is to have it laid out anew.
@@ -49,7 +51,7 @@ export class Strip {
     });
     const ramp = h('span', { class: 'ddl-ramp', 'aria-hidden': 'true' });
     ramp.style.background = `linear-gradient(to right, ${[0, 0.25, 0.5, 0.75, 1].map(scaleColour).join(',')})`;
-    const bar = h('div', { class: 'ddl-strip-bar' }, this.select, ramp, this.range, this.told);
+    const bar = h('div', { class: 'ddl-strip-bar' }, this.select, ramp, this.range, this.reading);
     this.element = h('div', { class: 'ddl-strip-box' }, bar, this.canvas);
     this.canvas.addEventListener('pointermove', (event) => this.point(this.under(event)));
     this.canvas.addEventListener('pointerleave', () => this.point(null));
@@ -102,7 +104,7 @@ export class Strip {
     }
     this.layOut(context);
     // A colour is for what is finite; words are for the rest.
-    const values = this.ranks.map((rank) => this.measure.of(rank, model.shown(rank)) ?? NaN).map((value) => (Math.abs(value) < FAR ? value : NaN));
+    const values = this.ranks.map((rank) => this.measure.of(rank, model.means.of(rank)) ?? NaN).map((value) => (Math.abs(value) < FAR ? value : NaN));
     const there = values.filter((value) => !Number.isNaN(value));
     const least = there.length === 0 ? 0 : there.reduce((a, b) => Math.min(a, b));
     const greatest = there.length === 0 ? 0 : there.reduce((a, b) => Math.max(a, b));
@@ -189,7 +191,7 @@ export class Strip {
     }
     this.chosen = at;
     const rank = at === null ? undefined : this.ranks[at];
-    setText(this.told, rank === undefined || this.model === null ? '' : describe(rank, this.model.shown(rank), this.measure));
+    setText(this.reading, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure));
     this.redraw();
   }
 }

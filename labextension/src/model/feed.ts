@@ -65,7 +65,7 @@ export class Feed {
   }
 
   private apply(batch: Batch, known: number): void {
-    this.model.singleRankSamplesPerS = batch.single;
+    this.model.means.singleRankSamplesPerS = batch.single;
     let number = 0;
     for (const value of batch.events) {
       const count = Array.isArray(value) ? (batch.tables[Number(value[0])]?.count(value) ?? 1) : 1;
@@ -74,7 +74,7 @@ export class Feed {
       }
       number += count;
     }
-    this.model.finalMeans = batch.means ?? this.model.finalMeans;
+    this.model.means.final = batch.means ?? this.model.means.final;
     this.expected = batch.next;
   }
 

@@ -1,11 +1,11 @@
-// The kernels with ranks, as the hub tells of them. No DOM.
+// The kernels with ranks, as they report to the hub. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubMessage, KernelState, RunNotice } from './hub_messages';
 
 export class HubModel {
-  /** By kernel id, in the order in which they were first told of. */
+  /** By kernel id, in the order in which they first reported. */
   readonly kernels = new Map<string, KernelState>();
-  /** By kernel, what was told last as the fault of a run. */
+  /** By kernel, the fault that was last reported as that of a run. */
   private readonly ofRuns = new Map<string, string>();
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
@@ -28,7 +28,7 @@ export class HubModel {
     return this._gone;
   }
 
-  /** A kernel told of a fault that it did not tell of before, and that is not a run's which has ended: that is noticed. */
+  /** A kernel reports a new fault that is not one of a run that has ended: of that there is a notice. */
   get faulted(): ISignal<this, KernelState> {
     return this._faulted;
   }
@@ -37,7 +37,7 @@ export class HubModel {
     return this.connected;
   }
 
-  /** The connection came up, or is lost: which kernels there are is then told anew. */
+  /** The connection came up, or is lost: the kernels then report anew. */
   connect(isConnected: boolean): void {
     this.connected = isConnected;
     this.kernels.clear();

@@ -15,6 +15,13 @@ export interface Mean {
   readonly loss: number | null;
 }
 
+/** What an average step is spent on. */
+export interface Split {
+  readonly compute_s: number;
+  readonly exchange_s: number;
+  readonly input_s: number;
+}
+
 type Measured = Pick<MetricsSample, 'at_s' | 'steps' | 'samples_per_s' | 'step_s' | 'exchange_s' | 'input_s' | 'loss'>;
 
 const WINDOW_S = 10;
@@ -52,8 +59,8 @@ export class SampleMeans {
     }
     add(this.all, 0, sample, sample.step_s);
     // A clock that tells no time leaves its samples in the second before.
-    const told = Math.abs(sample.at_s) < FAR ? Math.floor(sample.at_s) : this.newest;
-    const second = Number.isFinite(told) ? told : 0;
+    const measured = Math.abs(sample.at_s) < FAR ? Math.floor(sample.at_s) : this.newest;
+    const second = Number.isFinite(measured) ? measured : 0;
     if (second <= this.newest - WINDOW_S) {
       return;
     }
@@ -123,6 +130,16 @@ function meanOf(sums: Float64Array, loss: number | null): Mean {
     input_s: over(Sum.InputS, Sum.InputSteps),
     loss,
   };
+}
+
+/** Return what a sample's average step was spent on; what was not measured counts as none. */
+export function splitOf(sample: Pick<MetricsSample, 'step_s' | 'exchange_s' | 'input_s'>): Split | null {
+  if (sample.step_s === null) {
+    return null;
+  }
+  const exchange_s = sample.exchange_s ?? 0;
+  const input_s = sample.input_s ?? 0;
+  return { compute_s: Math.max(0, sample.step_s - exchange_s - input_s), exchange_s, input_s };
 }
 
 /** Return the sum of what is there; null of nothing. */

@@ -1,6 +1,7 @@
 // What a panel tells of a cluster's ranks: the kernel's word, and, while a run goes on, the run's. No DOM.
 import type { ClusterRank, ClusterState } from './hub_messages';
-import type { RankState, RunModel } from './run';
+import type { RankState } from './rank';
+import type { RunModel } from './run';
 
 /** As a run tells of a rank, or between runs: it is ready, has not answered for a while, or ended with one that was lost. */
 export type Standing = RankState | 'ready' | 'silent' | 'ended';
@@ -23,10 +24,10 @@ export interface RankRow {
 
 export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[] {
   return cluster.ranks.map((rank) => {
-    const told = run?.rankOrUndefined(rank.rank);
-    const standing = standingOf(rank, run, told?.state);
-    const sample = run?.isOver === false ? (told?.latest ?? null) : null;
-    const straggler = told?.straggler ?? null;
+    const ofRun = run?.rankOrUndefined(rank.rank);
+    const standing = standingOf(rank, run, ofRun?.state);
+    const sample = run?.isOver === false ? (ofRun?.latest ?? null) : null;
+    const straggler = ofRun?.straggler ?? null;
     return {
       rank: rank.rank,
       standing,
@@ -34,7 +35,7 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
       device: rank.device,
       threads: rank.threads,
       pid: rank.pid,
-      samplesPerS: run?.isOver === false ? (told?.trained?.samples_per_s ?? null) : null,
+      samplesPerS: run?.isOver === false ? (ofRun?.trained?.samples_per_s ?? null) : null,
       gpuPct: sample?.gpu_pct ?? null,
       cpuPct: sample?.cpu_pct ?? null,
       memoryBytes: sample?.gpu_memory_used_bytes ?? sample?.rss_bytes ?? null,
@@ -44,12 +45,12 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
   });
 }
 
-function standingOf(rank: ClusterRank, run: RunModel | null, told: RankState | undefined): Standing {
+function standingOf(rank: ClusterRank, run: RunModel | null, ofRun: RankState | undefined): Standing {
   if (rank.state === 'lost' || rank.state === 'ended' || rank.state === 'silent') {
     return rank.state;
   }
   if (rank.state === 'running' || (run !== null && !run.isOver)) {
-    return told === undefined || told === 'waiting' ? (rank.state === 'running' ? 'running' : 'ready') : told;
+    return ofRun === undefined || ofRun === 'waiting' ? (rank.state === 'running' ? 'running' : 'ready') : ofRun;
   }
   return 'ready';
 }

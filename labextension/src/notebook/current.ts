@@ -33,22 +33,21 @@ export class CurrentNotebook {
     if (panel === null || panel === this.current) {
       return;
     }
-    const tell = (): void => this._changed.emit();
-    this.current?.sessionContext.kernelChanged.disconnect(this.tell, this);
-    this.current?.content.activeCellChanged.disconnect(this.tell, this);
+    this.current?.sessionContext.kernelChanged.disconnect(this.notify, this);
+    this.current?.content.activeCellChanged.disconnect(this.notify, this);
     this.current = panel;
-    panel.sessionContext.kernelChanged.connect(this.tell, this);
-    panel.content.activeCellChanged.connect(this.tell, this);
+    panel.sessionContext.kernelChanged.connect(this.notify, this);
+    panel.content.activeCellChanged.connect(this.notify, this);
     panel.disposed.connect(() => {
       if (this.current === panel) {
         this.current = null;
-        tell();
+        this.notify();
       }
     });
-    tell();
+    this.notify();
   }
 
-  private tell(): void {
+  private notify(): void {
     this._changed.emit();
   }
 }

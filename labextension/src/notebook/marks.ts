@@ -9,7 +9,7 @@ import type { NotebookPanel } from './panels';
 
 const TYPING_MS = 150;
 
-/** Keep the marks of a notebook's cells as they are told of, until it is closed. */
+/** Keep the marks of a notebook's cells up to date until it is closed. */
 export function markCells(panel: NotebookPanel, marks: CellMarks): void {
   let timer = 0;
   const { context, sessionContext } = panel;

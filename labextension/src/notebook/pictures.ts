@@ -1,7 +1,8 @@
 // The picture that a run leaves under its cell. The kernel sends it to the page that ran the cell; a page that was loaded
 // meanwhile gets nothing of that cell any more, and so takes the picture from the server, for the notebook that is saved.
+import type { HubModel } from '../model/hub';
 import { CUT_OFF } from '../model/open_ends';
-import type { Context } from '../panels/context';
+import type { Server } from '../model/server';
 import type { NotebookCell, NotebookPanel } from './panels';
 import { runOf } from './run_output';
 
@@ -10,17 +11,17 @@ const SVG = 'image/svg+xml';
 const MARK = 'jupyter-ddl-final-state';
 
 /** Keep a notebook's pictures until it is closed. */
-export function keepPictures(panel: NotebookPanel, { hub, connection }: Context): void {
+export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server): void {
   const look = async (): Promise<void> => {
     for (const cell of panel.content.widgets) {
       const run = lacking(cell);
       if (run === null || !hub.isConnected) {
         continue;
       }
-      const record = await connection.runOrNull(run);
+      const record = await server.runOrNull(run);
       // The page that runs a cell gets its outputs, unless the kernel dies.
       const comes = (cell.outputArea?.future ?? null) !== null && record?.state !== CUT_OFF;
-      const picture = record === null || comes ? null : await connection.pictureOrNull(run);
+      const picture = record === null || comes ? null : await server.pictureOrNull(run);
       if (picture !== null && lacking(cell) === run && !panel.isDisposed) {
         cell.model.outputs?.add({ output_type: 'display_data', data: { ...picture }, metadata: {} });
       }
@@ -33,10 +34,10 @@ export function keepPictures(panel: NotebookPanel, { hub, connection }: Context)
   const noticed = (_: unknown, { state }: { readonly state: string }): void => void (state !== 'running' && later());
   const opened = (_: unknown, isOpen: boolean): void => void (isOpen && later());
   hub.noticed.connect(noticed);
-  connection.opened.connect(opened);
+  server.opened.connect(opened);
   panel.disposed.connect(() => {
     hub.noticed.disconnect(noticed);
-    connection.opened.disconnect(opened);
+    server.opened.disconnect(opened);
   });
   void panel.context.ready.then(later);
 }

@@ -1,8 +1,9 @@
 // A run's dashboard under its cell, from the hub: it is there whatever the kernel does, and when the page is loaded again.
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
+import type { LiveRuns } from '../model/live';
 import { isRecord } from '../model/parse';
-import type { Context } from '../panels/context';
+import type { Server } from '../model/server';
 import { RunView } from '../panels/run_view';
 import type { NotebookPanel, Rendering } from './panels';
 
@@ -13,9 +14,9 @@ export const RUN_MIME = 'application/vnd.jupyter-ddl.run+json';
 const RANK = -20;
 
 /** Have the notebook show runs. */
-export function showRuns(panel: NotebookPanel, context: Context): void {
+export function showRuns(panel: NotebookPanel, runs: LiveRuns, server: Server): void {
   const { rendermime } = panel.content;
-  const createRenderer = (): RunOutput => new RunOutput(context, rendermime);
+  const createRenderer = (): RunOutput => new RunOutput(runs, server, rendermime);
   // Safe: what is in the notebook names a run of this server, and nothing else.
   rendermime.addFactory({ safe: true, mimeTypes: [RUN_MIME], createRenderer }, RANK);
 }
@@ -31,7 +32,8 @@ class RunOutput extends Widget {
   private other: Rendering['renderer'] | null = null;
 
   constructor(
-    private readonly context: Context,
+    private readonly runs: LiveRuns,
+    private readonly server: Server,
     private readonly rendermime: Rendering['registry'],
   ) {
     super();
@@ -42,7 +44,7 @@ class RunOutput extends Widget {
   async renderModel(model: Rendering['model']): Promise<void> {
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
-    const record = run === null ? null : await this.context.connection.runOrNull(run).catch(() => null);
+    const record = run === null ? null : await this.server.runOrNull(run).catch(() => null);
     if (this.isDisposed || this.view !== null) {
       return;
     }
@@ -50,7 +52,7 @@ class RunOutput extends Widget {
       await this.renderOther(model);
       return;
     }
-    this.view = new RunView(this.context, run);
+    this.view = new RunView(this.runs, run);
     this.node.append(this.view.element);
     if (this.isAttached) {
       this.onAfterAttach(Widget.Msg.AfterAttach);

@@ -7,8 +7,7 @@ import type { KernelState } from '../model/hub_messages';
 import type { LiveRun } from '../model/live';
 import { rankRows } from '../model/rank_rows';
 import { CommandIDs } from '../tokens';
-
-export type Act = (command: string, given: Readonly<Record<string, string>>) => void;
+import type { Context } from './context';
 
 export class ClusterCard {
   readonly element: HTMLElement;
@@ -24,15 +23,19 @@ export class ClusterCard {
   private readonly ranks: RankList;
   private readonly buttons: Readonly<Record<'interrupt' | 'stacks' | 'restart' | 'stop', HTMLButtonElement>>;
   private runId: string | null = null;
+  private readonly trans: TranslationBundle;
+  private readonly canLook: boolean;
 
   constructor(
-    private readonly trans: TranslationBundle,
+    { trans, act, can }: Pick<Context, 'trans' | 'act' | 'can'>,
     kernel: string,
-    act: Act,
   ) {
+    this.trans = trans;
+    this.canLook = can(CommandIDs.stacks);
     const button = (text: string, title: string, command: string): HTMLButtonElement => {
       const made = h('button', { type: 'button', class: 'ddl-button', title }, text);
       made.addEventListener('click', () => act(command, { kernel }));
+      made.hidden = !can(command);
       return made;
     };
     this.buttons = {
@@ -80,12 +83,12 @@ export class ClusterCard {
     setAttribute(this.where, 'title', cluster.note);
     setText(this.step, cluster.step ?? '');
     setText(this.fault, kernel.fault ?? '');
-    setHidden(this.look, kernel.fault === null || kernel.run === null);
+    setHidden(this.look, !this.canLook || kernel.fault === null || kernel.run === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
-    const rate = live?.model.rate();
-    const told = rate === undefined || rate.ranks === 0 ? '' : ` · ${trans.__('%1 samples/s', number(rate.total))}`;
-    setText(this.run, `${trans.__('Open the run')}${told}`);
+    const rate = live?.model.means.rate();
+    const figure = rate === undefined || rate.ranks === 0 ? '' : ` · ${trans.__('%1 samples/s', number(rate.total))}`;
+    setText(this.run, `${trans.__('Open the run')}${figure}`);
     setAttribute(this.run, 'title', kernel.run ?? '');
     this.buttons.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
     this.buttons.stacks.disabled = cluster.ranks.length === 0;

@@ -5,31 +5,39 @@ import { clock, compact, duration, loss, NOTHING, number } from '../components/f
 import { whenText } from '../components/run_rows';
 import { type Palette, readPalette } from '../components/theme';
 import { change, type Curve, onOneAxis } from '../model/compare';
-import type { LiveRun } from '../model/live';
+import type { ComparisonModel } from '../model/comparison';
 import type { RunModel } from '../model/run';
 import type { RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
-import { type Context, sentence } from './context';
+import type { Context } from './context';
 import { LivePage } from './page';
 
 export class ComparePage extends LivePage {
   private readonly charts = [new Chart(), new Chart()] as const;
   private readonly table = h('table', { class: 'ddl-compare' });
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
-  private lives: readonly [LiveRun, LiveRun] | null = null;
-  private isWatching = false;
   private palette: Palette | null = null;
+  /** The records that the table shows. */
+  private shown: readonly RunRecord[] | null = null;
 
   constructor(
     private readonly context: Context,
-    readonly first: string,
-    readonly second: string,
+    private readonly model: ComparisonModel,
   ) {
     super();
     const charts = h('div', { class: 'ddl-charts' }, ...this.charts.map(({ element }) => element));
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, context.trans.__('Two runs')));
     this.node.append(bar, this.problem, h('div', { class: 'ddl-table' }, this.table), charts);
-    void this.tell();
+    model.changed.connect(() => this.update());
+    void model.read();
+  }
+
+  get first(): string {
+    return this.model.first;
+  }
+
+  get second(): string {
+    return this.model.second;
   }
 
   override dispose(): void {
@@ -53,11 +61,17 @@ export class ComparePage extends LivePage {
   }
 
   protected override onUpdateRequest(): void {
-    if (this.lives === null || !this.isVisible || this.node.clientWidth === 0) {
+    const { records, problem, lives } = this.model;
+    setText(this.problem, problem);
+    if (records !== null && this.shown !== records) {
+      this.shown = records;
+      this.table.replaceChildren(...this.rowsOf(...records));
+    }
+    if (lives === null || !this.isVisible || this.node.clientWidth === 0) {
       return;
     }
     this.palette ??= readPalette(this.node);
-    const [first, second] = [this.lives[0].model, this.lives[1].model];
+    const [first, second] = [lives[0].model, lives[1].model];
     const { trans } = this.context;
     const rates = this.chart(trans.__('Samples/s of all ranks over time'), rateCurve(first), rateCurve(second), this.palette);
     this.charts[0].update({ ...rates, place: clock, empty: trans.__('No training steps.') }, this.palette);
@@ -65,7 +79,7 @@ export class ComparePage extends LivePage {
     this.charts[1].update({ ...losses, fromZero: false, empty: trans.__('No loss.') }, this.palette);
   }
 
-  private chart(title: string, first: Told, second: Told, palette: Palette): ChartData {
+  private chart(title: string, first: Shown, second: Shown, palette: Palette): ChartData {
     const joined = onOneAxis(first, second);
     return {
       title,
@@ -82,44 +96,11 @@ export class ComparePage extends LivePage {
   }
 
   protected override watch(): void {
-    if (this.isWatching) {
-      return;
-    }
-    this.isWatching = true;
-    const { runs } = this.context;
-    this.lives =
-      this.lives === null
-        ? [runs.open(this.first), runs.open(this.second)]
-        : [runs.reopen(this.lives[0]), runs.reopen(this.lives[1])];
-    for (const live of this.lives) {
-      live.changed.connect(this.redraw, this);
-    }
-    this.update();
+    this.model.watch();
   }
 
   protected override rest(): void {
-    if (!this.isWatching) {
-      return;
-    }
-    this.isWatching = false;
-    for (const live of this.lives ?? []) {
-      live.changed.disconnect(this.redraw, this);
-      this.context.runs.close(live);
-    }
-  }
-
-  private redraw(): void {
-    this.update();
-  }
-
-  private async tell(): Promise<void> {
-    const { connection } = this.context;
-    try {
-      const [first, second] = await Promise.all([connection.run(this.first), connection.run(this.second)]);
-      this.table.replaceChildren(...this.rowsOf(first.record, second.record));
-    } catch (error) {
-      setText(this.problem, sentence(error));
-    }
+    this.model.rest();
   }
 
   private rowsOf(first: RunRecord, second: RunRecord): HTMLElement[] {
@@ -146,21 +127,21 @@ export class ComparePage extends LivePage {
   }
 }
 
-/** A curve, and what its legend tells: the run's figure, as in the table. */
-interface Told extends Curve {
+/** A curve, and its legend's figure: the run's, as in the table. */
+interface Shown extends Curve {
   readonly summary: number | null;
 }
 
-function rateCurve(model: RunModel): Told {
-  const places = model.time.places();
-  const { total } = model.ratesOverTime();
-  const { total: rate, ranks } = model.rate();
-  const shown = Math.min(model.settled, places.length);
-  return { places: places.subarray(0, shown), values: total.slice(0, shown), summary: ranks > 0 ? rate : null };
+function rateCurve(model: RunModel): Shown {
+  const places = model.curves.time.places();
+  const { rates, settled } = model.ratesOverTime();
+  const { total: rate, ranks } = model.means.rate();
+  const shown = Math.min(settled, places.length);
+  return { places: places.subarray(0, shown), values: rates.total.slice(0, shown), summary: ranks > 0 ? rate : null };
 }
 
-function lossCurve(model: RunModel): Told {
-  return { places: model.steps.places(), values: model.curves.get('loss')?.means() ?? [], summary: model.loss() };
+function lossCurve(model: RunModel): Shown {
+  return { places: model.curves.steps.places(), values: model.curves.metrics.get('loss')?.means() ?? [], summary: model.means.loss() };
 }
 
 /** Return what tells one run from another: its end. */

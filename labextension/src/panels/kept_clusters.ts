@@ -1,44 +1,31 @@
-// The clusters with no kernel, below those of the kernels: which there are, the server finds in their folders.
+// The clusters with no kernel, below those of the kernels.
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { h } from '../components/dom';
-import { attachLine, type KeptCluster, withoutKernel } from '../model/kept';
+import { attachLine, type KeptCluster } from '../model/kept';
+import type { KeptModel } from '../model/kept_model';
+import { sentence } from '../model/server';
 import type { CurrentNotebook } from '../notebook/current';
-import { type Context, sentence } from './context';
+import type { Context } from './context';
 import { KeptCard } from './kept_card';
 
 export class KeptClusters {
   readonly element = h('div', { class: 'ddl-clusters' });
   private readonly cards = new Map<string, KeptCard>();
-  private kept: readonly KeptCluster[] = [];
 
   /** @param run runs a line in the notebook in front. */
   constructor(
     private readonly context: Context,
+    private readonly model: KeptModel,
     private readonly notebook: CurrentNotebook,
     private readonly run: (line: string) => void,
-  ) {}
-
-  /** The names that they have. */
-  get names(): string[] {
-    return this.kept.map(({ name }) => name);
-  }
-
-  /** Ask the server which there are. */
-  async ask(): Promise<void> {
-    const { connection, hub } = this.context;
-    try {
-      this.kept = hub.isConnected ? await connection.keptClusters() : [];
-    } catch {
-      // It is asked again, and the connection tells whether it is there.
-      this.kept = [];
-    }
-    this.draw();
+  ) {
+    model.changed.connect(() => this.draw());
   }
 
   /** @param isBusy a line runs in the notebook already. */
   draw(isBusy = false): void {
     const { hub, trans } = this.context;
-    const shown = hub.isConnected ? withoutKernel(this.kept, hub.withRanks()) : [];
+    const { shown } = this.model;
     const keys = new Set(shown.map(keyOf));
     for (const [key, card] of this.cards) {
       if (!keys.has(key)) {
@@ -71,7 +58,7 @@ export class KeptClusters {
   }
 
   private async stop({ name }: KeptCluster): Promise<void> {
-    const { trans, connection } = this.context;
+    const { trans } = this.context;
     const { button } = await showDialog({
       title: trans.__('Stop the ranks of %1?', name),
       body: trans.__('No kernel of this server has them. What their cells defined is lost.'),
@@ -82,11 +69,10 @@ export class KeptClusters {
       return;
     }
     try {
-      await connection.stopCluster(name);
+      await this.model.stop(name);
     } catch (error) {
       await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
     }
-    await this.ask();
   }
 }
 

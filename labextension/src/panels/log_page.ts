@@ -2,8 +2,10 @@
 import { h, setAttribute, setText } from '../components/dom';
 import { keepTyping } from '../components/keys';
 import { VirtualRows } from '../components/virtual';
-import { LogWindow } from '../model/log_window';
-import { type Context, sentence } from './context';
+import type { LogModel } from '../model/log_model';
+import type { LogWindow } from '../model/log_window';
+import { sentence } from '../model/server';
+import type { Context } from './context';
 import { LivePage } from './page';
 import { bytesText } from './texts';
 
@@ -20,25 +22,22 @@ export class LogPage extends LivePage {
   private readonly pattern: HTMLInputElement;
   private readonly find: HTMLButtonElement;
   private readonly place: HTMLInputElement;
-  private readonly told = h('span', { class: 'ddl-count', role: 'status' });
+  private readonly status = h('span', { class: 'ddl-count', role: 'status' });
   private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
   private readonly space = h('div', { class: 'ddl-space' });
   private readonly body: HTMLElement;
   private readonly rows: VirtualRows;
-  private log: LogWindow;
-  private found: number | null = null;
-  private searchFrom = 0;
   private longest = 0;
   private timer = 0;
 
   constructor(
     private readonly context: Context,
-    readonly run: string,
-    rank: number,
+    private readonly model: LogModel,
     private readonly changed: () => void = () => undefined,
   ) {
     super();
     const { trans } = context;
+    const { run, rank } = model;
     this.addClass('ddl-log-page');
     this.ranks = h('select', { 'aria-label': trans.__('Rank') }, h('option', { value: String(rank) }, trans.__('rank %1', rank)));
     this.pattern = h('input', { type: 'text', placeholder: trans.__('text'), 'aria-label': trans.__('Find a text'), spellcheck: 'false' });
@@ -46,7 +45,6 @@ export class LogPage extends LivePage {
     this.place = h('input', { type: 'range', min: '0', max: String(STEPS), 'aria-label': trans.__('Place in the log') });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Log'), tabindex: '0' }, this.space);
     this.rows = new VirtualRows(this.body, this.space, ROW_HEIGHT, makeLine, (row, at) => this.fill(row, at), () => void this.scrolled());
-    this.log = this.windowOf(rank);
     const bar = h(
       'div',
       { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': trans.__('Log') },
@@ -56,24 +54,28 @@ export class LogPage extends LivePage {
       this.pattern,
       this.find,
       this.place,
-      this.told,
+      this.status,
       this.fault,
     );
     this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', run))), bar, this.body);
     this.follow.checked = true;
-    this.ranks.addEventListener('change', () => void this.open());
+    this.ranks.addEventListener('change', () => {
+      model.choose(Number(this.ranks.value));
+      void this.open();
+    });
     // The logs grow, and ranks that wrote nothing have none yet: as they are when one chooses.
     for (const name of ['pointerdown', 'focus']) {
-      this.ranks.addEventListener(name, () => void this.attempt(() => this.readSizes(this.rank)));
+      this.ranks.addEventListener(name, () => void this.attempt(() => this.readSizes()));
     }
     this.stderr.addEventListener('change', () => void this.open());
     this.follow.addEventListener('change', () => void (this.follow.checked && this.toEnd()));
     this.place.addEventListener('input', () => void this.seek(Number(this.place.value) / STEPS));
     this.find.addEventListener('click', () => void this.search());
-    this.pattern.addEventListener('input', () => (this.searchFrom = 0));
+    this.pattern.addEventListener('input', () => model.searchAnew());
     this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
+    model.searched.connect((_, bytes) => setText(this.status, trans.__('looked at %1', bytesText(bytes))));
     keepTyping(this.node);
-    void this.begin(rank);
+    void this.begin();
   }
 
   protected override onResize(): void {
@@ -90,32 +92,33 @@ export class LogPage extends LivePage {
     window.clearInterval(this.timer);
   }
 
+  get run(): string {
+    return this.model.run;
+  }
+
   /** The rank whose log is shown. */
   get rank(): number {
-    return Number(this.ranks.value);
+    return this.model.rank;
   }
 
   /** Show another rank's log, unless it is there. */
   showRank(rank: number): void {
     if (this.rank !== rank) {
-      void this.begin(rank);
+      this.model.choose(rank);
+      void this.begin();
     }
   }
 
-  private windowOf(rank: number): LogWindow {
-    const isStderr = this.stderr.checked;
-    return new LogWindow((offset, limit) => this.context.connection.log(this.run, rank, isStderr, offset, limit));
-  }
-
-  private async begin(rank: number): Promise<void> {
-    await this.attempt(() => this.readSizes(rank));
+  private async begin(): Promise<void> {
+    await this.attempt(() => this.readSizes());
     await this.open();
   }
 
-  /** Read which ranks have a log, and how long each is; have one chosen. */
-  private async readSizes(rank: number): Promise<void> {
-    const { trans, connection } = this.context;
-    const sizes = await connection.logSizes(this.run);
+  /** Read which ranks have a log, and how long each is, and offer these. */
+  private async readSizes(): Promise<void> {
+    const { trans } = this.context;
+    await this.model.readSizes();
+    const { sizes, rank } = this.model;
     const texts = new Map(sizes.map((log) => [String(log.rank), trans.__('rank %1 (%2)', log.rank, bytesText(log.bytes))]));
     const shown = [...this.ranks.options];
     if (shown.length === texts.size && shown.every(({ value }) => texts.has(value))) {
@@ -124,20 +127,18 @@ export class LogPage extends LivePage {
     } else {
       this.ranks.replaceChildren(...[...texts].map(([value, text]) => h('option', { value }, text)));
     }
-    this.ranks.value = String(sizes.some((log) => log.rank === rank) ? rank : (sizes[0]?.rank ?? rank));
+    this.ranks.value = String(rank);
   }
 
   private async open(): Promise<void> {
-    this.log = this.windowOf(this.rank);
-    this.found = null;
-    this.searchFrom = 0;
+    this.model.open(this.stderr.checked);
     this.changed();
     await this.toEnd();
   }
 
   private async toEnd(): Promise<void> {
     await this.attempt(async () => {
-      if (await this.log.jumpToEnd()) {
+      if (await this.model.toEnd()) {
         this.follow.checked = true;
         this.draw();
       }
@@ -147,50 +148,31 @@ export class LogPage extends LivePage {
   private async seek(share: number): Promise<void> {
     this.follow.checked = false;
     await this.attempt(async () => {
-      const { log } = this;
-      const offset = Math.floor(share * log.size);
-      if (await log.jump(Math.max(0, offset - 4096))) {
-        await log.forward();
+      const index = await this.model.seek(share);
+      if (index !== null) {
         this.draw();
-        this.rows.scrollTo(log.indexOf(offset));
+        this.rows.scrollTo(index);
       }
     });
   }
 
   private async search(): Promise<void> {
-    const { trans, connection } = this.context;
-    const pattern = this.pattern.value;
-    if (pattern === '') {
+    const { model } = this;
+    if (this.pattern.value === '') {
       return;
     }
     this.find.disabled = true;
     await this.attempt(async () => {
-      const { log, rank } = this;
-      // Each call looks at a bounded part of the file.
-      let from = this.searchFrom;
-      let offset: number | null = null;
-      do {
-        const looked = await connection.searchLog(this.run, rank, this.stderr.checked, pattern, from);
-        offset = looked.offset;
-        if (looked.next <= from) {
-          break;
+      const offset = await model.search(this.pattern.value);
+      if (offset === 'absent') {
+        setText(this.fault, this.context.trans.__('It stands nowhere below. The next look begins at the start.'));
+      } else if (offset !== 'overtaken') {
+        this.follow.checked = false;
+        const index = await model.showFound(offset);
+        if (index !== null) {
+          this.draw();
+          this.rows.scrollTo(index);
         }
-        from = looked.next;
-        setText(this.told, trans.__('looked at %1', bytesText(from)));
-      } while (offset === null && from < log.size && log === this.log);
-      if (offset === null) {
-        this.searchFrom = 0;
-        setText(this.fault, trans.__('It stands nowhere below. The next look begins at the start.'));
-        return;
-      }
-      this.searchFrom = from;
-      this.follow.checked = false;
-      if (await log.jump(offset)) {
-        await log.forward();
-        const above = (await log.backward()) ?? 0;
-        this.found = above;
-        this.draw();
-        this.rows.scrollTo(above);
       }
     });
     this.find.disabled = false;
@@ -198,18 +180,18 @@ export class LogPage extends LivePage {
 
   private async readOn(): Promise<void> {
     await this.attempt(async () => {
-      if ((await this.log.forward()) !== null) {
+      if ((await this.model.log.forward()) !== null) {
         this.draw();
       }
     });
   }
 
   private async scrolled(): Promise<void> {
-    const { log } = this;
+    const { log } = this.model;
     const top = this.body.scrollTop / ROW_HEIGHT;
     const bottom = top + this.body.clientHeight / ROW_HEIGHT;
     this.follow.checked = this.follow.checked && log.isAtEnd && bottom >= log.length - 2;
-    this.tell();
+    this.drawPlace();
     await this.attempt(async () => {
       if (bottom > log.length - NEAR_ROWS && !log.isAtEnd) {
         this.moved(-((await log.forward()) ?? 0), log);
@@ -221,39 +203,39 @@ export class LogPage extends LivePage {
 
   /** Keep in sight what was there, though so many lines came before it, or went. */
   private moved(lines: number, log: LogWindow): void {
-    if (log !== this.log) {
+    if (log !== this.model.log) {
       return;
     }
-    this.found = this.found === null ? null : this.found + lines;
+    this.model.moved(lines);
     this.rows.update(log.length);
     this.rows.shift(lines);
-    this.tell();
+    this.drawPlace();
   }
 
   private draw(): void {
-    this.rows.update(this.log.length, this.follow.checked);
-    this.tell();
+    this.rows.update(this.model.log.length, this.follow.checked);
+    this.drawPlace();
   }
 
-  private tell(): void {
-    const { log } = this;
+  private drawPlace(): void {
+    const { log } = this.model;
     const { trans } = this.context;
     const index = Math.floor(this.body.scrollTop / ROW_HEIGHT);
     const share = log.length === 0 ? 0 : index / log.length;
     const at = this.follow.checked ? log.size : log.begin + share * (log.end - log.begin);
     this.place.value = String(log.size === 0 ? STEPS : Math.round((at / log.size) * STEPS));
-    setText(this.told, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', bytesText(at), bytesText(log.size)));
+    setText(this.status, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', bytesText(at), bytesText(log.size)));
   }
 
   private fill(row: HTMLElement, at: number): void {
-    const text = this.log.line(at) ?? '';
+    const text = this.model.log.line(at) ?? '';
     if (text.length > this.longest) {
       // As wide as the longest line that was seen, so that one can scroll to its end.
       this.longest = text.length;
       this.space.style.minWidth = `${text.length + 4}ch`;
     }
     setText(row, text);
-    setAttribute(row, 'class', at === this.found ? 'ddl-line ddl-found' : 'ddl-line');
+    setAttribute(row, 'class', at === this.model.found ? 'ddl-line ddl-found' : 'ddl-line');
   }
 
   private async attempt(act: () => Promise<void>): Promise<void> {

@@ -4,20 +4,21 @@ import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { KernelState, RunNotice } from '../model/hub_messages';
 import { CUT_OFF } from '../model/open_ends';
 import type { CurrentNotebook } from '../notebook/current';
-import { CommandIDs, PLUGIN } from '../tokens';
+import { CommandIDs, PluginIDs } from '../tokens';
 import type { Context } from './context';
 
 const LONG_S = 60;
 
-/** What was told of a run while it went on: its end takes that away. */
-interface Told {
+/** The notification of a run that has not ended: its end takes that away. */
+interface Pending {
   readonly run: string;
   readonly id: string;
 }
 
 export class Notices {
   private isWished: boolean;
-  private readonly told = new Map<string, Told>();
+  /** By kernel. */
+  private readonly pending = new Map<string, Pending>();
 
   constructor(
     private readonly context: Context,
@@ -28,7 +29,7 @@ export class Notices {
     const read = (loaded: ISettingRegistry.ISettings): void => {
       this.isWished = loaded.get('notifications').composite === true;
     };
-    void settings?.load(PLUGIN).then((loaded) => {
+    void settings?.load(PluginIDs.panel).then((loaded) => {
       loaded.changed.connect(read);
       read(loaded);
     });
@@ -41,9 +42,9 @@ export class Notices {
     if (state === 'running') {
       return;
     }
-    const before = this.told.get(kernel);
+    const before = this.pending.get(kernel);
     if (before?.run === run) {
-      this.told.delete(kernel);
+      this.pending.delete(kernel);
       Notification.dismiss(before.id);
     }
     const { trans, nameOf } = this.context;
@@ -71,12 +72,12 @@ export class Notices {
     const actions = run === null ? [] : [this.action(trans.__('Stacks'), CommandIDs.stacks, { kernel })];
     const id = Notification.error(`${nameOf(kernel)}: ${fault}`, { actions, autoClose: false });
     if (run !== null) {
-      this.told.set(kernel, { run, id });
+      this.pending.set(kernel, { run, id });
     }
   }
 
   private action(label: string, command: string, given: Readonly<Record<string, string>>): Notification.IAction {
-    return { label, callback: () => void this.context.commands.execute(command, given) };
+    return { label, callback: () => this.context.act(command, given) };
   }
 
   /** Who has the notebook before their eyes sees it there. */

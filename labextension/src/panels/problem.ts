@@ -8,13 +8,13 @@ export class Problem {
   /** @param dismiss the name of the button that takes it away. */
   constructor(dismiss: string) {
     const button = h('button', { type: 'button', class: 'ddl-dismiss', title: dismiss, 'aria-label': dismiss }, '×');
-    button.addEventListener('click', () => this.tell(''));
+    button.addEventListener('click', () => this.show(''));
     this.element = h('div', { class: 'ddl-fault-box', role: 'alert' }, this.text, button);
-    this.tell('');
+    this.show('');
   }
 
-  /** Say what it is; an empty text takes it away. */
-  tell(text: string): void {
+  /** Show what it is; an empty text takes it away. */
+  show(text: string): void {
     setText(this.text, text);
     setHidden(this.element, text === '');
   }

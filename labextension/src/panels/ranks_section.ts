@@ -5,16 +5,25 @@ import { h, setText } from '../components/dom';
 import { StartForm } from '../components/start_form';
 import { followTheme } from '../components/theme';
 import type { LiveRun } from '../model/live';
-import { type HostRoom, proposeName, type StartFields, type Surroundings } from '../model/start';
+import type { KeptModel } from '../model/kept_model';
+import type { RoomModel } from '../model/room';
+import { sentence } from '../model/server';
+import { proposeName, type StartFields, type Surroundings } from '../model/start';
 import type { CurrentNotebook } from '../notebook/current';
 import { ClusterCard } from './cluster_card';
-import { type Context, sentence } from './context';
+import type { Context } from './context';
 import { KeptClusters } from './kept_clusters';
 import { Problem } from './problem';
 import { startTexts } from './texts';
 
-/** The devices' free memory, and the clusters with no kernel, are asked for while one looks. */
-const ASK_EVERY_MS = 5000;
+/** The devices' free memory, and the clusters with no kernel, are read while one looks. */
+const READ_EVERY_MS = 5000;
+
+/** What the section shows besides the kernels' ranks. */
+export interface RanksModels {
+  readonly kept: KeptModel;
+  readonly room: RoomModel;
+}
 
 interface Shown {
   readonly card: ClusterCard;
@@ -28,7 +37,6 @@ export class RanksSection extends Widget {
   private readonly problem: Problem;
   /** The notebook in which it came up. */
   private problemOf: unknown = null;
-  private host: HostRoom | null = null;
   private readonly kept: KeptClusters;
   private readonly form: StartForm;
   private timer = 0;
@@ -40,6 +48,7 @@ export class RanksSection extends Widget {
    */
   constructor(
     private readonly context: Context,
+    private readonly models: RanksModels,
     private readonly notebook: CurrentNotebook,
     private readonly start: (line: string) => Promise<void>,
     remember: (fields: StartFields) => void,
@@ -51,10 +60,13 @@ export class RanksSection extends Widget {
     this.title.label = trans.__('Ranks');
     this.form = new StartForm(startTexts(trans), (line) => void this.submit(line), remember);
     this.problem = new Problem(trans.__('Dismiss'));
-    this.kept = new KeptClusters(context, notebook, (line) => void this.submit(line));
+    this.kept = new KeptClusters(context, models.kept, notebook, (line) => void this.submit(line));
     this.node.append(this.empty, this.problem.element, this.cards, this.kept.element, this.form.element);
     context.hub.changed.connect(() => this.update());
-    context.connection.opened.connect(() => void (this.isVisible && this.kept.ask()));
+    models.room.changed.connect((room) => {
+      this.form.showDevices(room.devices);
+      this.form.place(this.around());
+    });
     notebook.changed.connect(() => this.update());
     followTheme(this.node, () => undefined);
   }
@@ -74,9 +86,11 @@ export class RanksSection extends Widget {
   }
 
   protected override onAfterShow(): void {
+    this.models.kept.isWatched = true;
     this.update();
-    this.ask();
-    this.timer = window.setInterval(() => this.ask(), ASK_EVERY_MS);
+    this.read();
+    window.clearInterval(this.timer);
+    this.timer = window.setInterval(() => this.read(), READ_EVERY_MS);
   }
 
   protected override onAfterAttach(): void {
@@ -123,7 +137,7 @@ export class RanksSection extends Widget {
     this.kept.draw(this.starting);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     if (this.problemOf !== this.notebook.panel) {
-      this.problem.tell('');
+      this.problem.show('');
     }
     this.form.place(this.around());
     this.allow();
@@ -137,9 +151,7 @@ export class RanksSection extends Widget {
   private cardOf(kernel: string): Shown {
     let shown = this.shown.get(kernel);
     if (shown === undefined) {
-      const card = new ClusterCard(this.context.trans, kernel, (command, given) => {
-        void this.context.commands.execute(command, given);
-      });
+      const card = new ClusterCard(this.context, kernel);
       shown = { card, live: null };
       this.shown.set(kernel, shown);
       this.cards.append(card.element);
@@ -165,6 +177,7 @@ export class RanksSection extends Widget {
   }
 
   private rest(): void {
+    this.models.kept.isWatched = false;
     window.clearInterval(this.timer);
     for (const shown of this.shown.values()) {
       this.follow(shown, null);
@@ -174,11 +187,11 @@ export class RanksSection extends Widget {
   /** What the form must know: which names are taken, and what room the host has. */
   private around(): Surroundings {
     const { hub, nameOf, trans } = this.context;
-    const taken = new Map(this.kept.names.map((name) => [name, trans.__('no notebook: it was kept')]));
+    const taken = new Map(this.models.kept.names.map((name) => [name, trans.__('no notebook: it was kept')]));
     for (const { kernel, cluster } of hub.withRanks()) {
       taken.set(cluster?.name ?? '', nameOf(kernel));
     }
-    return { taken, proposed: proposeName(taken, this.notebook.panel?.context.path ?? null), host: this.host };
+    return { taken, proposed: proposeName(taken, this.notebook.panel?.context.path ?? null), host: this.models.room.host };
   }
 
   private allow(): void {
@@ -193,37 +206,26 @@ export class RanksSection extends Widget {
     }
   }
 
-  private ask(): void {
+  private read(): void {
     if (document.hidden) {
       return;
     }
-    void this.kept.ask();
+    const { kept, room } = this.models;
+    void kept.read();
     if (!this.form.element.hidden) {
-      void this.askDevices();
-    }
-  }
-
-  private async askDevices(): Promise<void> {
-    const { connection } = this.context;
-    try {
-      this.form.showDevices(await connection.devices());
-      this.host = await connection.hostRoom();
-      this.form.place(this.around());
-    } catch {
-      // The form works without them, and the server is asked again.
-      this.form.showDevices([]);
+      void room.read();
     }
   }
 
   private async submit(line: string): Promise<void> {
-    this.problem.tell('');
+    this.problem.show('');
     this.problemOf = this.notebook.panel;
     this.starting = true;
     this.update();
     try {
       await this.start(line);
     } catch (error) {
-      this.problem.tell(sentence(error));
+      this.problem.show(sentence(error));
     } finally {
       this.starting = false;
       this.update();

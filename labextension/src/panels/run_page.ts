@@ -2,8 +2,9 @@
 import type { Message } from '@lumino/messaging';
 import { h, setHidden, setText } from '../components/dom';
 import type { LiveRun } from '../model/live';
+import type { RunDetailsModel } from '../model/run_details';
 import { CommandIDs } from '../tokens';
-import { type Context, sentence } from './context';
+import type { Context } from './context';
 import { LivePage } from './page';
 import { RunView } from './run_view';
 import { bytesText } from './texts';
@@ -19,18 +20,24 @@ export class RunPage extends LivePage {
 
   constructor(
     private readonly context: Context,
-    readonly run: string,
+    private readonly details: RunDetailsModel,
   ) {
     super();
-    const { trans, commands } = context;
-    this.view = new RunView(context, run, (live) => this.onChange(live));
+    const { trans, act } = context;
+    const { run } = details;
+    this.view = new RunView(context.runs, run, (live) => this.onChange(live));
     this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
-    this.logs.addEventListener('click', () => void commands.execute(CommandIDs.openLog, { run }));
+    this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run }));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.logs);
     this.node.append(bar, this.problem, this.note, this.view.element, this.cell);
-    void this.tell();
+    details.changed.connect(() => this.draw());
+    void details.read();
+  }
+
+  get run(): string {
+    return this.details.run;
   }
 
   protected override onAfterAttach(message: Message): void {
@@ -60,27 +67,16 @@ export class RunPage extends LivePage {
     this.view.element.classList.toggle('ddl-untrained', isBare);
     if (model.isOver && !this.isOver) {
       this.isOver = true;
-      void this.tellSize();
+      void this.details.readLogSize();
     }
   }
 
-  /** Say how much the ranks wrote: the page has the newest of it. */
-  private async tellSize(): Promise<void> {
-    const { trans, connection } = this.context;
-    try {
-      const bytes = (await connection.logSizes(this.run)).reduce((sum, log) => sum + log.bytes, 0);
-      setText(this.logs, trans.__('Whole logs (%1)', bytesText(bytes)));
-    } catch {
-      // The logs' own page says what is wrong with them.
-    }
-  }
-
-  private async tell(): Promise<void> {
-    try {
-      const { cell } = await this.context.connection.run(this.run);
-      setText(this.code, cell);
-    } catch (error) {
-      setText(this.problem, sentence(error));
-    }
+  private draw(): void {
+    const { cell, problem, logBytes } = this.details;
+    const { trans } = this.context;
+    setText(this.code, cell);
+    setText(this.problem, problem);
+    // The page has the newest of what the ranks wrote.
+    setText(this.logs, logBytes === null ? trans.__('Whole logs') : trans.__('Whole logs (%1)', bytesText(logBytes)));
   }
 }

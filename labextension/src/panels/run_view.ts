@@ -1,7 +1,6 @@
 // A run's dashboard on the events of the hub, which come only while somebody sees it.
 import { Dashboard } from '../components/dashboard';
-import type { LiveRun } from '../model/live';
-import type { Context } from './context';
+import type { LiveRun, LiveRuns } from '../model/live';
 
 export class RunView {
   private readonly dashboard = new Dashboard();
@@ -11,7 +10,7 @@ export class RunView {
 
   /** @param changed called with the run after each change. */
   constructor(
-    private readonly context: Pick<Context, 'runs'>,
+    private readonly runs: LiveRuns,
     private readonly run: string,
     private readonly changed: (live: LiveRun) => void = () => undefined,
   ) {}
@@ -33,7 +32,7 @@ export class RunView {
       return;
     }
     this.isWatching = true;
-    const { runs } = this.context;
+    const { runs } = this;
     this.live = this.live === null ? runs.open(this.run) : runs.reopen(this.live);
     this.live.changed.connect(this.draw, this);
     this.draw();
@@ -43,7 +42,7 @@ export class RunView {
     if (this.live !== null && this.isWatching) {
       this.isWatching = false;
       this.live.changed.disconnect(this.draw, this);
-      this.context.runs.close(this.live);
+      this.runs.close(this.live);
     }
   }
 

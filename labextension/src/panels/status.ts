@@ -22,7 +22,7 @@ export class StatusItem extends Widget {
     this.addClass('ddl-panel');
     this.addClass('ddl-status');
     this.node.append(this.button);
-    this.button.addEventListener('click', () => void context.commands.execute(CommandIDs.showPanel));
+    this.button.addEventListener('click', () => context.act(CommandIDs.showPanel));
     context.hub.changed.connect(() => this.update());
     notebook.changed.connect(() => this.update());
     followTheme(this.node, () => undefined);
@@ -70,7 +70,7 @@ function statusText({ cluster }: KernelState, live: LiveRun | null, trans: Trans
   }
   const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
   const ranks = trans._n('%1 rank', '%1 ranks', count);
-  const rate = live?.model.rate();
+  const rate = live?.model.means.rate();
   return rate === undefined || rate.ranks === 0
     ? `${ranks} · ${trans.__(cluster.state)}`
     : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}`;

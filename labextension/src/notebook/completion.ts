@@ -4,10 +4,10 @@ import type { CompletionHandler, ICompletionContext, ICompletionProvider } from 
 import { Text } from '@jupyterlab/coreutils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { ITooltipManager } from '@jupyterlab/tooltip';
-import type { Connection } from '../connection';
 import type { HubModel } from '../model/hub';
 import { belowMagic, readMagic } from '../model/magic';
 import { isRecord } from '../model/parse';
+import type { Server } from '../model/server';
 import type { NotebookPanel } from './panels';
 
 const NOTHING: CompletionHandler.ICompletionItemsReply = { start: 0, end: 0, items: [] };
@@ -19,7 +19,7 @@ export class RankCompletions implements ICompletionProvider {
   readonly renderer = null;
 
   constructor(
-    private readonly connection: Connection,
+    private readonly server: Server,
     private readonly hub: HubModel,
   ) {}
 
@@ -38,7 +38,7 @@ export class RankCompletions implements ICompletionProvider {
       return NOTHING;
     }
     const cursor = Text.jsIndexToCharIndex(below.cursor, below.code);
-    const found = await this.connection.control(kernel, 'complete', { code: below.code, cursor });
+    const found = await this.server.control(kernel, 'complete', { code: below.code, cursor });
     if (!isRecord(found) || !Array.isArray(found['matches'])) {
       return NOTHING;
     }
@@ -50,24 +50,24 @@ export class RankCompletions implements ICompletionProvider {
 }
 
 /** Show what rank 0 knows of the name under the cursor. */
-export async function showTooltip(panel: NotebookPanel, tooltips: ITooltipManager, connection: Connection, hub: HubModel): Promise<void> {
+export async function showTooltip(panel: NotebookPanel, tooltips: ITooltipManager, server: Server, hub: HubModel): Promise<void> {
   const { activeCell, rendermime } = panel.content;
   const kernel = panel.sessionContext.session?.kernel ?? null;
   const editor = activeCell?.editor ?? null;
   if (kernel === null || editor === null || !hasRanks(hub, kernel.id)) {
     return;
   }
-  tooltips.invoke({ anchor: panel.content, editor, kernel: askingRanks(kernel, connection), rendermime });
+  tooltips.invoke({ anchor: panel.content, editor, kernel: askingRanks(kernel, server), rendermime });
 }
 
 /** Return the kernel as it is, but for what its inspections say. */
-function askingRanks(kernel: Kernel.IKernelConnection, connection: Connection): Kernel.IKernelConnection {
+function askingRanks(kernel: Kernel.IKernelConnection, server: Server): Kernel.IKernelConnection {
   const requestInspect = async (request: KernelMessage.IInspectRequestMsg['content']): Promise<KernelMessage.IInspectReplyMsg> => {
     const below = belowMagic(request.code, Text.charIndexToJsIndex(request.cursor_pos, request.code));
     const found =
       below === null
         ? null
-        : await connection.control(kernel.id, 'inspect', {
+        : await server.control(kernel.id, 'inspect', {
             code: below.code,
             cursor: Text.jsIndexToCharIndex(below.cursor, below.code),
             detail: request.detail_level,

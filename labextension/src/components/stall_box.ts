@@ -1,0 +1,22 @@
+// A stall while it lasts: which ranks wait for which, and where each of them is. Text, and never HTML.
+import type { Stall } from '../model/stall';
+import { h, setHidden, setText } from './dom';
+
+export class StallBox {
+  readonly element: HTMLElement;
+  // An alert is read out when it comes; the stacks are for whoever goes there.
+  private readonly what = h('p', { class: 'ddl-stall-what', role: 'alert' });
+  private readonly where = h('pre', { class: 'ddl-stall-where', role: 'region', 'aria-label': 'Where the ranks are', tabindex: '0' });
+
+  constructor() {
+    this.element = h('div', { class: 'ddl-stall', hidden: '' }, this.what, this.where);
+  }
+
+  update(stall: Stall): void {
+    const { what, where } = stall.parts;
+    setHidden(this.element, what === '');
+    setText(this.what, what);
+    setText(this.where, where);
+    setHidden(this.where, where === '');
+  }
+}

@@ -1,0 +1,53 @@
+// What models ask of the Jupyter server. The connection is one; tests have their own. No DOM.
+import type { ReadonlyJSONObject } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+import type { KeptCluster } from './kept';
+import type { LogPage } from './log_window';
+import type { RunPage, RunRecord } from './runs';
+import type { Device, HostRoom } from './start';
+
+export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'complete' | 'inspect';
+
+export interface RunDetails {
+  readonly record: RunRecord;
+  readonly cell: string;
+}
+
+export interface LogSize {
+  readonly rank: number;
+  readonly bytes: number;
+}
+
+export interface Server {
+  /** The connection came up, or is lost. */
+  readonly opened: ISignal<unknown, boolean>;
+
+  /** Have a kernel's control thread do something, which it does also while a cell runs. */
+  control(kernel: string, what: ControlName, given?: ReadonlyJSONObject): Promise<unknown>;
+
+  runs(search: string, before: string | null, limit: number): Promise<RunPage>;
+  run(run: string): Promise<RunDetails>;
+  /** Return what is known of a run; null where it is not there, or no more. */
+  runOrNull(run: string): Promise<RunRecord | null>;
+  /** Return the final state of a run, by MIME type; null where it leaves none: it did not train, or is not over. */
+  pictureOrNull(run: string): Promise<Record<string, string> | null>;
+  deleteRun(run: string): Promise<void>;
+
+  logSizes(run: string): Promise<LogSize[]>;
+  log(run: string, rank: number, stderr: boolean, offset: number, limit: number): Promise<LogPage>;
+  /** Look for a line from a place on; a search from `next` continues where this one ended. */
+  searchLog(run: string, rank: number, stderr: boolean, text: string, from: number): Promise<{ offset: number | null; next: number }>;
+
+  devices(): Promise<Device[]>;
+  /** What the server's host has for ranks; null where it does not say. */
+  hostRoom(): Promise<HostRoom | null>;
+
+  /** The clusters that run though the kernel that started them is gone. */
+  keptClusters(): Promise<KeptCluster[]>;
+  stopCluster(name: string): Promise<void>;
+}
+
+/** Return what went wrong, as a sentence. */
+export function sentence(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

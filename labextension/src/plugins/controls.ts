@@ -1,0 +1,78 @@
+// What goes to a kernel's control thread, and so works while a cell runs: interrupt, stop, restart, stacks.
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
+import type { KernelState } from '../model/hub_messages';
+import { sentence } from '../model/server';
+import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
+import { inPalette } from './palette';
+import { type Given, textOf } from './given';
+
+type Control = 'interrupt' | 'stop' | 'restart';
+
+export const controls: JupyterFrontEndPlugin<void> = {
+  id: PluginIDs.controls,
+  description: 'Commands that interrupt, restart and stop ranks, and show where they are.',
+  autoStart: true,
+  requires: [IDistributed],
+  optional: [ICommandPalette],
+  activate: ({ commands }: JupyterFrontEnd, distributed: Distributed, palette: ICommandPalette | null): void => {
+    const { trans, hub, can } = distributed;
+    const isEnabled = (given: Given): boolean => target(distributed, given) !== null;
+    const add = (id: string, label: string, what: Control): void => {
+      commands.addCommand(id, { label, isEnabled, execute: (given) => control(distributed, given, what) });
+    };
+    add(CommandIDs.interrupt, trans.__('Interrupt Ranks'), 'interrupt');
+    add(CommandIDs.stop, trans.__('Stop Ranks…'), 'stop');
+    add(CommandIDs.restart, trans.__('Restart Ranks…'), 'restart');
+    commands.addCommand(CommandIDs.stacks, {
+      label: trans.__('Show Where Ranks Are'),
+      isEnabled: (given) => isEnabled(given) && can(CommandIDs.stacksOf),
+      execute: (given) => {
+        const state = target(distributed, given);
+        return state === null ? null : commands.execute(CommandIDs.stacksOf, { kernel: state.kernel });
+      },
+    });
+    const all = [CommandIDs.interrupt, CommandIDs.stop, CommandIDs.restart, CommandIDs.stacks];
+    hub.changed.connect(() => all.forEach((id) => commands.notifyCommandChanged(id)));
+    inPalette(palette, trans, all);
+  },
+};
+
+/** Return the kernel that is named, else that of the notebook in front, else the only one that has ranks. */
+function target({ hub, notebook }: Distributed, given: Given): KernelState | null {
+  const kernels = hub.withRanks();
+  const wanted = textOf(given, 'kernel') || (notebook.kernel?.id ?? '');
+  return kernels.find(({ kernel }) => kernel === wanted) ?? (kernels.length === 1 ? kernels[0]! : null);
+}
+
+async function control(distributed: Distributed, given: Given, what: Control): Promise<void> {
+  const { trans, server } = distributed;
+  const state = target(distributed, given);
+  if (state === null || !(await isConfirmed(state, what, distributed))) {
+    return;
+  }
+  try {
+    await server.control(state.kernel, what);
+  } catch (error) {
+    await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
+  }
+}
+
+/** Ask where something would be lost. */
+async function isConfirmed(state: KernelState, what: Control, { trans, nameOf }: Distributed): Promise<boolean> {
+  if (what === 'interrupt') {
+    return true;
+  }
+  const name = state.cluster?.name ?? '';
+  const where = nameOf(state.kernel);
+  const runs = state.run === null ? trans.__('No cell runs on them.') : trans.__('The cell that runs on them is interrupted.');
+  const lost = trans.__('What their cells defined is lost.');
+  const { button } = await showDialog({
+    title: what === 'stop' ? trans.__('Stop the ranks of %1?', name) : trans.__('Restart the ranks of %1?', name),
+    body: `${where}: ${runs} ${lost}`,
+    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: what === 'stop' ? trans.__('Stop') : trans.__('Restart') })],
+    // Enter must not end what cells defined.
+    defaultButton: 0,
+  });
+  return button.accept;
+}

@@ -1,0 +1,24 @@
+// A run's dashboard and picture under its cell, from the hub.
+import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { asNotebook } from '../notebook/panels';
+import { keepPictures } from '../notebook/pictures';
+import { showRuns } from '../notebook/run_output';
+import { type Distributed, IDistributed, PluginIDs } from '../tokens';
+
+export const outputs: JupyterFrontEndPlugin<void> = {
+  id: PluginIDs.outputs,
+  description: 'The dashboard of a run under its cell, whatever the kernel does, and the picture that it leaves.',
+  autoStart: true,
+  requires: [IDistributed],
+  activate: ({ docRegistry }: JupyterFrontEnd, { hub, runs, server }: Distributed): void => {
+    docRegistry.addWidgetExtension('Notebook', {
+      createNew: (widget) => {
+        const opened = asNotebook(widget);
+        if (opened !== null) {
+          showRuns(opened, runs, server);
+          keepPictures(opened, hub, server);
+        }
+      },
+    });
+  },
+};

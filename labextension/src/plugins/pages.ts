@@ -1,0 +1,98 @@
+// The pages of the main area: a run, a run's whole logs, two runs, and where ranks are.
+import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ComparisonModel } from '../model/comparison';
+import { LogModel } from '../model/log_model';
+import { RunDetailsModel } from '../model/run_details';
+import { StacksModel } from '../model/stacks_model';
+import { ComparePage } from '../panels/compare_page';
+import { LogPage } from '../panels/log_page';
+import { RunPage } from '../panels/run_page';
+import { StacksPage } from '../panels/stacks_page';
+import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
+import { type Given, textOf } from './given';
+import { Pages } from './page_area';
+
+export const pages: JupyterFrontEndPlugin<void> = {
+  id: PluginIDs.pages,
+  description: 'Pages of runs, logs, comparisons and stacks.',
+  autoStart: true,
+  requires: [IDistributed],
+  optional: [ILayoutRestorer, ILabShell],
+  activate: (app: JupyterFrontEnd, distributed: Distributed, restorer: ILayoutRestorer | null, lab: ILabShell | null): void => {
+    // JupyterLab has pages beside the notebooks; Notebook 7, which shows one notebook only, below it.
+    const area = lab === null ? 'down' : 'main';
+    addRuns(app, distributed, new Pages<RunPage>(app.shell, area, 'runs'), restorer);
+    addLogs(app, distributed, new Pages<LogPage>(app.shell, area, 'logs'), restorer);
+    addComparisons(app, distributed, new Pages<ComparePage>(app.shell, area, 'compared'), restorer);
+    addStacks(app, distributed, new Pages<StacksPage>(app.shell, area, 'stacks'), restorer);
+  },
+};
+
+type Restorer = ILayoutRestorer | null;
+
+function addRuns({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<RunPage>, restorer: Restorer): void {
+  const { trans, server } = distributed;
+  commands.addCommand(CommandIDs.openRun, {
+    label: trans.__('Open Run'),
+    execute: (given: Given) => {
+      const run = textOf(given, 'run');
+      const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run));
+      return shown.show((page) => page.run === run, make, trans.__('Run %1', shortOf(run)));
+    },
+  });
+  shown.restore(restorer, CommandIDs.openRun, ({ run }) => ({ run }));
+}
+
+function addLogs({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<LogPage>, restorer: Restorer): void {
+  const { trans, server } = distributed;
+  commands.addCommand(CommandIDs.openLog, {
+    label: trans.__('Open Whole Log'),
+    execute: (given: Given) => {
+      const run = textOf(given, 'run');
+      const rank = typeof given['rank'] === 'number' ? given['rank'] : null;
+      const make = (): LogPage => new LogPage(distributed, new LogModel(server, run, rank ?? 0), () => shown.save(page));
+      const page = shown.show((one) => one.run === run, make, trans.__('Log %1', shortOf(run)));
+      if (rank !== null) {
+        page.content.showRank(rank);
+      }
+      return page;
+    },
+  });
+  shown.restore(restorer, CommandIDs.openLog, ({ run, rank }) => ({ run, rank }), ({ run }) => run);
+}
+
+function addComparisons({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<ComparePage>, restorer: Restorer): void {
+  const { trans, server, runs } = distributed;
+  commands.addCommand(CommandIDs.compare, {
+    label: trans.__('Compare Runs'),
+    execute: (given: Given) => {
+      const [first, second] = [textOf(given, 'first'), textOf(given, 'second')];
+      return shown.show(
+        (page) => page.first === first && page.second === second,
+        () => new ComparePage(distributed, new ComparisonModel(server, runs, first, second)),
+        trans.__('%1 and %2', shortOf(first), shortOf(second)),
+      );
+    },
+  });
+  shown.restore(restorer, CommandIDs.compare, ({ first, second }) => ({ first, second }));
+}
+
+function addStacks({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<StacksPage>, restorer: Restorer): void {
+  const { trans, server, hub } = distributed;
+  commands.addCommand(CommandIDs.stacksOf, {
+    label: trans.__('Show Where Ranks Are'),
+    execute: (given: Given) => {
+      const kernel = textOf(given, 'kernel');
+      const make = (): StacksPage => new StacksPage(distributed, new StacksModel(server, hub, kernel));
+      const page = shown.show((one) => one.kernel === kernel, make, trans.__('Stacks'));
+      void page.content.look();
+      return page;
+    },
+  });
+  shown.restore(restorer, CommandIDs.stacksOf, ({ kernel }) => ({ kernel }));
+}
+
+/** Return the end of a run's id, which tells it from others. */
+function shortOf(run: string): string {
+  return run.slice(-4);
+}

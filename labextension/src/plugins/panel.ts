@@ -1,0 +1,76 @@
+// The sidebar: the ranks of all kernels, the form that starts some, and the runs on disk.
+import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { ILauncher } from '@jupyterlab/launcher';
+import { IStateDB } from '@jupyterlab/statedb';
+import { ITranslator } from '@jupyterlab/translation';
+import { SidePanel } from '@jupyterlab/ui-components';
+import { ranksIcon } from '../icons';
+import { KeptModel } from '../model/kept_model';
+import { RoomModel } from '../model/room';
+import { RunsModel } from '../model/runs_model';
+import { runLine } from '../notebook/start';
+import { RanksSection } from '../panels/ranks_section';
+import { RunsSection } from '../panels/runs_section';
+import { formOf, keepForm } from '../state';
+import { CommandIDs, type Distributed, IDistributed, PANEL, PluginIDs } from '../tokens';
+import { inPalette } from './palette';
+
+export const panel: JupyterFrontEndPlugin<void> = {
+  id: PluginIDs.panel,
+  description: 'The sidebar with ranks and runs.',
+  autoStart: true,
+  requires: [IDistributed],
+  optional: [ITranslator, ICommandPalette, ILauncher, ILayoutRestorer, IStateDB],
+  activate,
+};
+
+function activate(
+  app: JupyterFrontEnd,
+  distributed: Distributed,
+  translator: ITranslator | null,
+  palette: ICommandPalette | null,
+  launcher: ILauncher | null,
+  restorer: ILayoutRestorer | null,
+  state: IStateDB | null,
+): void {
+  const { commands, shell } = app;
+  const { trans, server, hub } = distributed;
+  const ranks = ranksSection(distributed, state);
+  const sidebar = new SidePanel({ ...(translator === null ? {} : { translator }) });
+  sidebar.id = PANEL;
+  sidebar.title.icon = ranksIcon;
+  sidebar.title.caption = trans.__('Distributed');
+  sidebar.addWidget(ranks);
+  sidebar.addWidget(new RunsSection(distributed, new RunsModel(server, hub)));
+  shell.add(sidebar, 'left', { rank: 350 });
+  restorer?.add(sidebar, PANEL);
+
+  const show = (): void => shell.activateById(PANEL);
+  commands.addCommand(CommandIDs.showPanel, { label: trans.__('Show Distributed Ranks'), icon: ranksIcon, execute: show });
+  commands.addCommand(CommandIDs.start, {
+    label: trans.__('Start Ranks…'),
+    execute: () => {
+      show();
+      ranks.focusForm();
+    },
+  });
+  inPalette(palette, trans, [CommandIDs.showPanel, CommandIDs.start]);
+  launcher?.add({ command: CommandIDs.showPanel, category: trans.__('Other') });
+}
+
+function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSection {
+  const { server, hub, notebook } = distributed;
+  const models = { kept: new KeptModel(server, hub), room: new RoomModel(server) };
+  const start = async (line: string): Promise<void> => {
+    const { kernel } = notebook;
+    if (kernel !== null) {
+      await runLine(kernel, line);
+    }
+  };
+  const ranks = new RanksSection(distributed, models, notebook, start, (fields) => void (state !== null && keepForm(state, fields)));
+  if (state !== null) {
+    void formOf(state).then((fields) => ranks.restore(fields));
+  }
+  return ranks;
+}

@@ -1,0 +1,86 @@
+// A server as the models see one, whose answers come when a test lets them: of reads that overtake each other, and of a
+// connection that is lost meanwhile.
+import { Signal } from '@lumino/signaling';
+import type { RunPage, RunRecord } from '../src/model/runs';
+import type { Server } from '../src/model/server';
+
+interface Asked {
+  readonly what: string;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class FakeServer implements Server {
+  readonly opened = new Signal<this, boolean>(this);
+  private readonly asked: Asked[] = [];
+
+  readonly control = this.asks<Server['control']>('control');
+  readonly runs = this.asks<Server['runs']>('runs');
+  readonly run = this.asks<Server['run']>('run');
+  readonly runOrNull = this.asks<Server['runOrNull']>('runOrNull');
+  readonly pictureOrNull = this.asks<Server['pictureOrNull']>('pictureOrNull');
+  readonly deleteRun = this.asks<Server['deleteRun']>('deleteRun');
+  readonly logSizes = this.asks<Server['logSizes']>('logSizes');
+  readonly log = this.asks<Server['log']>('log');
+  readonly searchLog = this.asks<Server['searchLog']>('searchLog');
+  readonly devices = this.asks<Server['devices']>('devices');
+  readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
+  readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
+  readonly stopCluster = this.asks<Server['stopCluster']>('stopCluster');
+
+  /** What waits for an answer, in the order in which it was asked. */
+  get waiting(): string[] {
+    return this.asked.map(({ what }) => what);
+  }
+
+  /** Answer the first request of that text, and let whoever asked go on. */
+  async answer(what: string, value: unknown): Promise<void> {
+    this.take(what).resolve(value);
+    await settled();
+  }
+
+  /** Answer the last request of that text first: answers come in any order. */
+  async answerLast(what: string, value: unknown): Promise<void> {
+    this.asked.reverse();
+    const asked = this.take(what);
+    this.asked.reverse();
+    asked.resolve(value);
+    await settled();
+  }
+
+  async refuse(what: string, text: string): Promise<void> {
+    this.take(what).reject(new Error(text));
+    await settled();
+  }
+
+  private asks<F extends (...given: never[]) => Promise<unknown>>(name: string): F {
+    const ask = (...given: unknown[]): Promise<unknown> =>
+      new Promise((resolve, reject) => this.asked.push({ what: [name, ...given.map(String)].join(' '), resolve, reject }));
+    return ask as unknown as F;
+  }
+
+  private take(what: string): Asked {
+    const at = this.asked.findIndex((one) => one.what === what);
+    if (at < 0) {
+      throw new Error(`Nobody asks for ${what}. Waiting: ${this.waiting.join('; ')}.`);
+    }
+    return this.asked.splice(at, 1)[0]!;
+  }
+}
+
+/** Let promises that can be settled settle. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) {
+    await Promise.resolve();
+  }
+}
+
+export function record(run: string, state = 'finished'): RunRecord {
+  return { run, start_s: 0, ranks: [0], world_size: 1, state, seconds: null, samples_per_s: null, loss: null, model: null, computes_on: null };
+}
+
+/** Return runs from one number down to another, newest first, as a page of the list. */
+export function page(from: number, to: number, next: string | null = null): RunPage {
+  const runs = Array.from({ length: from - to + 1 }, (_, at) => record(`r${from - at}`));
+  return { runs, more: next !== null, next };
+}

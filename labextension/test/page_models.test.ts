@@ -1,0 +1,252 @@
+// What pages and the sidebar read, each by a model: no page is there, and the server answers when the test lets it.
+import { beforeEach, describe, expect, it } from 'vitest';
+import { ComparisonModel } from '../src/model/comparison';
+import { HubModel } from '../src/model/hub';
+import type { KernelState } from '../src/model/hub_messages';
+import { KeptModel } from '../src/model/kept_model';
+import { LiveRuns } from '../src/model/live';
+import { LogModel } from '../src/model/log_model';
+import { RoomModel } from '../src/model/room';
+import { RunDetailsModel } from '../src/model/run_details';
+import { StacksModel } from '../src/model/stacks_model';
+import { FakeServer, record } from './fake_server';
+
+const KERNEL: KernelState = {
+  type: 'kernel_state',
+  kernel: 'k',
+  pid: 1,
+  cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [] },
+  run: null,
+  fault: null,
+};
+const stacks = (host: string): object => ({ ranks: [{ rank: 0, host, threads: [], note: 'asleep' }] });
+
+let server: FakeServer;
+let hub: HubModel;
+
+beforeEach(() => {
+  server = new FakeServer();
+  hub = new HubModel();
+  hub.connect(true);
+});
+
+function count(signal: { connect(slot: () => void): unknown }): { value: number } {
+  const counted = { value: 0 };
+  signal.connect(() => void counted.value++);
+  return counted;
+}
+
+describe('the page of a run', () => {
+  it('has its cell, and what its ranks wrote', async () => {
+    const model = new RunDetailsModel(server, 'r');
+    const changes = count(model.changed);
+    void model.read();
+    await server.answer('run r', { record: record('r'), cell: 'x = 1' });
+    void model.readLogSize();
+    await server.answer('logSizes r', [{ rank: 0, bytes: 5 }, { rank: 1, bytes: 7 }]);
+    expect([model.cell, model.problem, model.logBytes, changes.value]).toEqual(['x = 1', '', 12, 2]);
+  });
+
+  it('says what is wrong with the run, and leaves the logs to their own page', async () => {
+    const model = new RunDetailsModel(server, 'r');
+    void model.read();
+    await server.refuse('run r', 'There is no run r.');
+    void model.readLogSize();
+    await server.refuse('logSizes r', 'There is no run r.');
+    expect([model.cell, model.problem, model.logBytes]).toEqual(['', 'There is no run r.', null]);
+  });
+});
+
+describe('two runs', () => {
+  it('have their records, and their events while somebody looks', async () => {
+    const sent: string[] = [];
+    const wire = {
+      watch: (run: string) => void sent.push(`watch ${run}`),
+      unwatch: (run: string) => void sent.push(`unwatch ${run}`),
+      taken: () => undefined,
+    };
+    const model = new ComparisonModel(server, new LiveRuns(wire), 'a', 'b');
+    expect(model.lives).toBeNull();
+    model.watch();
+    model.watch();
+    model.rest();
+    model.rest();
+    expect(sent).toEqual(['watch a', 'watch b', 'unwatch a', 'unwatch b']);
+    const lives = model.lives;
+    model.watch();
+    expect(model.lives).toEqual(lives);
+    void model.read();
+    await server.answer('run b', { record: record('b'), cell: '' });
+    expect(model.records).toBeNull();
+    await server.answer('run a', { record: record('a'), cell: '' });
+    expect(model.records?.map(({ run }) => run)).toEqual(['a', 'b']);
+  });
+
+  it('say what is wrong with either', async () => {
+    const model = new ComparisonModel(server, new LiveRuns({ watch: () => undefined, unwatch: () => undefined, taken: () => undefined }), 'a', 'b');
+    const changes = count(model.changed);
+    void model.read();
+    await server.refuse('run b', 'There is no run b.');
+    expect([model.problem, model.records, changes.value]).toEqual(['There is no run b.', null, 1]);
+  });
+});
+
+describe('stacks', () => {
+  it('are asked for when the kernel is there, and then only when somebody wishes', async () => {
+    const model = new StacksModel(server, hub, 'k');
+    await model.look();
+    expect([model.status, server.waiting]).toEqual(['waiting', []]);
+    hub.handle(KERNEL);
+    expect([model.status, model.name, server.waiting]).toEqual(['asking', 'first', ['control k stacks']]);
+    await server.answer('control k stacks', stacks('host-a'));
+    expect([model.status, model.places.map(({ hosts }) => hosts[0])]).toEqual(['read', ['host-a']]);
+    hub.handle(KERNEL);
+    expect(server.waiting).toEqual([]);
+  });
+
+  it('of an earlier look do not replace those of a later one', async () => {
+    hub.handle(KERNEL);
+    const model = new StacksModel(server, hub, 'k');
+    const changes = count(model.changed);
+    void model.look();
+    void model.look();
+    const [first, second] = ['host-old', 'host-new'];
+    // The server answers in any order; here the newer question first.
+    await server.answerLast('control k stacks', stacks(second));
+    await server.answer('control k stacks', stacks(first));
+    expect([model.status, model.places[0]?.hosts, changes.value]).toEqual(['read', ['host-new'], 3]);
+  });
+
+  it('that cannot be had say why, and a page that is closed asks no more', async () => {
+    hub.handle(KERNEL);
+    const model = new StacksModel(server, hub, 'k');
+    void model.look();
+    await server.refuse('control k stacks', 'The kernel is gone.');
+    expect([model.status, model.problem]).toEqual(['failed', 'The kernel is gone.']);
+    const closed = new StacksModel(server, hub, 'k');
+    closed.dispose();
+    hub.handle(KERNEL);
+    expect([closed.status, server.waiting]).toEqual(['waiting', []]);
+  });
+});
+
+describe('kept clusters', () => {
+  const kept = (name: string): object => ({ name, world_size: 2, devices: [], start_s: 1 });
+
+  it('are those that no kernel has, and none while the server does not answer', async () => {
+    const model = new KeptModel(server, hub);
+    void model.read();
+    await server.answer('keptClusters', [kept('first'), kept('second')]);
+    expect([model.names, model.shown.length]).toEqual([['first', 'second'], 2]);
+    hub.handle(KERNEL);
+    expect(model.shown.map(({ name }) => name)).toEqual(['second']);
+    hub.connect(false);
+    expect(model.shown).toEqual([]);
+  });
+
+  it('of an overtaken read are dropped, and are read again when the connection is back and somebody looks', async () => {
+    const model = new KeptModel(server, hub);
+    void model.read();
+    void model.read();
+    await server.answerLast('keptClusters', [kept('new')]);
+    await server.answer('keptClusters', [kept('old')]);
+    expect(model.names).toEqual(['new']);
+    server.opened.emit(true);
+    expect(server.waiting).toEqual([]);
+    model.isWatched = true;
+    server.opened.emit(true);
+    await server.refuse('keptClusters', 'no');
+    expect(model.names).toEqual([]);
+  });
+
+  it('are read again after one was stopped, also where that failed', async () => {
+    const model = new KeptModel(server, hub);
+    const stopped = model.stop('first').catch((error: unknown) => String(error));
+    await server.refuse('stopCluster first', 'It has a kernel.');
+    await server.answer('keptClusters', [kept('first')]);
+    expect([await stopped, model.names]).toEqual(['Error: It has a kernel.', ['first']]);
+  });
+});
+
+describe('the room of the host', () => {
+  const device = { index: 0, name: 'H200', uuid: 'u', device: '0', total_bytes: 2, free_bytes: 1 };
+
+  it('is read anew, and without devices where they cannot be read', async () => {
+    const model = new RoomModel(server);
+    const changes = count(model.changed);
+    void model.read();
+    await server.answer('devices', [device]);
+    await server.answer('hostRoom', { cores: 4, free_bytes: 9 });
+    expect([model.devices, model.host?.cores, changes.value]).toEqual([[device], 4, 1]);
+    void model.read();
+    await server.refuse('devices', 'no driver');
+    expect([model.devices, model.host?.cores]).toEqual([[], 4]);
+  });
+});
+
+describe('a log', () => {
+  const part = (text: string, offset: number, size: number): object => ({ text, offset, next: offset + text.length, size });
+  const sizes = [{ rank: 1, bytes: 10 }, { rank: 3, bytes: 10 }];
+
+  it('is of the rank that was asked for last, in whatever order the lists come', async () => {
+    const model = new LogModel(server, 'r', 0);
+    void model.readSizes();
+    model.choose(3);
+    void model.readSizes();
+    await server.answerLast('logSizes r', sizes);
+    await server.answer('logSizes r', sizes);
+    expect(model.rank).toBe(3);
+    // One that wrote nothing has none.
+    model.choose(2);
+    expect(model.rank).toBe(1);
+  });
+
+  it('that was opened meanwhile drops what was read of the one before', async () => {
+    const model = new LogModel(server, 'r', 1);
+    const before = model.toEnd();
+    model.open(true);
+    const after = model.toEnd();
+    await server.answer('log r 1 false 0 64', part('a\nb\n', 0, 4));
+    await server.answer('log r 1 false 0 65536', part('a\nb\n', 0, 4));
+    await server.answer('log r 1 false 4 65536', part('', 4, 4));
+    await server.answer('log r 1 true 0 64', part('c\n', 0, 2));
+    await server.answer('log r 1 true 0 65536', part('c\n', 0, 2));
+    await server.answer('log r 1 true 2 65536', part('', 2, 2));
+    expect([await before, await after, model.log.line(0)]).toEqual([false, true, 'c']);
+  });
+
+  it('is searched part by part, from where the last search ended, until another is opened', async () => {
+    const model = new LogModel(server, 'r', 1);
+    model.log.size = 100;
+    const looked: number[] = [];
+    model.searched.connect((_, bytes) => looked.push(bytes));
+    const first = model.search('x');
+    await server.answer('searchLog r 1 false x 0', { offset: null, next: 40 });
+    await server.answer('searchLog r 1 false x 40', { offset: 50, next: 55 });
+    expect([await first, looked]).toEqual([50, [40, 55]]);
+    const second = model.search('x');
+    await server.answer('searchLog r 1 false x 55', { offset: null, next: 100 });
+    expect(await second).toBe('absent');
+    const third = model.search('x');
+    model.open(false);
+    await server.answer('searchLog r 1 false x 0', { offset: 50, next: 55 });
+    expect(await third).toBe('overtaken');
+    const fourth = model.search('x');
+    expect(server.waiting).toEqual(['searchLog r 1 false x 0']);
+    await server.answer('searchLog r 1 false x 0', { offset: 0, next: 1 });
+    expect(await fourth).toBe(0);
+  });
+
+  it('keeps in mind which line was found while lines come before it', async () => {
+    const model = new LogModel(server, 'r', 1);
+    const shown = model.showFound(2);
+    await server.answer('log r 1 false 2 65536', part('b\n', 2, 4));
+    await server.answer('log r 1 false 4 65536', part('', 4, 4));
+    await server.answer('log r 1 false 0 64', part('a\nb\n', 0, 4));
+    expect([await shown, model.found]).toEqual([1, 1]);
+    model.moved(3);
+    expect(model.found).toBe(4);
+    model.open(false);
+    expect(model.found).toBeNull();
+  });
+});

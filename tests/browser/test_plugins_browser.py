@@ -1,0 +1,92 @@
+"""The extension's plugins: one that is disabled takes its part away, and the rest works."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import recorded
+from lab import command, jupyterlab
+from panel import show_panel
+from told_kernel import ToldKernel, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab import Lab
+    from playwright.sync_api import Browser, Page
+
+DISABLED = ("jupyter-ddl:status", "jupyter-ddl:controls")
+COMMANDS = "() => window.jupyterapp.commands.listCommands().filter(id => id.startsWith('jupyter-ddl:'))"
+
+
+def menu(page: Page) -> list[str]:
+    """Return what `Run > Distributed` has."""
+    page.locator(".lm-MenuBar-item").get_by_text("Run", exact=True).click()
+    page.locator(".lm-Menu-item[data-type='submenu']").get_by_text("Distributed", exact=True).hover()
+    items = page.locator("#jp-mainmenu-run-distributed .lm-Menu-item[data-type='command']:visible .lm-Menu-itemLabel")
+    items.first.wait_for()
+    found = items.all_inner_texts()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    return found
+
+
+@pytest.fixture(scope="module")
+def partial_lab(needed: None) -> Iterator[Lab]:
+    with (
+        tempfile.TemporaryDirectory(prefix="ddl-lab-") as folder,
+        jupyterlab(Path(folder), disabled=DISABLED) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def partial_page(browser: Browser, partial_lab: Lab) -> Iterator[Page]:
+    context = browser.new_context(viewport={"width": 1400, "height": 1200})
+    raised: list[str] = []
+    context.on("weberror", lambda error: raised.append(str(error.error)))
+    yield context.new_page()
+    context.close()
+    partial_lab.end_kernels()
+    assert not raised
+
+
+def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab, partial_page: Page) -> None:
+    page = partial_page
+    run = recorded.record("2026-11-12T02-00-00-default-9a27", 2, 5)
+    partial_lab.write("partial.ipynb", "1")
+    partial_lab.open(page, "partial.ipynb")
+    panel = show_panel(page)
+    with ToldKernel("partial") as kernel:
+        card = panel.locator(".ddl-cluster")
+        kernel.tell([rank(0), rank(1)])
+        card.wait_for()
+        kernel.tell([rank(0), rank(1)], state="running", run=run.name, fault="Rank 1 is silent.")
+        card.get_by_text("Rank 1 is silent.").wait_for()
+        # Its buttons are of the plugin that is not there.
+        for name in ("Interrupt", "Stop…", "Restart…", "Stacks", "Show where the ranks are"):
+            assert card.get_by_role("button", name=name, exact=True).count() == 0
+        assert page.locator(".ddl-status").count() == 0
+        found = set(page.evaluate(COMMANDS))
+        assert {"jupyter-ddl:open-run", "jupyter-ddl:toggle-distributed", "jupyter-ddl:show-panel"} <= found
+        assert not found & {"jupyter-ddl:interrupt", "jupyter-ddl:stop", "jupyter-ddl:restart", "jupyter-ddl:stacks"}
+        assert menu(page) == ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+        # Pages, cells and notifications are there.
+        card.get_by_role("button", name="Open the run").click()
+        page.locator(".ddl-dashboard .ddl-run-state").filter(has_text="finished").wait_for()
+        page.locator(".Toastify__toast").filter(has_text="Rank 1 is silent.").wait_for()
+    command(page, "application:activate-previous-tab")
+    page.locator(".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']").click()
+    assert page.evaluate(
+        "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource().startsWith('%%distributed')"
+    )
+
+
+def test_the_menu_has_the_commands_of_all_plugins_in_one_order(lab: Lab, page: Page) -> None:
+    lab.write("menu.ipynb", "1")
+    lab.open(page, "menu.ipynb")
+    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+    assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
