@@ -131,6 +131,9 @@ function checked(type: string, name: string, field: Field, found: unknown): unkn
       found[key] = numberOf(found[key]);
     }
   }
+  if (name === 'fault' && isRecord(found) && typeof found['text'] !== 'string') {
+    found['text'] = '';
+  }
   return found;
 }
 
