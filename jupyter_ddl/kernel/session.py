@@ -105,10 +105,10 @@ class Session:
         return cluster_state(self._cluster, self._runs, self._rebuilder.step)
 
     @property
-    def why_lost(self) -> str | None:
+    def why_lost(self) -> Fault | None:
         """Why the ranks are gone; None while they live, and where they were stopped."""
         lost = self._runs.lost
-        return None if lost is None or lost.asked else describe(lost.fault)
+        return None if lost is None or lost.asked else lost.fault
 
     @property
     def busy(self) -> list[str]:

@@ -48,7 +48,7 @@ LOST = Fault(
     facts=Facts(world_size=2, pid=4711, signum=9, oom_kills=1, last=LastSample(0.5, 2**30, 2**33, 2**36, 7)),
 )
 SILENT = Fault("silent", "rank", (1,), "node-a", facts=Facts(processes=(RankProcess(1, "stopped", 4711, "node-a"),)))
-_PLACE = Place((1,), ("node-a",), (Thread("MainThread", (Frame("/tmp/ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle")
+_PLACE = Place((1,), ("node-a",), (Thread("MainThread", (Frame("ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle")
 STALLED = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("loss",), (1,)),), places=(_PLACE,)))
 
 # Each class at least once: with all its fields, and with its defaults where it has some.

@@ -144,16 +144,16 @@ def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervis
     monkeypatch.setattr(current, "_current", session)
     state = State("k", SHELL)
     state.note(run(None))
-    session.why_lost = "rank 1 on node-a exited with status 3."
-    assert state.now().fault == session.why_lost
+    session.why_lost = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3))
+    assert state.now().fault == "rank 1 on node-a exited with status 3."
     fault = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3, last=LastSample(0.5, 2**30)))
     told = "rank 1 on node-a exited with status 3. 0.5 s before it had 1.00 GiB of memory."
     assert state.note(run("lost", fault=fault)).fault == state.now().fault == told
     # The ranks that replaced them are lost too.
     session.why_lost = None
     assert state.now().fault == told
-    session.why_lost = "mpiexec ended with status 1."
-    assert state.now().fault == session.why_lost
+    session.why_lost = Fault("lost", "mpiexec", facts=Facts(status=1, output="more"))
+    assert state.now().fault == "mpiexec ended with status 1."
 
 
 def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path) -> None:

@@ -18,8 +18,6 @@ from jupyter_ddl.views.fault import headline
 if TYPE_CHECKING:
     from jupyter_ddl.runs.run import Run
 
-_MAX_CHARACTERS = 500
-
 
 class State:
     """The state of one kernel.
@@ -68,11 +66,11 @@ class State:
         lost = session.why_lost
         self._has_told_loss &= lost is not None
         if lost is not None and not self._has_told_loss:
-            self._fault = _bounded(lost)
+            self._fault = headline(lost)
         # The one that began last.
         running = list(self._running.values())
         stall = next((run.stall for run in reversed(running) if run.stall), None)
-        fault = self._fault or (stall and _bounded(stall))
+        fault = self._fault or stall
         return KernelState(self._kernel, os.getpid(), session.describe(), running[-1].id if running else None, fault)
 
     def _cell_id(self) -> str | None:
@@ -87,8 +85,3 @@ def fault_of(run: Run) -> str | None:
     """Return what went wrong with a run that has ended, in one line; None where nothing did, or its user ended it."""
     fault = run.fault
     return None if fault is None or fault.kind in ("interrupted", "stopped") else headline(fault)
-
-
-def _bounded(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 1] + "…"
