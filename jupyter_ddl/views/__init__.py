@@ -13,7 +13,9 @@
 | figures, picture, metrics_table | the same figures as text, as a picture that stays, and in a terminal |
 | together | several views of one run |
 | replay, runs_table, log_text | a run shown again, runs as a table, a log as lines |
-| table, failure | the ranks of a cluster, and what they raised, as text |
+| fault, fault_texts | a fault as text, wherever it is shown |
+| failure, stalls, stack_text | its parts: what ranks raised, who waits for whom, where each is |
+| table | the ranks of a cluster, as text |
 """
 
 from __future__ import annotations

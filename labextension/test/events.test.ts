@@ -56,6 +56,14 @@ describe('what is no event', () => {
     expect(parseEvent({ type: 'rank_lost', rank: 1, fault: { kind: 'lost' }, at_s: 1 })).toMatchObject({ fault: { text: '' } });
   });
 
+  it.each([
+    { type: 'rank_lost', rank: 1, cause: 'killed', at_s: 1 },
+    { type: 'rank_silent', rank: 1, seconds: 10, state: 'killed', at_s: 1 },
+    { type: 'stall_reported', run: 'r', ranks: [0], at_s: 1, text: 'killed' },
+  ])('of an older version said its fault in words: %j', (older) => {
+    expect(parseEvent(older)).toMatchObject({ type: older.type, fault: { text: 'killed' } });
+  });
+
   it('the fixture has NaN and both infinities', () => {
     const odd = fixture.filter((example) => example.type === 'metrics').map(numbered);
     expect(odd).toContainEqual(expect.objectContaining({ loss: NaN, samples_per_s: Infinity, step_s: -Infinity }));
