@@ -28,6 +28,7 @@ from jupyter_ddl.kernel.active_runs import ActiveRuns
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.events import MetricsSample, RankFinished
+from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.dashboard import Dashboard
@@ -78,7 +79,7 @@ def main() -> None:
         assert sender.stdout is not None
         sender.stdout.readline()
         cluster: Any = Listening(connection_file)
-        runs = ActiveRuns(cluster, lambda lost, _: lost.cause)
+        runs = ActiveRuns(cluster, lambda *_: Remedy("restart"))
         run = Run(RunFolder("bench"), tuple(range(RANKS)), RANKS)
         runs.begin(run)
         follower = Follower(run, runs, Dashboard(Nowhere()), None)

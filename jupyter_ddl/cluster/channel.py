@@ -21,6 +21,7 @@ from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
 from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -121,8 +122,9 @@ class Channel:
 
     def _on_failure(self, error: BaseException) -> None:
         """Take the cluster for lost: without its events no run would ever end."""
-        cause = f"the kernel can no longer hear its ranks ({described(error)})"
-        self._on_event(RankLost(None, cause, time.time()))
+        at_s = time.time()
+        fault = Fault("lost", "event reader", at_s=at_s, facts=Facts(error=described(error)))
+        self._on_event(RankLost(None, fault, at_s))
 
 
 def _unreadable_end(content: dict[str, Any], error: Exception) -> RankFailed | None:

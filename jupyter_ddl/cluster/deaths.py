@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.cores import ROOT, cgroup_folders
-from jupyter_ddl.protocol.exit_statuses import MEANINGS
+from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from jupyter_ddl.protocol.faults import Cause
 
 _TAIL_LINES = 20
 # Of what mpiexec printed, where it tells how it ended. Before that stands what ranks printed between cells.
@@ -74,48 +76,55 @@ def read_report(output: str) -> Death | None:
     return None
 
 
-def explain_mpiexec(exit_code: int | None, output: str, first: Death | None = None) -> str:
-    """Return one paragraph on why mpiexec ended: the rank that ended first, and what mpiexec printed last.
+def loss_of(death: Death, at_s: float, *, oom_kills: int = 0, output: str = "") -> Fault:
+    """Return the fault of ranks that are lost, of which one is known to have ended first.
+
+    Args:
+        death: how that one ended.
+        at_s: when, seconds since the epoch.
+        oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
+        output: what mpiexec printed last, where that says more.
+    """
+    cause, _ = likely_cause(death.signum, oom_kills)
+    facts = Facts(
+        pid=death.pid,
+        signum=death.signum,
+        status=death.status,
+        is_unseen=death.is_unseen,
+        oom_kills=oom_kills,
+        output=output,
+    )
+    return Fault("lost", "rank", () if death.rank is None else (death.rank,), death.host, at_s, cause, facts=facts)
+
+
+def mpiexec_loss(
+    exit_code: int | None, output: str, at_s: float, *, first: Death | None = None, oom_kills: int = 0
+) -> Fault:
+    """Return why mpiexec ended: the rank that ended first, and what mpiexec printed last.
 
     Args:
         exit_code: mpiexec's.
         output: what it printed.
+        at_s: when, seconds since the epoch.
         first: the rank that was seen to end first, for where mpiexec names none.
+        oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
     """
     death = read_report(output) or first
     if death is not None:
-        head = describe(death)
-    elif exit_code is not None and exit_code < 0:
-        head = f"mpiexec was ended by {signal_text(-exit_code)}, and its ranks with it"
-    else:
-        head = f"mpiexec ended with status {exit_code}"
-    return f"{head}\n{tail(output)}".rstrip()
-
-
-def describe(death: Death) -> str:
-    """Return one sentence on a rank's end."""
-    who = f"rank {death.rank}" if death.rank is not None else f"the rank with PID {death.pid}"
-    where = f" on {death.host}" if death.host else ""
-    if death.is_unseen:
-        how = f"ended: its process {death.pid} is gone, and nothing says how"
-    elif death.signum is not None:
-        how = f"was ended by {signal_text(death.signum)}"
-    elif death.status:
-        meaning = MEANINGS.get(death.status)
-        how = f"exited with status {death.status}" + (f": {meaning}" if meaning else "")
-    else:
-        how = "ended its own process"
-    return f"{who}{where} {how}"
-
-
-def signal_text(signum: int) -> str:
-    """Return a signal's number and what the system calls it."""
-    return f"signal {signum} ({signal.strsignal(signum) or 'unknown'})"
+        return loss_of(death, at_s, oom_kills=oom_kills, output=tail(output))
+    is_signal = exit_code is not None and exit_code < 0
+    facts = Facts(
+        signum=-exit_code if is_signal and exit_code is not None else None,
+        status=None if is_signal else exit_code,
+        oom_kills=oom_kills,
+        output=tail(output),
+    )
+    return Fault("lost", "mpiexec", at_s=at_s, facts=facts)
 
 
 def tail(output: str) -> str:
     """Return the last lines of what a process printed."""
-    return "\n".join(output.splitlines()[-_TAIL_LINES:])
+    return "\n".join(output.splitlines()[-_TAIL_LINES:]).rstrip()
 
 
 class OutOfMemoryKills:
@@ -152,48 +161,25 @@ def _counter(file: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def likely_cause(signum: int | None, oom_kills: int, last_words: Sequence[str] = ()) -> str | None:
-    """Return what probably ended a rank, and what helps; None where nothing is known.
+def likely_cause(signum: int | None, oom_kills: int, last_words: Sequence[str] = ()) -> tuple[Cause | None, str]:
+    """Return what probably ended a rank, None where nothing is known; and the line that says so, where one does.
 
     Args:
         signum: the signal that ended it.
         oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
         last_words: the lines that the rank printed last.
     """
-    said = next((line for line in reversed(last_words) if _OUT_OF_MEMORY.search(line)), None)
     if signum == signal.SIGKILL and oom_kills:
-        return (
-            "the Linux kernel ended it for want of memory (its out-of-memory killer struck meanwhile). Take smaller "
-            "batches, fewer ranks on the host, or a job with more memory."
-        )
+        return "out of memory killer", ""
+    said = next((line for line in reversed(last_words) if _OUT_OF_MEMORY.search(line)), None)
     if said is not None:
-        return f"it could get no more memory ({said.strip()[:200]!r}). Take smaller batches or raise the limit."
+        return "allocation", said.strip()[:200]
     if signum == signal.SIGABRT and (check := next((line for line in last_words if _CHECK.search(line)), None)):
-        return f"a check in C or C++ code failed: {check.strip()[:300]!r}."
-    return _CAUSES.get(signum) if signum is not None else None
+        return "failed check", check.strip()[:300]
+    return (None if signum is None else "signal"), ""
 
 
 _OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|cannot allocate memory|MemoryError|OUT_OF_MEMORY|OOM when allocating", re.IGNORECASE
 )
 _CHECK = re.compile(r"check fail|assert|terminate called|what\(\):|free\(\)|corrupted|\bF\d{4} ", re.IGNORECASE)
-_CAUSES: dict[int, str] = {
-    signal.SIGKILL: (
-        "somebody's `kill -9`, or a batch system that enforced a limit: no out-of-memory kill was counted on this host."
-    ),
-    signal.SIGSEGV: "a crash in C or C++ code (an invalid address), in an extension module or a ctypes call.",
-    signal.SIGBUS: "a file or shared memory that became shorter than what is mapped of it: is /dev/shm or a disk full?",
-    signal.SIGABRT: "C or C++ code called abort(); what it printed before stands in the rank's log.",
-    signal.SIGILL: "a program built for another processor.",
-    signal.SIGFPE: "a division by zero in C or C++ code.",
-    signal.SIGTERM: "somebody or a batch system asked it to end.",
-    signal.SIGHUP: "its terminal, or the session that it was started from, was closed.",
-    signal.SIGINT: "somebody sent it SIGINT; %ddl interrupt ends a cell and keeps the ranks.",
-    signal.SIGQUIT: "somebody or a batch system asked it to end at once.",
-    signal.SIGUSR1: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
-    signal.SIGUSR2: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
-    signal.SIGALRM: "a timer that the cell set (`signal.alarm`, `setitimer`) and for which it had no handler.",
-    signal.SIGPIPE: "C or C++ code wrote to a pipe or a connection that nobody reads any more.",
-    signal.SIGXCPU: "the limit on CPU time (`ulimit -t`) was reached.",
-    signal.SIGXFSZ: "the limit on a file's size (`ulimit -f`) was reached.",
-}

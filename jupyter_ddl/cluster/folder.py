@@ -19,18 +19,19 @@ import fcntl
 import json
 import shutil
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import registry
-from jupyter_ddl.cluster.deaths import Death
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
 from jupyter_ddl.host import process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import check_private, is_private, private_folder
+from jupyter_ddl.protocol.codec import record_of
+from jupyter_ddl.protocol.faults import Fault, loss_in_words
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -38,39 +39,26 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@dataclass(frozen=True)
-class Ending:
-    """How a cluster ended.
+def ending_of(text: str | bytes) -> Fault:
+    """Return how a cluster ended, from the line of JSON in which its lease says so.
 
-    Attributes:
-        asked: it was stopped, by its user or with its kernel.
-        cause: the sentence for the user.
-        death: of the rank that ended first, where mpiexec names it.
-        oom_kills: how often the Linux kernel ended a process for want of memory while the cluster ran.
+    Raises:
+        ValueError: it is something else.
     """
+    content = parse_json(text)
+    if isinstance(content, dict) and isinstance(content.get("cause"), str) and "kind" not in content:
+        # The lease of an older version, which outlived its kernel.
+        return _ending_in_words(content)
+    return record_of(Fault, content)
 
-    asked: bool
-    cause: str
-    at_s: float
-    death: Death | None = None
-    oom_kills: int = 0
 
-    def to_json(self) -> str:
-        """Return it as one line of JSON."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Ending:
-        """Return what `to_json` wrote.
-
-        Raises:
-            ValueError: it is something else.
-        """
-        fields = parse_json(text)
-        try:
-            return cls(**{**fields, "death": fields["death"] and Death(**fields["death"])})
-        except (TypeError, KeyError) as error:
-            raise ValueError(f"An ending must have the fields of Ending. Received: {str(text)[:60]!r}.") from error
+def _ending_in_words(content: dict[str, Any]) -> Fault:
+    death = content.get("death") or {}
+    rank = death.get("rank")
+    known = {"at_s": content.get("at_s", 0.0), "oom_kills": content.get("oom_kills", 0)}
+    known |= {name: death.get(name) for name in ("host", "signum")}
+    asked = content.get("asked") is True
+    return loss_in_words(content["cause"], () if rank is None else (rank,), asked=asked, **known)
 
 
 class ClusterFolder:
@@ -205,14 +193,14 @@ class ClusterFolder:
         except psutil.NoSuchProcess:
             return False
 
-    def write_ending(self, ending: Ending) -> None:
+    def write_ending(self, ending: Fault) -> None:
         """Record how the cluster ended."""
         self._write("ended.json", asdict(ending))
 
-    def ending(self) -> Ending | None:
+    def ending(self) -> Fault | None:
         """Return how the cluster ended, or None."""
         record = self._read("ended.json")
-        return Ending.from_json(json.dumps(record)) if record else None
+        return ending_of(json.dumps(record)) if record else None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         # Renamed into place: a reader finds all of it or nothing.

@@ -15,21 +15,24 @@ It tells how that came, at once, to its standard output and the cluster's folder
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
 import sys
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
 from jupyter_ddl.cluster import scratch
-from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, describe, explain_mpiexec, read_report, tail
-from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
+from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
+from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,22 +48,22 @@ class Lease:
         tell: called with how it ended, before what is left of it is ended.
     """
 
-    def __init__(self, folder: ClusterFolder, tell: Callable[[Ending], None]) -> None:
+    def __init__(self, folder: ClusterFolder, tell: Callable[[Fault], None]) -> None:
         self._folder = folder
         self._tell = tell
         self._out_of_memory = OutOfMemoryKills()
         self._settings = folder.settings()
         self._spec = folder.spec()
-        self._ended: asyncio.Future[Ending] | None = None
+        self._ended: asyncio.Future[Fault] | None = None
         self._cluster: Any = None
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
 
-    async def hold(self) -> Ending:
+    async def hold(self) -> Fault:
         """Start the cluster, hold it until something ends it, and clean up; return how it ended."""
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(signum, self._end, True, "stopped")
+            loop.add_signal_handler(signum, self._end_asked, "user")
         loop.add_reader(sys.stdin.fileno(), self._on_stdin)
         self._check_parent()
         try:
@@ -100,7 +103,7 @@ class Lease:
     def _on_stdin(self) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
         if b"stop" in data:
-            self._end(True, "stopped")
+            self._end_asked("user")
         elif not data:
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._on_kernel_end()
@@ -121,28 +124,27 @@ class Lease:
         return [child.pid for child in psutil.Process().children() if child.pid not in ours]
 
     def _on_rank_end(self, death: Death) -> None:
-        cause = f"{describe(death)}\nmpiexec, its parent, said nothing of it"
-        self._finish(Ending(False, cause, time.time(), death, self._out_of_memory.count()))
+        output = "mpiexec, its parent, said nothing of it"
+        self._finish(loss_of(death, time.time(), oom_kills=self._out_of_memory.count(), output=output))
 
     def _on_kernel_end(self) -> None:
         if not self._spec.keep:
-            self._end(True, "its kernel ended")
+            self._end_asked("kernel")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         output = self._cluster.engine_set.get_output()
         # Where mpiexec names no rank, Linux may have said which ended first.
-        death = read_report(output) or self._deaths.first
-        cause = explain_mpiexec(data.get("exit_code"), output, self._deaths.first)
-        self._finish(Ending(False, cause, time.time(), death, self._out_of_memory.count()))
+        first, kills = self._deaths.first, self._out_of_memory.count()
+        self._finish(mpiexec_loss(data.get("exit_code"), output, time.time(), first=first, oom_kills=kills))
 
     def _on_controller_end(self, data: dict[str, Any]) -> None:
-        output = tail(self._cluster.controller.get_output())
-        self._end(False, f"ipyparallel's controller ended with status {data.get('exit_code')}\n{output}".rstrip())
+        facts = Facts(status=data.get("exit_code"), output=tail(self._cluster.controller.get_output()))
+        self._finish(Fault("lost", "controller", at_s=time.time(), facts=facts))
 
-    def _end(self, asked: bool, cause: str) -> None:
-        self._finish(Ending(asked, cause, time.time()))
+    def _end_asked(self, by: Literal["user", "kernel"]) -> None:
+        self._finish(Fault("stopped", by, at_s=time.time()))
 
-    def _finish(self, ending: Ending) -> None:
+    def _finish(self, ending: Fault) -> None:
         assert self._ended is not None
         if not self._ended.done():
             self._ended.set_result(ending)
@@ -157,19 +159,19 @@ def main() -> None:
         folder = ClusterFolder(sys.argv[1])
         folder.write_lease()
 
-        def tell(ending: Ending) -> None:
+        def tell(ending: Fault) -> None:
             # On a disk that is full the kernel, at least, is told.
             with suppress(OSError):
                 folder.write_ending(ending)
             try:
-                kernel.write(ending.to_json() + "\n")
+                kernel.write(json.dumps(asdict(ending)) + "\n")
                 kernel.flush()
             except BrokenPipeError:
                 # With --keep the kernel may be gone; whoever attached reads the file.
                 return
 
         ending = asyncio.run(Lease(folder, tell).hold())
-    if ending.asked:
+    if ending.kind == "stopped":
         folder.remove()
 
 

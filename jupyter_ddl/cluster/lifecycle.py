@@ -28,6 +28,7 @@ from jupyter_ddl.host.run_module import without_working_folder
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.requests import Describe, ReleaseAsked
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     import subprocess
@@ -139,7 +140,7 @@ class Cluster:
             missing = sorted(set(range(self.world_size)) - set(self.warm))
             if missing and self._lost is not None:
                 raise ClusterLost(
-                    f"Ranks must live until they have imported TensorFlow. Received: {self._lost.cause}\n"
+                    f"Ranks must live until they have imported TensorFlow. Received: {describe(self._lost.fault)}\n"
                     f"%ddl restart starts new ones. Logs: {self.folder.log_dir}"
                 )
             if missing:
@@ -219,7 +220,7 @@ class Cluster:
             raise ClusterStartFailed("Ranks come up while they are wanted. Received: %ddl stop or %ddl restart.")
         if not self.is_running():
             ending = self.folder.ending()
-            cause = ending.cause if ending else leases.last_words(self.folder)
+            cause = describe(ending) if ending else leases.last_words(self.folder)
             raise ClusterStartFailed(
                 f"Every rank must come up. Received: {cause}\n"
                 f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."

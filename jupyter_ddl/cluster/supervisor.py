@@ -15,17 +15,18 @@ import socket
 import threading
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import psutil
 
 from jupyter_ddl.cluster.core_time import CoreTime
-from jupyter_ddl.cluster.deaths import describe
-from jupyter_ddl.cluster.folder import Ending
+from jupyter_ddl.cluster.deaths import loss_of
+from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.protocol.events import RankLost, RankSilent
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
 from jupyter_ddl.protocol.requests import Ping
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.faults import ProcessState
     from jupyter_ddl.protocol.requests import Request
 
 _TICK_S = 1.0
@@ -118,22 +120,23 @@ class Supervisor:
                 attendant.start()
                 self._attendant = attendant
 
-    def state_of(self, rank: int) -> str:
-        """Return what is known of a rank that is at something, as the end of a sentence."""
+    def state_of(self, rank: int) -> RankProcess:
+        """Return what is known of the process of a rank that is at something."""
         ready = self._ranks[rank]
+        known = partial(RankProcess, rank, pid=ready.pid, host=ready.host)
         if time.monotonic() - self._heard_s.get(rank, 0.0) < _ASK_S:
-            return f"its process {ready.pid} answers, so its main thread is in C or C++ code, or ignores the interrupt"
+            return known("answers")
         if ready.host != socket.gethostname():
-            return f"its process, {ready.pid} on {ready.host}, cannot be looked at from here"
+            return known("elsewhere")
         try:
             status = psutil.Process(ready.pid).status()
         except psutil.NoSuchProcess:
-            return "its process is gone"
+            return known("gone")
         except OSError as error:
-            return f"its process, {ready.pid}, cannot be looked at: {error.strerror}"
+            return known("hidden", detail=str(error.strerror))
         if self.starves(rank):
-            return f"its process {ready.pid} is ready to run and gets no core: too much else runs on {ready.host}"
-        return _STATES.get(status, "its process {pid} is {status}").format(pid=ready.pid, status=status)
+            return known("starved")
+        return known(_STATES.get(status, "other"), detail="" if status in _STATES else status)
 
     def starves(self, rank: int) -> bool:
         """Return whether a rank was ready for a core since it was last asked, and got none; False on another host."""
@@ -168,18 +171,23 @@ class Supervisor:
 
     def _on_unwatched(self, error: BaseException) -> None:
         """Take the cluster for lost: nothing would tell of its end any more."""
-        self._tell(
-            RankLost(None, f"the kernel can no longer watch the cluster's lease ({described(error)})", time.time())
-        )
+        at_s = time.time()
+        self._tell(RankLost(None, Fault("lost", "lease watch", at_s=at_s, facts=Facts(error=described(error))), at_s))
 
     def _judge(self, rank: int, seconds: float) -> None:
         now_s = time.monotonic()
         if seconds >= SILENT_S and rank not in self._silent_since_s and rank in self._warm:
             self._silent_since_s[rank] = now_s - seconds
-            self._tell(RankSilent(rank, round(seconds, 1), self.state_of(rank), time.time()))
+            self._tell(self._silence(rank, round(seconds, 1)))
         elif seconds <= _ASK_S and rank in self._silent_since_s:
             silent_s = round(now_s - seconds - self._silent_since_s.pop(rank), 1)
-            self._tell(RankSilent(rank, silent_s, "", time.time(), is_back=True))
+            self._tell(RankSilent(rank, silent_s, None, time.time(), is_back=True))
+
+    def _silence(self, rank: int, seconds: float) -> RankSilent:
+        at_s = time.time()
+        facts = Facts(seconds=seconds, processes=(self.state_of(rank),))
+        fault = Fault("silent", "rank", (rank,), self._ranks[rank].host, at_s - seconds, facts=facts)
+        return RankSilent(rank, seconds, fault, at_s)
 
     def _watch(self) -> None:
         """Wait for the cluster's end and tell it as an event."""
@@ -192,7 +200,7 @@ class Supervisor:
         if self._lease is not None:
             assert self._lease.stdout is not None
             line = self._lease.stdout.readline()
-            ending = ending or (Ending.from_json(line) if line else None)
+            ending = ending or (ending_of(line) if line else None)
             if not line:
                 self._lease.wait()
         if not is_told:
@@ -217,7 +225,7 @@ class Supervisor:
             return False
         return True
 
-    def _lost_behind_its_back(self) -> Ending | None:
+    def _lost_behind_its_back(self) -> Fault | None:
         """Return how the cluster ended where a rank's process has been gone for a while and its lease is silent."""
         gone = self._processes.gone()
         now_s = time.monotonic()
@@ -228,38 +236,36 @@ class Supervisor:
             return None
         said = self._folder.ending()
         if said is not None or len(gone) == 1:
-            return said or Ending(False, describe(gone[0]), time.time(), gone[0])
+            return said or loss_of(gone[0], time.time())
         # mpiexec ended the others: which was first only the lease knows.
-        ranks = compact(sorted(death.rank for death in gone if death.rank is not None))
-        return Ending(False, f"the processes of ranks {ranks} are gone, and the lease does not say how", time.time())
+        ranks = tuple(sorted(death.rank for death in gone if death.rank is not None))
+        return Fault("lost", "ranks", ranks, at_s=time.time())
 
-    def _as_event(self, ending: Ending) -> RankLost:
+    def _as_event(self, ending: Fault) -> RankLost:
         """Return the event that says how the cluster ended, with what we know of the rank that was first."""
-        death = ending.death
-        if death is None:
-            return RankLost(None, ending.cause, ending.at_s, oom_kills=ending.oom_kills, asked=ending.asked)
-        same = (ready for ready in self._ranks.values() if death.pid == ready.pid or death.rank == ready.rank)
+        if ending.subject != "rank":
+            return RankLost(None, ending, ending.at_s)
+        pid = ending.facts.pid
+        same = (ready for ready in self._ranks.values() if pid == ready.pid or ending.ranks == (ready.rank,))
         known = next(same, None)
+        # What mpiexec printed says no more than that.
+        fault = replace(ending, facts=replace(ending.facts, output=""))
         if known is not None:
-            death = replace(death, rank=known.rank, host=known.host)
-        return RankLost(
-            death.rank, describe(death), ending.at_s, death.host, death.signum, ending.oom_kills, asked=ending.asked
-        )
+            fault = replace(fault, ranks=(known.rank,), host=known.host)
+        return RankLost(fault.ranks[0] if fault.ranks else None, fault, ending.at_s)
 
-    def _unwritten_ending(self) -> Ending:
+    def _unwritten_ending(self) -> Fault:
         """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
         if self._folder.settings().get("world_id") == self._world_id:
-            return Ending(False, "the lease, which holds the cluster's processes, was killed", time.time())
-        return Ending(True, "stopped", time.time())
+            return Fault("lost", "lease", at_s=time.time())
+        return Fault("stopped", "user", at_s=time.time())
 
 
-_STATES = {
-    psutil.STATUS_STOPPED: (
-        "its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` lets it go on"
-    ),
-    psutil.STATUS_TRACING_STOP: "its process {pid} is stopped by a debugger",
-    psutil.STATUS_RUNNING: "its process {pid} computes, probably in C or C++ code that holds Python's lock",
-    psutil.STATUS_SLEEPING: "its process {pid} waits, probably in C or C++ code that holds Python's lock",
-    psutil.STATUS_DISK_SLEEP: "its process {pid} waits for a disk or a network file system",
-    psutil.STATUS_ZOMBIE: "its process {pid} has ended",
+_STATES: dict[str, ProcessState] = {
+    psutil.STATUS_STOPPED: "stopped",
+    psutil.STATUS_TRACING_STOP: "traced",
+    psutil.STATUS_RUNNING: "running",
+    psutil.STATUS_SLEEPING: "sleeping",
+    psutil.STATUS_DISK_SLEEP: "disk",
+    psutil.STATUS_ZOMBIE: "ended",
 }

@@ -10,21 +10,20 @@ import sys
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import InvalidInput, RankError
-from jupyter_ddl.protocol.events import RankFailed, RankLost
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
-from jupyter_ddl.runs.reading import causes_of, run_events
-from jupyter_ddl.runs.store import CUT_OFF, as_number, foreign, newest_first, resolve, single_rank_samples_per_s
-from jupyter_ddl.views.failure import render_failure
+from jupyter_ddl.runs.reading import run_events
+from jupyter_ddl.runs.store import foreign, newest_first, resolve, single_rank_samples_per_s
+from jupyter_ddl.views.fault import ERRORS, render_fault
 from jupyter_ddl.views.line import plain_lines
 from jupyter_ddl.views.runs_table import run_line, runs_table
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
 
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.runs.prune import Pruning
     from jupyter_ddl.runs.store import RunRecord
 
@@ -87,18 +86,19 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
 
     record = resolve(arguments.run)
     print(run_line(record), flush=True)
-    ends = _Ends()
+    ending = Ending()
     logs = f"{'%ddl' if in_notebook else 'jupyter ddl'} logs {record.run}"
     replay(
-        ends.noted(run_events(record.path)),
+        ending.noted(run_events(record.path)),
         record.ranks,
         logs,
         only_first_rank=bool(record.options.get("auto")),
     )
-    if not ends.has_events and log_files(record.path):
+    if not ending.has_events and log_files(record.path):
         print(f"Of its output only the logs are there: {logs}")
-    told = ends.told(record)
-    if told:
+    fault = ending.fault(record)
+    if fault is not None:
+        told = _told(fault, ending, record)
         print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
 
 
@@ -136,49 +136,11 @@ def show_dashboard(arguments: Namespace) -> None:
     show_finished(chain([first], events), publisher, single_rank)
 
 
-class _Ends:
-    """How a run's ranks ended, for what is told after its output.
-
-    Attributes:
-        has_events: anything was recorded.
-    """
-
-    def __init__(self) -> None:
-        self._failures: dict[int, RankFailed] = {}
-        self._lost: RankLost | None = None
-        self.has_events = False
-
-    def noted(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield the events, and keep what is needed of them."""
-        for event in events:
-            self.has_events = True
-            if isinstance(event, RankFailed):
-                self._failures[event.rank] = event
-            elif isinstance(event, RankLost):
-                self._lost = event
-            yield event
-
-    def told(self, record: RunRecord) -> str:
-        """Return what the cell raised; empty where it raised nothing."""
-        if self._lost is not None:
-            return f"ClusterLost: Ranks must live to the end of the cell. Received: {self._lost.cause}"
-        if record.state == CUT_OFF:
-            return "The kernel that ran it ended before it did."
-        took = "" if record.seconds is None else f" after {record.seconds:.1f} s"
-        if record.state == "interrupted":
-            return f"RunInterrupted: The cell was interrupted{took}, and its ranks were released."
-        if record.state == "stalled":
-            return "RunStalled: Ranks waited for others, and all were released, as --on-stall abort says."
-        if record.state == "timed out":
-            timeout_s = as_number(record.options.get("timeout_s"))
-            given = "" if timeout_s is None else f"--timeout {timeout_s:g}, and "
-            received = f"{given}ranks still at it"
-            return f"RunTimedOut: The cell must end within its timeout. Received: {received}. They were released."
-        causes = causes_of(self._failures.values())
-        if not causes:
-            return ""
-        aborted = sorted(self._failures.keys() - {cause.rank for cause in causes})
-        return render_failure(RankError(causes, aborted, record.world_size))
+def _told(fault: Fault, ending: Ending, record: RunRecord) -> str:
+    """Return a fault as the cell showed it: under the name of what it raised."""
+    name = ERRORS.get(fault.kind)
+    text = render_fault(fault, ending.causes(), logs=record.path)
+    return text if name is None else f"{name}: {text}"
 
 
 def _prune(arguments: Namespace) -> None:

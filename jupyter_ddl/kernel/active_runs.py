@@ -6,22 +6,23 @@ Runs on: kernel.
 from __future__ import annotations
 
 import threading
-import time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.threads import described, print_error
 from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.horovod_schedule import HorovodTurns
-from jupyter_ddl.kernel.lost_ranks import describe_loss
 from jupyter_ddl.protocol.events import RankAlive, RankLost, RankSilent
+from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.protocol.requests import Ping, Release, ReleaseAsked, RestHorovod
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.faults import Fault, RankProcess
     from jupyter_ddl.runs.run import Run
 
 
@@ -41,7 +42,7 @@ class ActiveRuns:
     def __init__(
         self,
         cluster: Cluster,
-        on_loss: Callable[[RankLost, Sequence[Run]], str],
+        on_loss: Callable[[RankLost, Sequence[Run]], Remedy],
         replaces_lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self._cluster = cluster
@@ -52,7 +53,7 @@ class ActiveRuns:
         self._followers: dict[str, Callable[[str], None]] = {}
         self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         self.lost: RankLost | None = None
-        self.remedy = ""
+        self.remedy = Remedy("restart")
         self._is_lost = False
         cluster.listen(self._on_event)
         if cluster.lost is not None:
@@ -66,7 +67,7 @@ class ActiveRuns:
 
     def why_lost(self) -> str | None:
         """Return why the cluster is gone, for people; None while it lives."""
-        return None if self.lost is None else describe_loss(self.lost)
+        return None if self.lost is None else describe(self.lost.fault)
 
     def ids(self) -> list[str]:
         """Return the runs' ids."""
@@ -125,17 +126,17 @@ class ActiveRuns:
         """Return those of the ranks still at a run that have not imported TensorFlow yet."""
         return set(run.pending) - self._cluster.warm.keys()
 
-    def state_of(self, rank: int) -> str:
-        """Return what is known of a rank's process, as the end of a sentence."""
+    def state_of(self, rank: int) -> RankProcess:
+        """Return what is known of a rank's process."""
         return self._cluster.supervisor.state_of(rank)
 
     def starve(self, run: Run) -> bool:
         """Return whether a rank that is still at a run is ready to run, and gets no core."""
         return any(self._cluster.supervisor.starves(rank) for rank in sorted(run.pending))
 
-    def give_up(self, cause: str) -> None:
+    def give_up(self, fault: Fault) -> None:
         """Take the cluster for lost, which still has processes: they are ended, and replaced where that is wanted."""
-        self._on_event(RankLost(None, cause, time.time()))
+        self._on_event(RankLost(None, fault, fault.at_s))
 
     def release_all(self, reason: str) -> None:
         """Release every rank from what it runs, also from what another kernel runs there.
@@ -219,13 +220,13 @@ class ActiveRuns:
         if isinstance(event, RankLost | RankSilent):
             observers.tell()
 
-    def _remedy(self, lost: RankLost, runs: Sequence[Run]) -> str:
+    def _remedy(self, lost: RankLost, runs: Sequence[Run]) -> Remedy:
         """Have lost ranks replaced; return what the user can do."""
         try:
             return self._on_loss(lost, runs)
         except BaseException as error:  # noqa: BLE001  whatever it is: the runs must hear of the loss all the same
             print_error(error)
-            return f"New ones could not be started by themselves ({described(error)}). %ddl restart starts new ones."
+            return Remedy("not replaced", problem=described(error))
 
     def _on_release_asked(self, event: ReleaseAsked) -> None:
         """See to the end of what another kernel released the ranks from."""

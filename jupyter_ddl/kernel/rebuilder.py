@@ -18,6 +18,7 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.checkpoint_offer import Offer
+from jupyter_ddl.protocol.faults import Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,7 @@ class Rebuilder:
         """Note that the user runs a cell: the ranks that run it may be replaced when they are lost."""
         self._is_untried = False
 
-    def replace(self, lost: str, n: int, runs: Sequence[Run]) -> str:
+    def replace(self, lost: str, n: int, runs: Sequence[Run]) -> Remedy:
         """Begin to replace lost ranks, where that is wanted and sound; return what the user is to know of it.
 
         Args:
@@ -86,14 +87,11 @@ class Rebuilder:
         """
         with self._lock:
             if not self.enabled:
-                return "%ddl restart starts new ones."
+                return Remedy("restart")
             if self._is_at_it:
-                return "%ddl restart tries again."
+                return Remedy("restart again")
             if self._is_untried:
-                return (
-                    "They had themselves replaced lost ones and had run no cell, so they are not replaced once more: "
-                    "find the cause first. %ddl restart starts new ones."
-                )
+                return Remedy("find the cause")
             self._given_up = threading.Event()
             self._problem, self._told = None, None
             self._step = "beginning"
@@ -102,11 +100,7 @@ class Rebuilder:
             thread.start()
             # Not before: there is nothing to wait for where it could not be started.
             self._thread = thread
-        setup = f", and {_counted(len(self._cells), 'setup cell')} will be run again" if self._cells else ""
-        return (
-            f"{_counted(n, 'new rank')} are being started on the same devices: the next cell waits for them. "
-            f"The variables on the ranks are lost{setup}."
-        )
+        return Remedy("replaced", n, len(self._cells))
 
     def wait(self, progress: Progress) -> str | None:
         """Wait until lost ranks have been replaced; return what came of it, once.

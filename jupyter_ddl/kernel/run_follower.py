@@ -14,6 +14,7 @@ import contextvars
 import queue
 import time
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import (
@@ -23,11 +24,13 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.host.threads import Supervised, described, print_error
 from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.release_policy import Patience
-from jupyter_ddl.kernel.run_result import conclude
+from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Isolated
 from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
+from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.runs.unseen import last_words
+from jupyter_ddl.views.fault import headline, render_process
 
 if TYPE_CHECKING:
     import threading
@@ -52,7 +55,6 @@ IMPORT_S = 120.0
 _TOLD_S = 5.0
 _ASK_S = 1.0
 _TICK_S = 0.1
-_HOW = {"interrupted": "was interrupted", "timed out": "timed out", "stalled": "stalled", "failed": "failed"}
 
 
 class Follower:
@@ -227,10 +229,10 @@ class Follower:
             self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", f"jupyter_ddl: {text}\n"))
 
     def _tell_of_silence(self, event: RankSilent) -> None:
-        if event.is_back:
-            self._tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
+        if event.fault is not None:
+            self._tell(headline(event.fault))
         else:
-            self._tell(f"rank {event.rank} has not answered for {event.seconds:.0f} s: {event.state}")
+            self._tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
 
     def _check_deadlines(self, now_s: float) -> None:
         run = self.run
@@ -280,30 +282,34 @@ class Follower:
         if since_s > _TOLD_S and not self._is_stuck_told:
             self._is_stuck_told = True
             for rank in sorted(self.run.pending):
-                self._tell(f"rank {rank} has not answered its release for {_TOLD_S:g} s: {self._why(rank)}")
+                self._tell(
+                    f"rank {rank} has not answered its release for {_TOLD_S:g} s: {render_process(self._process(rank))}"
+                )
         if self._is_given_up() and self._runs.replaces_lost:
             self._tell(f"{self._who()} did not answer in time: all ranks are ended")
-            self._runs.give_up(
-                f"the cell {self._how()}, and {self._who()} did not answer the release within {since_s:.0f} s: "
-                + "; ".join(f"rank {rank}: {self._why(rank)}" for rank in sorted(self.run.pending))
-            )
+            self._runs.give_up(self._unanswered(since_s))
 
-    def _why(self, rank: int) -> str:
+    def _unanswered(self, since_s: float) -> Fault:
+        """Return why all ranks are ended: some did not answer their release."""
+        stuck = tuple(sorted(self.run.pending))
+        facts = Facts(
+            seconds=since_s,
+            outcome=self._outcome if self._outcome != "finished" else "",
+            by=(self._released_by or "") if self._outcome == "finished" else "",
+            processes=tuple(map(self._process, stuck)),
+        )
+        return Fault("lost", "release", stuck, at_s=time.time(), facts=facts)
+
+    def _process(self, rank: int) -> RankProcess:
         """Return what is known of a rank that does not answer its release."""
         if rank in self._runs.importing(self.run):
-            return "it is still importing TensorFlow, which nothing can interrupt"
+            return RankProcess(rank, "importing")
         if rank in self.run.unwinding:
-            return "its code was interrupted, and has not ended yet"
-        known = ["nothing is known of its process"]
+            return RankProcess(rank, "unwinding")
+        known = [RankProcess(rank, "unknown")]
         with self._going_on("the look at a rank"):
             known.append(self._runs.state_of(rank))
         return known[-1]
-
-    def _how(self) -> str:
-        """Return how the cell ended, as the predicate of a sentence."""
-        if self._outcome in _HOW:
-            return _HOW[self._outcome]
-        return "was interrupted" if self._released_by is None else f"was interrupted by {self._released_by}"
 
     def _who(self) -> str:
         stuck = sorted(self.run.pending)
@@ -327,14 +333,17 @@ class Follower:
         elif run.pending and self._outcome == "finished":
             # Given up after a release that was not this cell's own.
             self._outcome = "interrupted"
-        finished = RunFinished(run.id, self._outcome, run.seconds)
+        with self._going_on("the cause of the run's end"):
+            run.fault = fault_of(run, self._outcome, self._circumstances(), time.time())
+        finished = RunFinished(run.id, self._outcome, run.seconds, run.fault)
         figures: dict[str, Any] = {}
         with self._going_on("the sum of the run's figures"):
             figures = run.summary.fields()
         with self._going_on("the record of the run"):
             run.recorder.handle(finished)
         with self._going_on("the record of the run"):
-            run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), **figures)
+            fault = None if run.fault is None else asdict(run.fault)
+            run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), fault=fault, **figures)
         self._tell_of_the_record()
         self._view.handle(finished)
         self._view.flush()
@@ -357,13 +366,16 @@ class Follower:
             run.handle(chunk)
             self._view.handle(chunk)
 
-    def _conclude(self) -> RunResult:
-        return conclude(
-            self.run,
-            self._outcome,
+    def _circumstances(self) -> Circumstances:
+        return Circumstances(
             remedy=self._runs.remedy,
             elsewhere=self._reason_elsewhere(),
             timeout_s=self._timeout_s,
-            stalled="" if self._stalls is None else self._stalls.report,
+            stall=None if self._stalls is None else self._stalls.fault,
             answer_s=ANSWER_S,
         )
+
+    def _conclude(self) -> RunResult:
+        # An interrupt may have come, or the ranks may have been lost, when they had just ended.
+        fault = self.run.fault or fault_of(self.run, self._outcome, self._circumstances(), time.time())
+        return conclude(self.run, self._outcome, fault)

@@ -1,10 +1,11 @@
-"""What is raised, or returned, of a run that has ended.
+"""Why a run that has ended did not finish well, as a fault; and what is raised, or returned, of it.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import (
@@ -16,76 +17,94 @@ from jupyter_ddl.errors import (
     RunStalled,
     RunTimedOut,
 )
-from jupyter_ddl.kernel.lost_ranks import describe_loss
-from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.views.failure import render_failure
+from jupyter_ddl.kernel.lost_ranks import with_last_seen
+from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.runs.ending import raised
+from jupyter_ddl.views.fault import render_fault
 
 if TYPE_CHECKING:
+    from jupyter_ddl.errors import DdlError
     from jupyter_ddl.protocol.events import Outcome, RankLost
+    from jupyter_ddl.protocol.faults import Kind, Remedy
     from jupyter_ddl.runs.run import Run, RunResult
 
 # Of what a rank printed, where its end is explained.
 _LAST_CHARACTERS = 4000
+_ERRORS: dict[Kind, type[DdlError]] = {
+    "lost": ClusterLost,
+    "stopped": ClusterLost,
+    "unanswered": ClusterError,
+    "interrupted": RunInterrupted,
+    "stalled": RunStalled,
+    "timed out": RunTimedOut,
+}
 
 
-def conclude(
-    run: Run,
-    outcome: Outcome,
-    *,
-    remedy: str,
-    elsewhere: str | None,
-    timeout_s: float | None,
-    stalled: str,
-    answer_s: float,
-) -> RunResult:
-    """Return what a run came to, or raise what ended it.
+@dataclass(frozen=True)
+class Circumstances:
+    """What whoever followed a run knows of its end, besides the run itself.
+
+    Attributes:
+        remedy: what the user can do where the ranks are lost.
+        elsewhere: by what other release than its follower's the ranks ended; None where by none.
+        timeout_s: the cell's.
+        stall: the fault of a stall that was reported; None where there was none.
+        answer_s: how long a released rank was waited for.
+    """
+
+    remedy: Remedy | None = None
+    elsewhere: str | None = None
+    timeout_s: float | None = None
+    stall: Fault | None = None
+    answer_s: float = 0.0
+
+
+def fault_of(run: Run, outcome: Outcome, known: Circumstances, at_s: float) -> Fault | None:
+    """Return why a run did not finish well; None where it did.
 
     Args:
         run: the run, which has ended or was given up.
         outcome: how.
-        remedy: what the user can do where the ranks are lost.
-        elsewhere: by what other release than its follower's the ranks ended; None where by none.
-        timeout_s: the cell's.
-        stalled: the report of a stall; empty where there was none.
-        answer_s: how long a released rank was waited for.
+        known: what else is known of its end.
+        at_s: when it ended, seconds since the epoch.
+    """
+    world_size, causes = run.world_size, run.causes()
+    if run.lost is not None:
+        fault = _lost(run, run.lost)
+        return replace(fault, remedy=known.remedy, facts=replace(fault.facts, world_size=world_size))
+    if run.pending:
+        facts = Facts(world_size=world_size, limit_s=known.answer_s, outcome=outcome)
+        return Fault("unanswered", "ranks", tuple(sorted(run.pending)), at_s=at_s, facts=facts)
+    facts = Facts(world_size=world_size, seconds=run.seconds)
+    if outcome == "interrupted":
+        return Fault("interrupted", "user", run.ranks, at_s=at_s, facts=replace(facts, by=known.elsewhere or ""))
+    if outcome == "stalled" and known.stall is not None:
+        return replace(known.stall, facts=replace(known.stall.facts, outcome=outcome))
+    if outcome == "timed out":
+        return Fault("timed out", "ranks", run.ranks, at_s=at_s, facts=replace(facts, limit_s=known.timeout_s))
+    return raised(causes, run.released(), world_size) if causes else None
+
+
+def conclude(run: Run, outcome: Outcome, fault: Fault | None) -> RunResult:
+    """Return what a run came to, or raise what ended it.
 
     Raises:
         RankError, RunTimedOut, RunInterrupted, RunStalled, ClusterLost, ClusterError: as `Session.run` says.
     """
-    causes = run.causes()
-    if run.lost is not None:
-        raised = f"\n\n{render_failure(RankError(causes, (), run.world_size))}" if causes else ""
-        raise ClusterLost(
-            f"Ranks must live to the end of the cell. Received: {_described(run, run.lost)}\n"
-            f"{remedy} Logs: {run.folder.path}{raised}"
-        )
-    if run.pending:
-        raise ClusterError(
-            f"Every rank must answer its release within {answer_s:g} s. Received: nothing from ranks "
-            f"{compact(sorted(run.pending))} ({outcome}). They are blocked outside Python and Horovod: "
-            f"the next cell works once they have answered, and %ddl restart starts new ones. "
-            f"Logs: {run.folder.path}"
-        )
-    if outcome == "interrupted":
-        by = "" if elsewhere is None else f" by {elsewhere}"
-        raise RunInterrupted(f"The cell was interrupted{by} after {run.seconds:.1f} s, and its ranks were released.")
-    if outcome == "stalled" and stalled:
-        raise RunStalled(f"{stalled}\nThe ranks were released, as --on-stall abort says.")
-    if outcome == "timed out":
-        raise RunTimedOut(
-            f"The cell must end within its timeout. Received: --timeout {timeout_s:g}, and ranks still "
-            f"at it. They were released. Pass a longer one, or none."
-        )
-    if causes:
-        error = RankError(causes, run.released(), run.world_size)
-        error.report = render_failure(error)
-        raise error from RankTraceback(error.report)
-    return run.result(outcome)
+    if fault is None:
+        return run.result(outcome)
+    text = render_fault(fault, run.causes(), logs=run.folder.path)
+    if fault.kind in _ERRORS:
+        raise _ERRORS[fault.kind](text)
+    error = RankError(run.causes(), fault.facts.released, run.world_size)
+    error.report = text
+    raise error from RankTraceback(text)
 
 
-def _described(run: Run, lost: RankLost) -> str:
+def _lost(run: Run, lost: RankLost) -> Fault:
+    """Return how the ranks were lost, with what the run knows of the one that ended first."""
     result = None if lost.rank is None else run.results.get(lost.rank)
-    if result is None or lost.rank is None:
-        return describe_loss(lost)
+    if result is None or lost.rank is None or lost.asked:
+        return lost.fault
     printed = (result.stderr or result.stdout)[-_LAST_CHARACTERS:].splitlines()
-    return describe_loss(lost, run.last_samples.get(lost.rank), printed)
+    return with_last_seen(lost.fault, run.last_samples.get(lost.rank), printed)

@@ -26,18 +26,19 @@ from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.active_runs import ActiveRuns
 from jupyter_ddl.kernel.cluster_lifecycle import Life
 from jupyter_ddl.kernel.cluster_state import cluster_state
-from jupyter_ddl.kernel.lost_ranks import describe_loss
 from jupyter_ddl.kernel.rebuilder import Rebuilder, SetupCell
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.sending import Sender
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import RankLost
+from jupyter_ddl.protocol.faults import Fault, Remedy
 from jupyter_ddl.protocol.fit_options import STOP
 from jupyter_ddl.protocol.requests import ReleaseAsked
 from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
+from jupyter_ddl.views.fault import describe, render_remedy
 
 if TYPE_CHECKING:
     import os
@@ -104,10 +105,10 @@ class Session:
         return cluster_state(self._cluster, self._runs, self._rebuilder.step)
 
     @property
-    def why_lost(self) -> str | None:
+    def why_lost(self) -> Fault | None:
         """Why the ranks are gone; None while they live, and where they were stopped."""
         lost = self._runs.lost
-        return None if lost is None or lost.asked else describe_loss(lost)
+        return None if lost is None or lost.asked else lost.fault
 
     @property
     def busy(self) -> list[str]:
@@ -298,13 +299,13 @@ class Session:
         self._transfer.close()
         self._cluster.stop()
         self._rebuilder.join()
-        self._runs.lost = RankLost(None, "stopped", 0.0, asked=True)
+        self._runs.lost = RankLost(None, Fault("stopped", "user"), 0.0)
 
-    def _on_loss(self, lost: RankLost, runs: Sequence[Run]) -> str:
+    def _on_loss(self, lost: RankLost, runs: Sequence[Run]) -> Remedy:
         """Have lost ranks replaced; return what the user is to know. Called once for each world of ranks."""
         if lost.asked:
-            return "New ones are being started." if self._life.is_restarting else "%ddl restart starts new ones."
-        return self._rebuilder.replace(describe_loss(lost), self.world_size, runs)
+            return Remedy("restarting" if self._life.is_restarting else "restart")
+        return self._rebuilder.replace(describe(lost.fault), self.world_size, runs)
 
     def _renew(self, progress: Callable[[str], None], given_up: threading.Event) -> None:
         """End what is left of the ranks and start new ones as they were. Called in the rebuilder's thread."""
@@ -359,7 +360,7 @@ class Session:
                 raise NoCluster(
                     f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
                 )
-            raise ClusterLost(f"Ranks must run. Received: {describe_loss(lost)}\n{self._runs.remedy}")
+            raise ClusterLost(f"Ranks must run. Received: {describe(lost.fault)}\n{render_remedy(self._runs.remedy)}")
         stuck = self._runs.stuck()
         if stuck:
             raise ClusterError(

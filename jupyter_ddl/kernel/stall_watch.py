@@ -6,15 +6,17 @@ Runs on: kernel.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
-from jupyter_ddl.views.stalls import render_stall, stall_sentence
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, Place, Thread, Wait
+from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from jupyter_ddl.protocol.events import Event, RankStacks
     from jupyter_ddl.protocol.stall_options import StallOptions
@@ -40,7 +42,7 @@ class StallWatch:
         self._look = look
         self._seen_s: dict[object, tuple[float, float]] = {}
         self._told: set[object] = set()
-        self.report = ""
+        self.fault: Fault | None = None
         self._sentence = ""
         self._until_s = 0.0
 
@@ -55,12 +57,12 @@ class StallWatch:
     @property
     def aborts(self) -> bool:
         """Whether the ranks are to be released: a stall was told, and that was asked for."""
-        return bool(self.report) and self._options.action == "abort"
+        return self.fault is not None and self._options.action == "abort"
 
     def handle(self, event: Event) -> None:
         """Take an event of the run. Where it tells of a stall that lasts, a StallReported comes later."""
         if isinstance(event, StallReported):
-            self.report = event.text
+            self.fault = event.fault
         elif isinstance(event, CollectiveStalled) and self._options.after_s is not None:
             what = (event.rank, event.tensors, tuple(sorted(event.missing)))
             first_s, last_s = self._seen_s.get(what, (event.at_s, event.at_s))
@@ -90,17 +92,52 @@ class StallWatch:
     def _tell(self, stalled: CollectiveStalled, lasts_s: float) -> None:
         run = self._run
         stacks = self._look(sorted(run.pending))
-        self._sentence = stall_sentence(stalled, run.ranks)
-        self._report(render_stall(stalled, lasts_s, run.ranks, stacks.values(), run.world_size))
+        fault = stall_fault(stalled, lasts_s, run.ranks, stacks.values(), run.world_size)
+        self._sentence = headline(fault)
+        self._report(fault)
 
     def _tell_little(self, stalled: CollectiveStalled, lasts_s: float, error: BaseException) -> None:
         """Report a stall without stacks: `--on-stall abort` waits for a report."""
-        names = ", ".join(stalled.tensors)
-        self._report(
-            f"Ranks have waited for {lasts_s:.0f} s in a collective ({names}) that others have not entered. Where they "
-            f"are could not be looked up: {described(error)}"
-        )
+        fault = stall_fault(stalled, lasts_s, self._run.ranks, (), self._run.world_size)
+        self._report(replace(fault, facts=replace(fault.facts, error=described(error))))
 
-    def _report(self, text: str) -> None:
+    def _report(self, fault: Fault) -> None:
         run = self._run
-        run.take(StallReported(run.id, run.ranks, time.time(), text))
+        run.take(StallReported(run.id, run.ranks, time.time(), fault))
+
+
+def stall_fault(
+    stalled: CollectiveStalled, lasts_s: float, ranks: Sequence[int], stacks: Iterable[RankStacks], world_size: int
+) -> Fault:
+    """Return the fault of a stall that lasts.
+
+    Args:
+        stalled: what Horovod said of it.
+        lasts_s: for how long it has lasted at least.
+        ranks: those of the run.
+        stacks: where they are.
+        world_size: the number of all ranks.
+    """
+    missing: dict[tuple[int, ...], list[str]] = {}
+    for tensor in stalled.tensors:
+        without = sorted(int(rank) for rank, names in stalled.missing.items() if tensor in names)
+        missing.setdefault(tuple(without), []).append(tensor)
+    facts = Facts(
+        world_size=world_size,
+        seconds=lasts_s,
+        waits=tuple(Wait(tuple(tensors), without) for without, tensors in missing.items()),
+        places=tuple(_places(stacks)),
+    )
+    return Fault("stalled", "ranks", tuple(ranks), at_s=stalled.at_s - lasts_s, facts=facts)
+
+
+def _places(stacks: Iterable[RankStacks]) -> Iterator[Place]:
+    """Yield where ranks are, those at the same place together: of a thousand ranks most are."""
+    found: dict[tuple[tuple[Thread, ...], str], list[RankStacks]] = {}
+    for one in sorted(stacks, key=lambda one: one.rank):
+        threads = tuple(
+            Thread(thread["name"], tuple(Frame(*frame) for frame in thread["frames"])) for thread in one.threads
+        )
+        found.setdefault((threads, one.note), []).append(one)
+    for (threads, note), ones in found.items():
+        yield Place(tuple(one.rank for one in ones), tuple(one.host for one in ones), threads, note)

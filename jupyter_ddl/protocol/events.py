@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from jupyter_ddl.protocol.codec import Wire
+from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
@@ -267,21 +268,18 @@ class RankLost(Wire):
     """A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first.
 
     Attributes:
-        cause: how it ended, as a sentence.
-        host: where the rank ran.
-        signum: the signal that ended it; None where none did.
-        oom_kills: how often the Linux kernel ended a process there for want of memory while the ranks lived.
-        asked: it was stopped, by its user or with its kernel.
+        fault: how it ended: "lost", or "stopped" where that was asked for.
     """
 
     type: ClassVar[str] = "rank_lost"
     rank: int | None
-    cause: str
+    fault: Fault
     at_s: float
-    host: str | None = None
-    signum: int | None = None
-    oom_kills: int = 0
-    asked: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether the ranks were stopped, by their user or with their kernel."""
+        return self.fault.kind == "stopped"
 
 
 @dataclass(frozen=True)
@@ -303,13 +301,13 @@ class RankSilent(Wire):
 
     Attributes:
         seconds: for how long, or for how long it had not.
-        state: what is known of its process, as the end of a sentence.
+        fault: what is known of its process; None where it is back.
     """
 
     type: ClassVar[str] = "rank_silent"
     rank: int
     seconds: float
-    state: str
+    fault: Fault | None
     at_s: float
     is_back: bool = False
 
@@ -340,14 +338,14 @@ class StallReported(Wire):
 
     Attributes:
         ranks: those of the run.
-        text: lines for the user.
+        fault: who waits for whom, and where each is.
     """
 
     type: ClassVar[str] = "stall_reported"
     run: str
     ranks: tuple[int, ...]
     at_s: float
-    text: str
+    fault: Fault
 
 
 @dataclass(frozen=True)
@@ -387,12 +385,17 @@ class LookedUp(Wire):
 
 @dataclass(frozen=True)
 class RunFinished(Wire):
-    """Every rank of the run has finished, failed or gone."""
+    """Every rank of the run has finished, failed or gone.
+
+    Attributes:
+        fault: why it did not finish well; None where it did.
+    """
 
     type: ClassVar[str] = "run_finished"
     run: str
     outcome: Outcome
     seconds: float
+    fault: Fault | None = None
 
 
 Event = (

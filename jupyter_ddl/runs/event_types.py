@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,7 +15,11 @@ _MOST_BITS = 63
 
 
 def has_its_types(event: Any) -> bool:
-    """Return whether each field of an event is of the type that its class says; what is `Any` may be anything."""
+    """Return whether each field of an event is of the type that its class says; what is `Any` may be anything.
+
+    Args:
+        event: the event, or a record within one, such as a fault.
+    """
     kind: Any = type(event)
     return all(is_it(getattr(event, name)) for name, is_it in _checks(kind))
 
@@ -43,6 +47,8 @@ def _check(hint: Any) -> Callable[[Any], bool] | None:
     if origin is dict:
         each = _check(arguments[1])
         return lambda value: isinstance(value, dict) and (each is None or all(map(each, value.values())))
+    if is_dataclass(hint) and isinstance(hint, type):
+        return lambda value: isinstance(value, hint) and has_its_types(value)
     if hint is int:
         return _is_integer
     if hint is float:

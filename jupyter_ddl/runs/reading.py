@@ -15,6 +15,7 @@ from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
 from jupyter_ddl.protocol.untrusted_json import parse_json
 from jupyter_ddl.runs.event_types import has_its_types
+from jupyter_ddl.runs.older_records import of_this_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,7 +122,7 @@ def event_of(line: bytes) -> Event | None:
     """Return the event of a line of such a file, or None where it has none."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
         try:
-            event: Event = decode(parse_json(text))
+            event: Event = decode(of_this_version(parse_json(text)))
         except (ValueError, TypeError, AttributeError):
             # No JSON, no such event, or no object.
             continue

@@ -15,6 +15,7 @@ from jupyter_ddl.runs.summary import Summary
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event, Outcome
+    from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.runs.folder import RunFolder
 
 # What a result keeps of a rank's text in memory; all of it is in the rank's log.
@@ -69,6 +70,7 @@ class Run:
         last_samples: rank -> what it said last of how it fares.
         unwinding: the ranks in whose code it was interrupted, where they have said so.
         lost: why the cluster went away, or None.
+        fault: why the run did not finish well; None where it did, and before its end.
         stall: who waits for whom, while a stall lasts; empty otherwise.
         abandoned: it was given up while ranks were still at it.
         is_resumed: another kernel began it.
@@ -91,6 +93,7 @@ class Run:
         self.last_samples: dict[int, MetricsSample] = {}
         self.unwinding: set[int] = set()
         self.lost: RankLost | None = None
+        self.fault: Fault | None = None
         self.stall = ""
         self.abandoned = False
         self.is_resumed = False

@@ -19,7 +19,9 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from jupyter_ddl import paths
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import process_identity, untrusted_files
-from jupyter_ddl.protocol.codec import number_in
+from jupyter_ddl.protocol.codec import number_in, record_of
+from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.reading import RANK, rank_files
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class RunRecord:
         loss: the last one.
         computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where nobody wrote that down.
         options: as the cell had them.
+        fault: why it did not finish well; None where it did, and where nobody wrote that down.
     """
 
     path: Path
@@ -71,6 +74,7 @@ class RunRecord:
     model: str | None = None
     computes_on: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    fault: Fault | None = None
 
 
 def newest_first(before: str | None = None) -> Iterator[RunRecord]:
@@ -145,6 +149,7 @@ def read_record(path: Path) -> RunRecord:
         model=model[:_MOST_CHARACTERS] if isinstance(model, str) else None,
         computes_on=_computes_on(content),
         options=options if isinstance(options, dict) else {},
+        fault=_fault(content.get("fault")),
     )
 
 
@@ -222,6 +227,15 @@ def _computes_on(content: dict[str, Any]) -> str | None:
         return None
     device = next(iter(devices.values()), None)
     return describe_device(device[:_MOST_CHARACTERS], threads) if isinstance(device, str) else None
+
+
+def _fault(content: object) -> Fault | None:
+    """Return the fault that run.json holds; None where it holds none, or what is none."""
+    try:
+        fault = None if content is None else record_of(Fault, content)
+    except ValueError:
+        return None
+    return fault if fault is not None and has_its_types(fault) else None
 
 
 def _is_count(value: object) -> TypeGuard[int]:

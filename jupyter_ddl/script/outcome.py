@@ -5,14 +5,15 @@ Runs on: the terminal's process.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster.deaths import explain_mpiexec
-from jupyter_ddl.errors import RankError
+from jupyter_ddl.cluster.deaths import mpiexec_loss
 from jupyter_ddl.protocol.events import RankFailed
-from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.views.failure import render_failure
+from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.runs.ending import raised
+from jupyter_ddl.views.fault import render_fault
 
 if TYPE_CHECKING:
     import signal
@@ -34,10 +35,12 @@ class Outcome:
     Attributes:
         status: the exit status for the terminal.
         report: what is to be told on standard error; empty for nothing.
+        fault: the same as data; None where the script ended as it should.
     """
 
     status: int
     report: str = ""
+    fault: Fault | None = None
 
 
 class Record:
@@ -79,13 +82,18 @@ class Record:
             status: mpiexec's exit status.
             log: what mpiexec printed.
         """
+        at_s = time.time()
         if self.ended_by is not None:
-            return Outcome(SIGNALLED + self.ended_by, f"Ended by {self.ended_by.name}.")
+            facts = Facts(signum=self.ended_by)
+            return _told(SIGNALLED + self.ended_by, Fault("interrupted", "user", at_s=at_s, facts=facts))
         if self.interrupted and (self._failures or self.given_up or status):
-            return Outcome(INTERRUPTED, self._with_given_up(self._interrupt_report()))
+            return self._interrupted(at_s)
         if self._failures:
             return self._failed()
-        return Outcome(status, _lost_report(status, log) if status else "")
+        if not status:
+            return Outcome(0)
+        printed = "\n".join(line for line in log.splitlines() if line.strip(" -"))
+        return _told(status, mpiexec_loss(status, printed, at_s))
 
     def _failed(self) -> Outcome:
         causes = self.causes()
@@ -95,28 +103,20 @@ class Record:
         if len(alike) == self._world_size:
             return Outcome(status)  # every rank exited so, which is the script's own end
         aborted = sorted(self._failures.keys() - {cause.rank for cause in causes})
-        report = render_failure(RankError(causes, aborted, self._world_size))
-        if causes[0].released and self._finished:
-            report += f"\n\n{_ranks(self._finished)} had ended before, and Horovod with it"
-        return Outcome(status, self._with_given_up(report))
+        fault = raised(causes, aborted, self._world_size)
+        ended_before = tuple(self._finished) if first.released else ()
+        return _told(status, replace(fault, facts=self._with_others(fault.facts, ended_before)), causes)
 
-    def _interrupt_report(self) -> str:
+    def _interrupted(self, at_s: float) -> Outcome:
         """Return the first interrupted rank's traceback; ranks in a collective have only Horovod's error to show."""
         own = [failure for failure in self.causes() if not failure.released]
         interrupted = [failure for failure in self._failures.values() if failure.name == INTERRUPT]
-        failures = own or interrupted
-        return render_failure(RankError(failures, (), self._world_size)) if failures else INTERRUPT
+        facts = self._with_others(Facts(world_size=self._world_size, error=INTERRUPT))
+        return _told(INTERRUPTED, Fault("interrupted", "user", at_s=at_s, facts=facts), own or interrupted)
 
-    def _with_given_up(self, report: str) -> str:
-        if not self.given_up:
-            return report
-        return f"{report}\n\n{_ranks(self.given_up)} had not ended by then, and had to be killed"
+    def _with_others(self, facts: Facts, finished: tuple[int, ...] = ()) -> Facts:
+        return replace(facts, finished=finished, killed=self.given_up)
 
 
-def _ranks(ranks: Sequence[int]) -> str:
-    return f"{'Rank' if len(ranks) == 1 else 'Ranks'} {compact(ranks)}"
-
-
-def _lost_report(status: int, log: str) -> str:
-    tail = "\n".join(line for line in log.splitlines() if line.strip(" -"))
-    return f"Ranks must live to the end of the script. Received: {explain_mpiexec(status, tail)}"
+def _told(status: int, fault: Fault, failures: Sequence[RankFailed] = ()) -> Outcome:
+    return Outcome(status, render_fault(fault, failures, program="script"), fault)

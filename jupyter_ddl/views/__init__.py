@@ -15,7 +15,8 @@
 | `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |
 | `together` | several views of one run |
 | `replay`, `runs_table`, `log_text` | a run shown again, runs as a table, a log as lines |
-| `table`, `failure` | the ranks of a cluster, and what they raised, as text |
-| `stalls`, `stack_text` | which ranks wait for which, and where each is |
+| `fault`, `fault_texts` | a fault as text, wherever it is shown |
+| `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
+| `table` | the ranks of a cluster, as text |
 | `progress`, `format` | one line while something is under way; numbers as people read them |
 """

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import MISSING, astuple, fields
+from dataclasses import MISSING, asdict, astuple, fields
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.codec import json_value
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk
+from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.sample_means import Mean
+from jupyter_ddl.views.fault import with_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -133,12 +135,15 @@ def _as_told(entry: Entry, samples_have: dict[str, Any], output_has: dict[str, A
 
 
 def to_json(event: Event) -> str:
-    """Return an event as JSON that a browser reads: no default, and words for NaN and the infinities."""
-    content = {"type": event.type}
+    """Return an event as JSON that a browser reads.
+
+    No default, words for NaN and the infinities, and of a fault its text.
+    """
+    content: dict[str, Any] = {"type": event.type}
     for name, default in _defaults(type(event)):
         value = getattr(event, name)
         if value != default or type(value) is not type(default):
-            content[name] = value
+            content[name] = asdict(with_text(value)) if isinstance(value, Fault) else value
     return _as_json(content)
 
 

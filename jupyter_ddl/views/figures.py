@@ -20,6 +20,7 @@ from jupyter_ddl.protocol.events import (
     StragglerMarked,
 )
 from jupyter_ddl.protocol.sample_means import FAR, Mean, SampleMeans, mean, total
+from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
@@ -208,7 +209,7 @@ class Figures:
             figures.state = state
 
     def _lose(self, event: RankLost) -> None:
-        self.lost = self.lost or event.cause
+        self.lost = self.lost or headline(event.fault)
         if event.rank in self.ranks:
             self._arrive(event.rank).state = "lost"
             return

@@ -178,7 +178,7 @@ def _summary(figures: Figures) -> str:
     if figures.first_failure is not None:
         parts.append(f"rank {figures.first_failure.rank} raised {figures.first_failure.name}")
     elif figures.lost is not None:
-        parts.append(figures.lost.partition("\n")[0])
+        parts.append(figures.lost)
     return " · ".join(part for part in parts if part)
 
 

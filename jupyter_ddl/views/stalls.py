@@ -4,58 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.events import RankStacks
 from jupyter_ddl.views.stack_text import named, render_stacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from jupyter_ddl.protocol.events import CollectiveStalled, RankStacks
+    from jupyter_ddl.protocol.faults import Fault, Place
 
 _NAMES = 3
 
 
-def render_stall(
-    stalled: CollectiveStalled, lasts_s: float, ranks: Sequence[int], stacks: Iterable[RankStacks], world_size: int
-) -> str:
-    """Return the report of a stall.
-
-    Args:
-        stalled: what Horovod said of it.
-        lasts_s: for how long it has lasted at least.
-        ranks: those of the run.
-        stacks: where they are.
-        world_size: the number of all ranks.
-    """
-    lines = [f"The cell has stalled for {lasts_s:.0f} s: not every rank has entered"]
-    lines += [f"  {told}" for told in _waits(stalled, ranks)]
-    return "\n".join([*lines, *render_stacks(stacks, world_size).splitlines()])
+def render_stall(fault: Fault) -> str:
+    """Return the report of a stall."""
+    lines = [f"The cell has stalled for {fault.facts.seconds or 0:.0f} s: not every rank has entered"]
+    lines += [f"  {told}" for told in _waits(fault)]
+    stacks = (one for place in fault.facts.places for one in _stacks(place))
+    return "\n".join([*lines, *render_stacks(stacks, fault.facts.world_size or 0).splitlines()])
 
 
-def stall_sentence(stalled: CollectiveStalled, ranks: Sequence[int]) -> str:
+def stall_sentence(fault: Fault) -> str:
     """Return who waits for whom in a stall that lasts, in one sentence: for how long is not said."""
-    return f"The cell has stalled: not every rank has entered {'; '.join(_waits(stalled, ranks))}."
+    return f"The cell has stalled: not every rank has entered {'; '.join(_waits(fault))}."
 
 
-def _waits(stalled: CollectiveStalled, ranks: Sequence[int]) -> list[str]:
+def _waits(fault: Fault) -> list[str]:
     """Return, for each set of missing ranks, the collectives in which they are missing and who is in these."""
     lines = []
-    for missing, names in _by_missing(stalled).items():
-        told = _names(names)
-        if missing:
-            inside = [rank for rank in ranks if rank not in missing]
+    for wait in fault.facts.waits:
+        told = _names(wait.tensors)
+        if wait.missing:
+            inside = [rank for rank in fault.ranks if rank not in wait.missing]
             waits = "waits" if len(inside) == 1 else "wait"
-            told += f": {named(inside).lower()} {waits} in it for {named(missing).lower()}"
+            told += f": {named(inside).lower()} {waits} in it for {named(wait.missing).lower()}"
         lines.append(told)
     return lines
 
 
-def _by_missing(stalled: CollectiveStalled) -> dict[tuple[int, ...], list[str]]:
-    """Return the ranks that are missing -> the tensors in whose collectives they are."""
-    grouped: dict[tuple[int, ...], list[str]] = {}
-    for tensor in stalled.tensors:
-        missing = sorted(int(rank) for rank, names in stalled.missing.items() if tensor in names)
-        grouped.setdefault(tuple(missing), []).append(tensor)
-    return grouped
+def _stacks(place: Place) -> Iterator[RankStacks]:
+    """Yield where each rank of a place is."""
+    threads = tuple(
+        {
+            "name": thread.name,
+            "frames": [[frame.file, frame.line, frame.function, frame.text] for frame in thread.frames],
+        }
+        for thread in place.threads
+    )
+    for rank, host in zip(place.ranks, place.hosts, strict=False):
+        yield RankStacks("", rank, host, threads, place.note)
 
 
 def _names(names: Sequence[str]) -> str:

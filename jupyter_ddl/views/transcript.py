@@ -9,11 +9,13 @@ import hashlib
 import json
 import sys
 from collections import deque
+from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RichOutput, StallReported
+from jupyter_ddl.views.fault import render_fault
 from jupyter_ddl.views.fold import Fold, ranks_in
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
@@ -22,7 +24,15 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views.fold import Entry, Kind
 
-    _Said = OutputChunk | RichOutput | OutputCleared | StallReported
+
+@dataclass(frozen=True)
+class _Report:
+    """The report of a stall, which each rank of the run shows."""
+
+    lines: tuple[str, ...]
+
+
+_Said = OutputChunk | RichOutput | OutputCleared | _Report
 
 _BATCH = 1_000  # entries handed to the reader at once: well inside the fold's window
 _MERGED_LINES = 100  # of one rank at once; a rank that says more is not matched line by line
@@ -66,8 +76,9 @@ class Transcript:
     def handle(self, event: Event) -> bool:
         """Take an event and return whether it said anything. `advance` makes entries of it."""
         if isinstance(event, StallReported):
+            report = _Report(tuple(plain_lines(render_fault(event.fault))))
             for rank in event.ranks:
-                self._events.setdefault(rank, deque()).append(event)
+                self._events.setdefault(rank, deque()).append(report)
             return True
         if not isinstance(event, OutputChunk | RichOutput | OutputCleared):
             return False
@@ -113,12 +124,12 @@ class Transcript:
     def _lines_first_in(self, queue: deque[_Said]) -> list[tuple[Kind, str]]:
         """Take the chunks at the queue's head, and return the lines that they finish."""
         lines: list[tuple[Kind, str]] = []
-        while queue and isinstance(event := queue[0], OutputChunk | StallReported):
+        while queue and isinstance(event := queue[0], OutputChunk | _Report):
             queue.popleft()
             if isinstance(event, OutputChunk):
                 lines += ((event.stream, line) for line in self._chunk(event))
             else:
-                lines += (("stderr", line) for line in plain_lines(event.text))
+                lines += (("stderr", line) for line in event.lines)
         return lines
 
     def _add_lines(self, said: dict[int, list[tuple[Kind, str]]]) -> None:

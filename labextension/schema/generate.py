@@ -10,12 +10,26 @@ import json
 import math
 import sys
 import types
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from jupyter_ddl.protocol import events, hub_messages
-from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.codec import encode, json_value
+from jupyter_ddl.protocol.faults import (
+    Facts,
+    Fault,
+    Frame,
+    LastSample,
+    Place,
+    RankProcess,
+    Remedy,
+    Thread,
+    Wait,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
@@ -23,6 +37,19 @@ FIXTURE = HERE / "events.fixture.json"
 TYPES = HERE.parent / "src" / "model" / "events.ts"
 HUB_SCHEMA = HERE / "hub.schema.json"
 HUB_FIXTURE = HERE / "hub.fixture.json"
+
+LOST = Fault(
+    "lost",
+    "rank",
+    (1,),
+    "node-a",
+    1_700_000_005.0,
+    "out of memory killer",
+    facts=Facts(world_size=2, pid=4711, signum=9, oom_kills=1, last=LastSample(0.5, 2**30, 2**33, 2**36, 7)),
+)
+SILENT = Fault("silent", "rank", (1,), "node-a", facts=Facts(processes=(RankProcess(1, "stopped", 4711, "node-a"),)))
+_PLACE = Place((1,), ("node-a",), (Thread("MainThread", (Frame("ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle")
+STALLED = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("loss",), (1,)),), places=(_PLACE,)))
 
 # Each class at least once: with all its fields, and with its defaults where it has some.
 EXAMPLES: tuple[events.Event, ...] = (
@@ -80,14 +107,14 @@ EXAMPLES: tuple[events.Event, ...] = (
     events.RankFailed(
         "run-1", 1, "node-a", "ValueError", "no", ("Traceback", "ValueError: no"), False, 1_700_000_004.0, n=6
     ),
-    events.RankLost(None, "mpiexec ended", 1_700_000_005.0),
-    events.RankLost(1, "killed by signal 9", 1_700_000_005.0, "node-a", 9, oom_kills=1),
+    events.RankLost(None, Fault("lost", "mpiexec", facts=Facts(status=213, output="no slots")), 1_700_000_005.0),
+    events.RankLost(1, LOST, 1_700_000_005.0),
     events.RankAlive(0),
     events.RankAlive(1, "run-1"),
-    events.RankSilent(1, 10.5, "its process 4711 is stopped", 1_700_000_005.0),
-    events.RankSilent(1, 0.0, "", 1_700_000_006.0, is_back=True),
+    events.RankSilent(1, 10.5, SILENT, 1_700_000_005.0),
+    events.RankSilent(1, 0.0, None, 1_700_000_006.0, is_back=True),
     events.CollectiveStalled("run-1", 0, 1_700_000_005.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=7),
-    events.StallReported("run-1", (0, 1), 1_700_000_005.0, "The cell has stalled for 5 s"),
+    events.StallReported("run-1", (0, 1), 1_700_000_005.0, STALLED),
     events.RankStacks(
         "look-1",
         1,
@@ -97,6 +124,7 @@ EXAMPLES: tuple[events.Event, ...] = (
     ),
     events.RankStacks("look-1", 0, "node-a", ()),
     events.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
+    events.RunFinished("run-1", "lost", 4.5, replace(LOST, remedy=Remedy("replaced", 2, 1))),
     events.RunFinished("run-1", "failed", 4.5),
 )
 
@@ -155,16 +183,17 @@ def _schema(kinds: tuple[Any, ...], title: str, source: str) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "description": f"Generated from jupyter_ddl/{source} by `make schema`.",
+        "description": f"Generated from jupyter_ddl/protocol/{source} by `make schema`.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
-        "$defs": {kind.__name__: _schema_of_class(kind) for kind in kinds},
+        "$defs": {kind.__name__: _schema_of_class(kind) for kind in (*_parts(kinds), *kinds)},
     }
 
 
 def _schema_of_class(kind: Any) -> dict[str, Any]:
     hints = get_type_hints(kind)
-    properties = {"type": {"const": kind.type}} | {f.name: _schema_of(hints[f.name]) for f in fields(kind)}
-    required = ["type", *(f.name for f in fields(kind) if _is_required(f))]
+    tag = {"type": {"const": kind.type}} if hasattr(kind, "type") else {}
+    properties = tag | {f.name: _schema_of(hints[f.name]) for f in fields(kind)}
+    required = [*tag, *(f.name for f in fields(kind) if _is_required(f))]
     return {
         "description": (kind.__doc__ or "").partition("\n")[0],
         "type": "object",
@@ -172,6 +201,17 @@ def _schema_of_class(kind: Any) -> dict[str, Any]:
         "required": required,
         "additionalProperties": False,
     }
+
+
+def _parts(kinds: Iterable[Any]) -> list[Any]:
+    """Return the dataclasses of which fields of others consist, those first that others consist of."""
+    found: dict[Any, None] = {}
+    for kind in kinds:
+        for hint in get_type_hints(kind).values():
+            named = (hint, *get_args(hint))
+            parts = [part for part in named if is_dataclass(part) and isinstance(part, type)]
+            found |= dict.fromkeys([*_parts(parts), *parts])
+    return list(found)
 
 
 def _schema_of(hint: Any) -> dict[str, Any]:
@@ -190,6 +230,8 @@ def _schema_of(hint: Any) -> dict[str, Any]:
         return {"type": "array", "items": _schema_of(arguments[0])}
     if origin is dict:
         return {"type": "object", "additionalProperties": _schema_of(arguments[1])}
+    if is_dataclass(hint) and isinstance(hint, type):
+        return {"$ref": f"#/$defs/{hint.__name__}"}
     if is_typeddict(hint):
         properties = {name: _schema_of(value) for name, value in get_type_hints(hint).items()}
         return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
@@ -200,10 +242,10 @@ def _schema_of(hint: Any) -> dict[str, Any]:
 
 def _typescript(kinds: tuple[Any, ...]) -> str:
     lines = ["// Generated from jupyter_ddl/protocol/events.py by `make schema`; not to be edited.", ""]
-    for kind in kinds:
+    for kind in (*_parts(kinds), *kinds):
         hints = get_type_hints(kind)
         lines += [f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */", f"export interface {kind.__name__} {{"]
-        lines += [f"  readonly type: {json.dumps(kind.type)};"]
+        lines += [f"  readonly type: {json.dumps(kind.type)};"] if hasattr(kind, "type") else []
         lines += [f"  readonly {f.name}: {_typescript_of(hints[f.name])};" for f in fields(kind)]
         lines += ["}", ""]
     lines += ["export type DdlEvent =", *(f"  | {kind.__name__}" for kind in kinds)]
@@ -227,7 +269,8 @@ def _typescript(kinds: tuple[Any, ...]) -> str:
 def _field(f: Field[Any], hint: Any) -> dict[str, Any]:
     is_union = get_origin(hint) in (Union, types.UnionType)
     plain = _schema_of(get_args(hint)[0] if is_union else hint)
-    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else plain.get("type", "any")
+    simple = "object" if "$ref" in plain else plain.get("type", "any")
+    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else simple
     field = {"kind": "number" if kind == "integer" else kind, "nullable": is_union}
     return field if _is_required(f) else {**field, "default": _default(f)}
 
@@ -240,6 +283,8 @@ def _typescript_of(hint: Any) -> str:
         return simple[hint]
     if origin is Literal:
         return " | ".join(json.dumps(argument) for argument in arguments)
+    if is_dataclass(hint) and isinstance(hint, type):
+        return hint.__name__
     if origin is tuple:
         return f"readonly {_typescript_of(arguments[0])}[]"
     if origin is dict:
@@ -252,7 +297,8 @@ def _is_required(f: Field[Any]) -> bool:
 
 
 def _default(f: Field[Any]) -> Any:
-    return f.default if f.default_factory is MISSING else f.default_factory()
+    default = f.default if f.default_factory is MISSING else f.default_factory()
+    return json_value(asdict(default)) if is_dataclass(default) and not isinstance(default, type) else default
 
 
 if __name__ == "__main__":

@@ -37,8 +37,9 @@ describe('the fixture that Python writes', () => {
 describe('what is no event', () => {
   it.each([
     [null, /An event must be an object with a type/],
-    [{ type: 'rank_lost', cause: 'c', at_s: 1 }, /rank of a rank_lost event must be: number or null\. Received: undefined/],
-    [{ type: 'rank_lost', rank: '1', cause: 'c', at_s: 1 }, /must be: number or null\. Received: "1"/],
+    [{ type: 'rank_lost', fault: {}, at_s: 1 }, /rank of a rank_lost event must be: number or null\. Received: undefined/],
+    [{ type: 'rank_lost', rank: '1', fault: {}, at_s: 1 }, /must be: number or null\. Received: "1"/],
+    [{ type: 'rank_lost', rank: 1, fault: 'c', at_s: 1 }, /fault of a rank_lost event must be: object\. Received: "c"/],
     [{ type: 'rank_failed', traceback: 'x' }, /run of a rank_failed event must be: string/],
   ])('%j is told', (value, message) => {
     expect(() => parseEvent(value)).toThrow(message);
@@ -47,8 +48,20 @@ describe('what is no event', () => {
   it('of a newer kernel is left out, and so are fields', () => {
     expect(parseEvent({ type: 'gossip' })).toBeNull();
     expect(parseEvent({ type: 'toString' })).toBeNull();
-    const lost = { type: 'rank_lost', rank: 1, cause: 'c', at_s: 1 };
+    const lost = { type: 'rank_lost', rank: 1, fault: { kind: 'lost', text: 'c' }, at_s: 1 };
     expect(parseEvent({ ...lost, more: 1 })).toEqual(parseEvent(lost));
+  });
+
+  it('of a fault has a text at least', () => {
+    expect(parseEvent({ type: 'rank_lost', rank: 1, fault: { kind: 'lost' }, at_s: 1 })).toMatchObject({ fault: { text: '' } });
+  });
+
+  it.each([
+    { type: 'rank_lost', rank: 1, cause: 'killed', at_s: 1 },
+    { type: 'rank_silent', rank: 1, seconds: 10, state: 'killed', at_s: 1 },
+    { type: 'stall_reported', run: 'r', ranks: [0], at_s: 1, text: 'killed' },
+  ])('of an older version said its fault in words: %j', (older) => {
+    expect(parseEvent(older)).toMatchObject({ type: older.type, fault: { text: 'killed' } });
   });
 
   it('the fixture has NaN and both infinities', () => {

@@ -127,7 +127,7 @@ describe('the ranks of a run', () => {
   });
 
   it('are lost with one that takes no part', () => {
-    const model = modelOf([alone, { type: 'rank_lost', rank: 1, cause: 'killed', at_s: 1 }]);
+    const model = modelOf([alone, { type: 'rank_lost', rank: 1, fault: { kind: 'lost', text: 'killed' }, at_s: 1 }]);
     expect(states(model)).toEqual([[0, 'lost']]);
   });
 });

@@ -43,7 +43,7 @@ describe('the state of a rank', () => {
     model.handle(failed(1, 5));
     model.handle(failed(2, 6, true));
     expect(model.ranks.slice(0, 3).map(({ state }) => state)).toEqual(['finished', 'failed', 'released']);
-    model.handle(parseEvent({ type: 'rank_lost', rank: null, cause: 'mpiexec ended', at_s: 7 }) as RankLost);
+    model.handle(parseEvent({ type: 'rank_lost', rank: null, fault: { kind: 'lost', text: 'mpiexec ended' }, at_s: 7 }) as RankLost);
     expect(model.ranks.map(({ state }) => state)).toEqual(['finished', 'failed', 'released', 'lost']);
     expect(model.lost).toBe('mpiexec ended');
   });
@@ -79,7 +79,7 @@ describe('figures', () => {
     model.handle(sample(0, 1));
     model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, n: 0 });
     expect(model.means.rate().total).toBe(0);
-    model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2 });
+    model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2, fault: null });
     expect(model.means.rate().total).toBe(100);
   });
 

@@ -9,7 +9,9 @@ const event = (value: object): DdlEvent => parseEvent(structuredClone(value))!;
 const ofFixture = <T extends DdlEvent>(type: T['type']): T => event(fixture.find((one) => one.type === type)!) as T;
 
 const STALLED = ofFixture<CollectiveStalled>('collective_stalled');
-const REPORTED = ofFixture<StallReported>('stall_reported');
+const FOUND = ofFixture<StallReported>('stall_reported');
+// The kernel renders a fault's text for the browser.
+const REPORTED: StallReported = { ...FOUND, fault: { ...FOUND.fault, text: 'The cell has stalled for 5 s: not every rank has entered' } };
 const STARTED = event({ type: 'run_started', run: 'run-1', ranks: [0, 1], world_size: 2, at_s: 0 });
 const REPORT = 'The cell has stalled for 5 s: not every rank has entered\n  HorovodAllreduce: rank 0 waits in it for rank 1\nRank 1 \x1b[31m<b>\n  cell line 2';
 
@@ -31,13 +33,13 @@ describe('a stall', () => {
     model.handle(STALLED);
     expect(model.stall.report).toBe('');
     model.handle(REPORTED);
-    expect(model.stall.report).toBe(REPORTED.text);
-    expect(model.stall.parts).toEqual({ what: REPORTED.text, where: '' });
+    expect(model.stall.report).toBe(REPORTED.fault.text);
+    expect(model.stall.parts).toEqual({ what: REPORTED.fault.text, where: '' });
   });
 
   it('tells who waits for whom from where each rank is, as plain text', () => {
     const model = stalled();
-    model.handle({ ...REPORTED, text: REPORT });
+    model.handle({ ...REPORTED, fault: { ...REPORTED.fault, text: REPORT } });
     expect(model.stall.parts).toEqual({
       what: 'The cell has stalled for 5 s: not every rank has entered\n  HorovodAllreduce: rank 0 waits in it for rank 1',
       where: 'Rank 1 <b>\n  cell line 2',

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.kernel.active_runs import ActiveRuns
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankReady
+from jupyter_ddl.protocol.faults import RankProcess, Remedy
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 
@@ -38,7 +39,9 @@ class TestCluster:
         self.sent: list[Request] = []
         self.announced: list[str] = []
         self.supervisor = SimpleNamespace(
-            attend=lambda _: None, starves=lambda _: False, state_of=lambda _: "its process waits"
+            attend=lambda _: None,
+            starves=lambda _: False,
+            state_of=lambda rank: RankProcess(rank, "sleeping", 4710 + rank),
         )
         self._answer = answer
         self._listener: Callable[[Event], None] | None = None
@@ -83,7 +86,7 @@ class View:
 def followed(
     cluster: TestCluster,
     view: Any = None,
-    on_loss: Callable[..., str] = lambda *_: "New ones are being started.",
+    on_loss: Callable[..., Remedy] = lambda *_: Remedy("restarting"),
     *,
     replaces: bool = True,
     timeout_s: float | None = None,

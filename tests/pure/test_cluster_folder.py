@@ -19,7 +19,7 @@ import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process, lifecycle, occupancy, registry, scratch
-from jupyter_ddl.cluster.folder import ClusterFolder, Ending
+from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable, HostUnfit, NoCluster
 from jupyter_ddl.host import process_identity, run_module
@@ -142,7 +142,7 @@ def test_a_running_cluster_that_says_nothing_of_itself_is_named(content: dict[st
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b'{"asked": 1}', b'{"death": [1]}', b"[" * 100_000])
 def test_an_ending_that_says_nothing_is_none(text: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        Ending.from_json(text)
+        ending_of(text)
 
 
 # --- another host ----------------------------------------------------------------------------------------------------

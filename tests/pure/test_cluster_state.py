@@ -9,11 +9,12 @@ import pytest
 
 from jupyter_ddl.kernel.cluster_state import cluster_state
 from jupyter_ddl.protocol.events import RankLost, RankReady
+from jupyter_ddl.protocol.faults import Fault
 
 READY = {rank: RankReady(rank, 3, rank, "node-a", 4700 + rank, "CPU", 2) for rank in (2, 0, 1)}
-KILLED = RankLost(1, "killed by signal 9", 5.0)
-GONE = RankLost(None, "the host is gone", 5.0)
-STOPPED = RankLost(None, "stopped", 5.0, asked=True)
+KILLED = RankLost(1, Fault("lost", "rank", (1,)), 5.0)
+GONE = RankLost(None, Fault("lost", "lease"), 5.0)
+STOPPED = RankLost(None, Fault("stopped", "user"), 5.0)
 
 
 def described(

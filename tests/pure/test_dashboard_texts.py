@@ -17,6 +17,7 @@ from jupyter_ddl.protocol.events import (
     RunStarted,
     StragglerMarked,
 )
+from jupyter_ddl.protocol.faults import loss_in_words
 from jupyter_ddl.views.figures import MAX_POINTS, Curve, Figures
 from jupyter_ddl.views.metrics_table import MetricsTable, metrics_table
 from jupyter_ddl.views.picture import picture
@@ -57,13 +58,13 @@ def test_the_table_of_a_run_that_failed() -> None:
 
 def test_of_many_ranks_those_in_trouble_and_the_slowest_are_shown() -> None:
     samples = [sample(rank, 1.0, 7, samples_per_s=1000.0 + rank) for rank in range(100)]
-    lost = RankLost(77, "killed by signal 9", 2.0)
+    lost = RankLost(77, loss_in_words("killed by signal 9"), 2.0)
     mark = StragglerMarked("run-1", 50, 2.0, is_straggler=True, ratio=1.5, spends_on="input")
     lines = metrics_table(figures(*samples, lost, mark, ranks=100), most=4).splitlines()
     assert [line.split()[0] for line in lines[1:5]] == ["0", "1", "50", "77"]
     assert lines[5] == "... 96 more ranks, all faster and without trouble"
     assert "1 lost, 1 straggler, 98 training" in lines[6]
-    assert lines[7].endswith("killed by signal 9")
+    assert lines[7].endswith("killed by signal 9.")
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_of_many_ranks_those_in_trouble_and_the_slowest_are_shown() -> None:
     [
         (OutputChunk("run-1", 0, "stdout", "x"), "running"),
         (RankFinished("run-1", 0, 1.0), "finished"),
-        (RankLost(None, "gone", 1.0), "lost"),
+        (RankLost(None, loss_in_words("gone"), 1.0), "lost"),
         (StragglerMarked("run-1", 0, 1.0, is_straggler=True, ratio=2.0, spends_on="input"), "straggler"),
         (StragglerMarked("run-1", 0, 1.0, is_straggler=False, ratio=1.0, spends_on="input"), "training"),
     ],

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, explain_mpiexec, likely_cause, read_report
-from jupyter_ddl.kernel.lost_ranks import describe_loss
-from jupyter_ddl.protocol.events import MetricsSample, RankLost
+from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, likely_cause, loss_of, mpiexec_loss, read_report
+from jupyter_ddl.kernel.lost_ranks import with_last_seen
+from jupyter_ddl.protocol.events import MetricsSample
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 # As Open MPI 5.0.11, Open MPI 4.1, MPICH's Hydra and Intel MPI print it.
@@ -45,9 +47,14 @@ def test_the_first_rank_to_end_is_read_from_the_report(output: str, death: Death
 
 
 def test_an_end_that_names_no_rank_is_told_with_what_was_printed() -> None:
-    assert explain_mpiexec(-9, "last\n") == "mpiexec was ended by signal 9 (Killed), and its ranks with it\nlast"
-    assert explain_mpiexec(213, "last\n") == "mpiexec ended with status 213\nlast"
-    assert explain_mpiexec(1, SIGNALLED).startswith("rank 1 on vm was ended by signal 9 (Killed)\nprterun noticed")
+    def told(status: int, output: str) -> str:
+        return describe(mpiexec_loss(status, output, 0.0))
+
+    assert told(-9, "last\n") == "mpiexec was ended by signal 9 (Killed), and its ranks with it.\nlast"
+    assert told(213, "last\n") == "mpiexec ended with status 213.\nlast"
+    lost = told(1, SIGNALLED)
+    assert lost.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: somebody's `kill -9`, or ")
+    assert lost.partition("\n")[2].startswith("prterun noticed")
 
 
 def test_kills_for_want_of_memory_are_counted_from_the_beginning(tmp_path: Path) -> None:
@@ -60,20 +67,24 @@ def test_kills_for_want_of_memory_are_counted_from_the_beginning(tmp_path: Path)
 
 
 def test_the_likely_cause_comes_from_what_is_known() -> None:
-    assert "out-of-memory killer struck" in (likely_cause(signal.SIGKILL, 1) or "")
-    assert "no out-of-memory kill was counted" in (likely_cause(signal.SIGKILL, 0) or "")
+    def told(signum: int, oom_kills: int = 0, words: Sequence[str] = ()) -> str:
+        fault = loss_of(Death(1, "vm", 7, signum, None), 0.0, oom_kills=oom_kills)
+        return describe(with_last_seen(fault, None, words)).partition("Likely cause: ")[2]
+
+    assert "out-of-memory killer struck" in told(signal.SIGKILL, 1)
+    assert "no out-of-memory kill was counted" in told(signal.SIGKILL)
     words = ["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"]
-    assert "it could get no more memory ('what():  std::bad_alloc')" in (likely_cause(signal.SIGABRT, 0, words) or "")
-    assert "a check in C or C++ code failed" in (likely_cause(signal.SIGABRT, 0, ["Check failed: x > 0"]) or "")
-    assert likely_cause(None, 0) is None
+    assert "it could get no more memory ('what():  std::bad_alloc')" in told(signal.SIGABRT, 0, words)
+    assert "a check in C or C++ code failed" in told(signal.SIGABRT, 0, ["Check failed: x > 0"])
+    assert likely_cause(None, 0) == (None, "")
 
 
 def test_a_loss_is_told_with_the_memory_that_was_last_seen() -> None:
-    lost = RankLost(1, "rank 1 on vm was ended by signal 9 (Killed)", 12.0, "vm", 9, oom_kills=1)
+    lost = loss_of(Death(1, "vm", 7, 9, None), 12.0, oom_kills=1)
     last = MetricsSample(
         "run", 1, 11.5, 90.0, 3 * 2**29, gpu_memory_used_bytes=13 * 2**30, gpu_memory_total_bytes=15 * 2**30
     )
-    assert describe_loss(lost, last).startswith(
+    assert describe(with_last_seen(lost, last)).startswith(
         "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU 13.0 of "
         "15.0 GiB in use. Likely cause: the Linux kernel ended it for want of memory"
     )

@@ -7,7 +7,24 @@ import pytest
 
 from jupyter_ddl.protocol import events, hub_messages, requests
 from jupyter_ddl.protocol.codec import Wire, decode, encode
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
 
+FAULT = Fault(
+    "stalled",
+    "ranks",
+    (0, 1),
+    "node-a",
+    3.0,
+    "signal",
+    Remedy("replaced", 2, 1),
+    Facts(
+        world_size=2,
+        last=LastSample(0.5, 2**30, step=7),
+        waits=(Wait(("HorovodAllreduce",), (1,)),),
+        processes=(RankProcess(1, "stopped", 77, "node-a"),),
+        places=(Place((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
+    ),
+)
 EXAMPLES = (
     events.RankReady(1, 2, 1, "node-a", 4711, "GPU 1 (NVIDIA H200)", 8, uses_horovod=True),
     events.RankWarm(0, {"tensorflow": "2.21.0"}, 3.5, "ImportError: no horovod"),
@@ -19,14 +36,14 @@ EXAMPLES = (
     events.StragglerMarked("run-1", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("run-1", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
-    events.RankLost(None, "mpiexec ended", 3.0),
+    events.RankLost(None, FAULT, 3.0),
     events.RankAlive(1, "run-1"),
-    events.RankSilent(1, 10.5, "its process 77 is stopped", 3.0),
+    events.RankSilent(1, 10.5, FAULT, 3.0),
     events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
-    events.StallReported("run-1", (0, 1), 3.0, "The cell has stalled for 5 s"),
+    events.StallReported("run-1", (0, 1), 3.0, FAULT),
     events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
     events.LookedUp("look", 0, {"data": {}, "found": False}),
-    events.RunFinished("run-1", "failed", 0.25),
+    events.RunFinished("run-1", "failed", 0.25, FAULT),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
     requests.PrepareHorovod("run-1"),
     requests.RestHorovod(),
@@ -61,7 +78,8 @@ def test_every_message_has_an_example_and_a_type_of_its_own() -> None:
 
 
 def test_a_newer_ranks_extra_field_is_left_out() -> None:
-    assert decode({"type": "rank_lost", "rank": 1, "cause": "c", "at_s": 1.0, "new": 5}) == events.RankLost(1, "c", 1.0)
+    lost = {"type": "rank_lost", "rank": 1, "at_s": 1.0, "new": 5, "fault": {"kind": "lost", "facts": {"new": 5}}}
+    assert decode(lost) == events.RankLost(1, Fault("lost"), 1.0)
 
 
 def test_every_message_can_be_read_without_its_defaults() -> None:

@@ -12,7 +12,8 @@ from batches import read
 from run_folders import make_run
 
 from jupyter_ddl.protocol.codec import as_line, decode, number_in
-from jupyter_ddl.protocol.events import MetricsSample, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import MetricsSample, RankLost, RunFinished, RunStarted
+from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.views.figures import Figures
@@ -128,6 +129,6 @@ def test_list_table_picture_and_browser_show_the_same_number(monkeypatch: pytest
 
 
 def test_a_loss_of_a_rank_that_is_not_in_the_run_takes_its_ranks_with_it() -> None:
-    lost = decode({"type": "rank_lost", "rank": 1, "cause": "killed by signal 9", "at_s": 1.0})
+    lost = RankLost(1, Fault("lost", "rank", (1,)), 1.0)
     figures = figures_of([RunStarted("r", (0,), 2, 0.0), lost])
     assert {rank.rank: rank.state for rank in figures.ranks.values()} == {0: "lost"}

@@ -25,6 +25,7 @@ from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State, fault_of
 from jupyter_ddl.protocol.codec import as_line
+from jupyter_ddl.protocol.faults import Facts, Fault, LastSample
 from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def run(outcome: str | None, **fields: Any) -> Any:
     record = {} if outcome is None else {"outcome": outcome}
     folder = SimpleNamespace(record=record)
     return SimpleNamespace(
-        **{"id": "run-1", "ranks": (0, 1), "folder": folder, "lost": None, "seconds": 2.0, "stall": "", **fields}
+        **{"id": "run-1", "ranks": (0, 1), "folder": folder, "fault": None, "seconds": 2.0, "stall": "", **fields}
     )
 
 
@@ -120,12 +121,12 @@ def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it
     session = SimpleNamespace(why_lost=None, describe=lambda: None)
     monkeypatch.setattr(current, "_current", session)
     state = State("k", SHELL)
-    bad = run("stalled", id="run-1")
+    bad = run("stalled", id="run-1", fault=Fault("stalled"))
     state.note(run(None, id="run-1"))
     assert (
         state.note(bad).fault
         == state.now().fault
-        == "Ranks waited for others that did not come, and all were released."
+        == "Ranks waited for others, and all were released, as --on-stall abort says."
     )
     hung = run(None, id="run-2", stall="")
     state.note(hung)
@@ -134,6 +135,25 @@ def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it
     assert state.now().fault == "Rank 0 waits for rank 1."
     state.note(run("interrupted", id="run-2"))
     assert (state.now().run, state.now().fault) == (None, None)
+
+
+def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervisor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session = SimpleNamespace(why_lost=None, describe=lambda: None)
+    monkeypatch.setattr(current, "_current", session)
+    state = State("k", SHELL)
+    state.note(run(None))
+    session.why_lost = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3))
+    assert state.now().fault == "rank 1 on node-a exited with status 3."
+    fault = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3, last=LastSample(0.5, 2**30)))
+    told = "rank 1 on node-a exited with status 3. 0.5 s before it had 1.00 GiB of memory."
+    assert state.note(run("lost", fault=fault)).fault == state.now().fault == told
+    # The ranks that replaced them are lost too.
+    session.why_lost = None
+    assert state.now().fault == told
+    session.why_lost = Fault("lost", "mpiexec", facts=Facts(status=1, output="more"))
+    assert state.now().fault == "mpiexec ended with status 1."
 
 
 def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path) -> None:
@@ -164,18 +184,27 @@ def test_it_is_begun_only_in_a_kernel_of_a_server_with_a_hub(path: Path, monkeyp
     assert hub_link._links == []
 
 
+RAISED = Fault("raised", "ranks", (1,), "node-a", facts=Facts(world_size=2, error="ValueError", message="no\nmore"))
+TIMED_OUT = (
+    "The cell must end within its timeout. Received: --timeout 2, and ranks still at it. They were released. "
+    "Pass a longer one, or none."
+)
+
+
 @pytest.mark.parametrize(
-    ("outcome", "fields", "told"),
+    ("fault", "told"),
     [
-        ("finished", {}, None),
-        ("interrupted", {}, None),
-        ("stalled", {}, "Ranks waited for others that did not come, and all were released."),
-        ("timed out", {}, "The cell took longer than its timeout: its ranks were released after 2.0 s."),
-        ("lost", {"lost": SimpleNamespace(asked=True, cause="stopped")}, None),
+        (None, None),
+        (Fault("interrupted", "user", facts=Facts(seconds=2.0)), None),
+        (Fault("stopped", "user"), None),
+        (Fault("stalled"), "Ranks waited for others, and all were released, as --on-stall abort says."),
+        (Fault("timed out", facts=Facts(limit_s=2.0)), TIMED_OUT),
+        (Fault("lost", "lease"), "the lease, which holds the cluster's processes, was killed."),
+        (RAISED, "Rank 1 of 2 on node-a: ValueError: no"),
     ],
 )
-def test_what_an_outcome_says_of_a_fault(outcome: str, fields: dict[str, Any], told: str | None) -> None:
-    assert fault_of(run(outcome, **fields), outcome) == told
+def test_a_run_that_went_wrong_is_told_in_a_line(fault: Fault | None, told: str | None) -> None:
+    assert fault_of(run("some outcome", fault=fault)) == told
 
 
 def answers_of(control: Control, controls: Controls) -> Answer:

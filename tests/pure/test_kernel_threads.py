@@ -51,6 +51,7 @@ from jupyter_ddl.protocol.requests import ReleaseAsked
 from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
+from jupyter_ddl.views.fault import describe, render_fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,7 +183,7 @@ def test_a_reader_that_fails_ends_the_runs_with_its_cause(
     channel = Channel(controller.client_file, "world", events.put)
     lost = events.get(timeout=DEADLINE_S)
     assert isinstance(lost, RankLost)
-    assert lost.cause == "the kernel can no longer hear its ranks (OSError: [Errno 24] Too many open files)"
+    assert describe(lost.fault) == "the kernel can no longer hear its ranks (OSError: [Errno 24] Too many open files)."
     assert "Too many open files" in capsys.readouterr().err
     channel.close()
 
@@ -225,7 +226,7 @@ def test_a_lease_whose_last_word_cannot_be_read_ends_the_runs(line: bytes, capsy
     watching.start()
     lost = told.get(timeout=DEADLINE_S)
     assert isinstance(lost, RankLost)
-    assert lost.cause.startswith("the kernel can no longer watch the cluster's lease (")
+    assert describe(lost.fault).startswith("the kernel can no longer watch the cluster's lease (")
     watching.join()
     lease.wait()
     assert lease.stdout is not None
@@ -270,7 +271,7 @@ def test_a_stall_is_reported_also_where_ranks_cannot_be_looked_at(
     watch.handle(CollectiveStalled(run.id, 0, time.time(), 30.0, ("loss",), {"1": ["loss"]}))
     report = run.events.get(timeout=DEADLINE_S)
     assert isinstance(report, StallReported)
-    assert report.text.startswith(
+    assert render_fault(report.fault).startswith(
         "Ranks have waited for 30 s in a collective (loss) that others have not entered. Where they are could not be "
         "looked up: "
     )

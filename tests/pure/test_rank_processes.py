@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cluster.deaths import Death, describe, explain_mpiexec
+from jupyter_ddl.cluster.deaths import Death, loss_of, mpiexec_loss
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.protocol.exit_statuses import CANNOT_REPORT, LOOP_ENDED, MEANINGS
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +57,8 @@ def test_a_zombie_has_ended_and_by_what(rank: subprocess.Popen[bytes]) -> None:
     rank.wait()
     (gone,) = processes.gone()
     assert gone == Death(3, HOST, rank.pid, None, None, is_unseen=True)
-    assert describe(gone) == f"rank 3 on {HOST} ended: its process {rank.pid} is gone, and nothing says how"
+    told = f"rank 3 on {HOST} ended: its process {rank.pid} is gone, and nothing says how."
+    assert describe(loss_of(gone, 0.0)) == told
 
 
 def test_an_exit_status_is_known_too(rank: subprocess.Popen[bytes]) -> None:
@@ -129,9 +131,12 @@ def test_what_a_dead_rank_left_behind_is_ended_and_then_its_end_is_told(
 
 def test_where_mpiexec_names_no_rank_linux_does() -> None:
     first = Death(1, "vm", 7, 9, None)
-    assert explain_mpiexec(137, "last\n", first) == "rank 1 on vm was ended by signal 9 (Killed)\nlast"
+    told = describe(mpiexec_loss(137, "last\n", 0.0, first=first))
+    assert told.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: somebody's `kill -9`")
+    assert told.endswith("\nlast")
 
 
 @pytest.mark.parametrize("status", [LOOP_ENDED, CANNOT_REPORT])
 def test_a_status_of_our_own_is_told_with_what_it_means(status: int) -> None:
-    assert describe(Death(1, "vm", 7, None, status)) == f"rank 1 on vm exited with status {status}: {MEANINGS[status]}"
+    told = describe(loss_of(Death(1, "vm", 7, None, status), 0.0))
+    assert told == f"rank 1 on vm exited with status {status}: {MEANINGS[status]}."

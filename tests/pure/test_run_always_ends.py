@@ -20,10 +20,12 @@ from jupyter_ddl.host.threads import Supervised
 from jupyter_ddl.kernel import observers, run_follower
 from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
+from jupyter_ddl.protocol.faults import loss_in_words
 from jupyter_ddl.protocol.requests import Release, ReleaseAsked
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
+from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.metrics_table import MetricsTable
 from jupyter_ddl.views.together import Together
 
@@ -159,7 +161,7 @@ def test_a_loss_whose_handling_raises_still_ends_the_run(
 ) -> None:
     cluster = TestCluster()
     follower, run, runs = followed(cluster, on_loss=raising(error))
-    threading.Timer(0.2, cluster.say, (RankLost(1, "rank 1 on node-a was ended", time.time()),)).start()
+    threading.Timer(0.2, cluster.say, (RankLost(1, loss_in_words("rank 1 on node-a was ended"), time.time()),)).start()
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
     assert f"New ones could not be started by themselves ({type(error).__name__}" in str(ended)
@@ -175,11 +177,11 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
 ) -> None:
     rebuilder = Rebuilder(raising(error) if seam == "renew raises" else lambda *_: None, enabled=True)
     cluster = TestCluster()
-    follower, _, _ = followed(cluster, on_loss=lambda lost, runs: rebuilder.replace(lost.cause, 2, runs))
+    follower, _, _ = followed(cluster, on_loss=lambda lost, runs: rebuilder.replace(describe(lost.fault), 2, runs))
     with monkeypatch.context() as patched:
         if seam == "start_new_thread":
             patched.setattr(Supervised, "start", raising(HostUnfit("Threads.", repr(error), "Restart.")))
-        cluster.say(RankLost(1, "rank 1 on node-a was ended", time.time()))
+        cluster.say(RankLost(1, loss_in_words("rank 1 on node-a was ended"), time.time()))
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
     if seam == "start_new_thread":
@@ -279,7 +281,7 @@ def test_a_release_from_elsewhere_gives_up_on_ranks_that_do_not_answer(short: No
     by = "the panel" if way == "this kernel" else "%ddl interrupt"
     assert isinstance(ended, ClusterLost)
     assert f"the cell was interrupted by {by}, and ranks 0-1 did not answer the release within 2 s" in str(ended)
-    assert "jupyter_ddl: rank 1 has not answered its release for 0.5 s: its process waits" in output.text
+    assert "jupyter_ddl: rank 1 has not answered its release for 0.5 s: its process 4711 waits, " in output.text
     assert "jupyter_ddl: ranks 0-1 did not answer in time: all ranks are ended" in output.text
     assert told_outcome(run) == "lost"
 

@@ -21,6 +21,7 @@ from jupyter_ddl.protocol.events import (
     RunFinished,
     RunStarted,
 )
+from jupyter_ddl.protocol.faults import loss_in_words
 from jupyter_ddl.runs.prune import plan_pruning
 from jupyter_ddl.views.replay import Outputs
 from jupyter_ddl.views.runs_table import duration
@@ -299,7 +300,7 @@ def test_what_a_file_says_of_a_run_is_only_text(capsys):
         ),
         (
             {"outcome": "lost", "seconds": 2.0},
-            [RankLost(1, "rank 1 was killed by SIGKILL", 1.0)],
+            [RankLost(1, loss_in_words("rank 1 was killed by SIGKILL"), 1.0)],
             "ClusterLost: Ranks must live to the end of the cell. Received: rank 1 was killed by SIGKILL",
         ),
         ({"loss": 1.0}, [out(0, "begun")], "The kernel that ran it ended before it did."),
@@ -307,7 +308,8 @@ def test_what_a_file_says_of_a_run_is_only_text(capsys):
 )
 def test_other_ends_are_told_too(capsys, content, events, told):
     write_events(make_run(**content), [STARTED, *events])
-    assert printed(capsys, "show").splitlines()[-1].startswith(told)
+    *_, last = (line for line in printed(capsys, "show").splitlines() if not line.startswith("Logs: "))
+    assert last.startswith(told)
 
 
 def test_a_run_with_nothing_in_its_folder_can_be_shown(capsys, runs):

@@ -15,6 +15,7 @@ from jupyter_ddl.cli import main
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.protocol import events
 from jupyter_ddl.protocol.codec import encode
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
 from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.prune import plan_pruning, reason_to_stay
@@ -139,6 +140,22 @@ def test_a_run_of_an_earlier_boot_is_cut_off_and_of_another_host_unknown() -> No
     assert read_record(make_run(BAD, session={**before, "host": "another"})).state == "unknown"
 
 
+FAULT = Fault(
+    "stalled",
+    "ranks",
+    (0, 1),
+    "node-a",
+    3.0,
+    "signal",
+    Remedy("replaced", 2, 1),
+    Facts(
+        world_size=2,
+        last=LastSample(0.5, 2**30, step=7),
+        waits=(Wait(("HorovodAllreduce",), (1,)),),
+        processes=(RankProcess(1, "stopped", 77, "node-a"),),
+        places=(Place((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
+    ),
+)
 EXAMPLES: list[Any] = [
     events.RankReady(1, 2, 1, "node-a", 4711, "CPU", 8, uses_horovod=True),
     events.RunStarted("r", (0, 2), 4, 1.5),
@@ -149,11 +166,11 @@ EXAMPLES: list[Any] = [
     events.StragglerMarked("r", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("r", 0, 2.5, uses_horovod=True, horovod_runs=True),
     events.RankFailed("r", 0, "node-a", "ValueError", "no", ("line", "line"), released=True, at_s=2.0),
-    events.RankLost(None, "mpiexec ended", 3.0),
-    events.RankSilent(1, 10.5, "its process 77 is stopped", 3.0),
+    events.RankLost(None, FAULT, 3.0),
+    events.RankSilent(1, 10.5, FAULT, 3.0),
     events.CollectiveStalled("r", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
-    events.StallReported("r", (0, 1), 3.0, "The cell has stalled for 5 s"),
-    events.RunFinished("r", "failed", 0.25),
+    events.StallReported("r", (0, 1), 3.0, FAULT),
+    events.RunFinished("r", "failed", 0.25, FAULT),
 ]
 ODD = [None, True, 10**400, -1.5, "text", "\x1b]0;title\x07", [], [[1]], {"a": {"b": 1}}, [None, "x"]]
 

@@ -12,10 +12,10 @@ import pytest
 
 from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.kernel.stall_watch import StallWatch
+from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
 from jupyter_ddl.protocol.stall_options import StallOptions
-from jupyter_ddl.views.stalls import render_stall
+from jupyter_ddl.views.fault import render_fault
 
 TEXT = (
     b"[2026-11-22 05:08:27.867568: W /tmp/horovod-0.28.1/horovod/common/stall_inspector.cc:107] One or more tensors "
@@ -140,7 +140,7 @@ def test_nothing_is_read_where_nobody_asked() -> None:
 def test_the_report_says_who_waits_for_whom_and_where_each_is() -> None:
     stalled = CollectiveStalled("run", 0, 1.0, 2.0, ("a", "b", "c", "d", "e"), {"1": ["a", "b", "c", "d"], "0": ["e"]})
     stacks = [RankStacks("look", rank, "host", (), f"note {rank}") for rank in range(3)]
-    assert render_stall(stalled, 5.4, (0, 1, 2), stacks, 3) == (
+    assert render_fault(stall_fault(stalled, 5.4, (0, 1, 2), stacks, 3)) == (
         "The cell has stalled for 5 s: not every rank has entered\n"
         "  a, b, c and 1 more: ranks 0, 2 wait in it for rank 1\n"
         "  e: ranks 1-2 wait in it for rank 0\n"
@@ -150,7 +150,8 @@ def test_the_report_says_who_waits_for_whom_and_where_each_is() -> None:
 
 def test_ranks_that_are_not_known_are_not_named() -> None:
     stalled = CollectiveStalled("run", 0, 1.0, 2.0, ("a",), {})
-    assert render_stall(stalled, 5.0, (0, 1), [], 2) == "The cell has stalled for 5 s: not every rank has entered\n  a"
+    told = render_fault(stall_fault(stalled, 5.0, (0, 1), [], 2))
+    assert told == "The cell has stalled for 5 s: not every rank has entered\n  a"
 
 
 @pytest.mark.parametrize("after_s", [4.9, -1.0, float("nan")])

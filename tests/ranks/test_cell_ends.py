@@ -69,6 +69,7 @@ def test_a_cell_that_closes_standard_output_and_prints(session: Session) -> None
 KERNEL_WITHOUT_FILES = """
 import resource, time, jupyter_ddl
 from jupyter_ddl.errors import DdlError
+from jupyter_ddl.views.fault import render_process
 session = jupyter_ddl.start(n=2, name="files")
 limits = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
@@ -80,7 +81,7 @@ for code in ("rank + 1", "1 / rank", "import time; time.sleep(60)", "rank + 1"):
         answer.append(type(error).__name__)
 supervisor = session._cluster.supervisor
 supervisor._heard_s.clear()
-answer.append(supervisor.state_of(1))
+answer.append(render_process(supervisor.state_of(1)))
 resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 answer.append(session.run("rank + 1").ranks[1].value)
 session.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import signal
 import socket
@@ -15,6 +17,7 @@ from kernels import without
 from processes import MARK, marked_processes
 
 import jupyter_ddl
+from jupyter_ddl.cli import main
 from jupyter_ddl.errors import ClusterLost
 from jupyter_ddl.protocol.events import OutputChunk
 
@@ -37,6 +40,13 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield made
 
 
+def shown_again() -> str:
+    """Return what `jupyter ddl show` prints of the newest run."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["show"]) == 0
+    return out.getvalue()
+
+
 def lost_while_running(session: Session, victim: psutil.Process) -> str:
     """Kill a process of the cluster while a cell runs; return what the cell raised."""
     began_s = time.monotonic()
@@ -47,6 +57,7 @@ def lost_while_running(session: Session, victim: psutil.Process) -> str:
     text = str(error.value)
     assert text.startswith("Ranks must live to the end of the cell. Received: ")
     assert "%ddl restart starts new ones." in text
+    assert f"ClusterLost: {text}\n" in shown_again()
     with pytest.raises(ClusterLost, match=r"Ranks must run\. Received: "):
         session.run("1")
     return text

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jupyter_ddl.cli import main
 from jupyter_ddl.errors import RunStalled
 from jupyter_ddl.protocol.stall_options import StallOptions
 
@@ -35,6 +38,9 @@ def stalled(session: Session, code: str) -> str:
     with pytest.raises(RunStalled) as caught:
         session.run(HVD + code, stalls=ABORT, timeout_s=120)
     print(f"{session.world_size} ranks, told and ended after {time.monotonic() - began_s:.1f} s\n{caught.value}")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(["show"]) == 0
+    assert f"RunStalled: {caught.value}\n" in out.getvalue()
     works(session)
     return str(caught.value)
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import NoCluster, RankError
+from jupyter_ddl.errors import NoCluster
 from jupyter_ddl.kernel import current, observers
 from jupyter_ddl.kernel.cluster_state import starting_state
-from jupyter_ddl.kernel.lost_ranks import describe_loss
 from jupyter_ddl.protocol.hub_messages import KernelState, RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
     from jupyter_ddl.runs.run import Run
-
-_MAX_CHARACTERS = 500
 
 
 class State:
@@ -35,6 +33,8 @@ class State:
         self._cells: dict[str, str | None] = {}
         self._running: dict[str, Run] = {}
         self._fault: str | None = None
+        # Of the run that was lost, which knows more than its ranks' supervisor.
+        self._has_told_loss = False
 
     def note(self, run: Run) -> RunNotice:
         """Return what is told of a run that has begun or ended. Called by whoever runs it."""
@@ -46,9 +46,10 @@ class State:
             self._fault = None
             return RunNotice(self._kernel, run.id, "running", cell, compact(run.ranks))
         self._running.pop(run.id, None)
-        fault = fault_of(run, outcome)
+        fault = fault_of(run)
         if fault is not None or outcome == "finished":
             self._fault = fault
+            self._has_told_loss = outcome == "lost"
         cell = self._cells.pop(run.id, None)
         return RunNotice(self._kernel, run.id, outcome, cell, compact(run.ranks), round(run.seconds, 3), fault)
 
@@ -63,12 +64,13 @@ class State:
         except NoCluster:
             return KernelState(self._kernel, os.getpid())
         lost = session.why_lost
-        if lost is not None:
-            self._fault = _bounded(lost)
+        self._has_told_loss &= lost is not None
+        if lost is not None and not self._has_told_loss:
+            self._fault = headline(lost)
         # The one that began last.
         running = list(self._running.values())
         stall = next((run.stall for run in reversed(running) if run.stall), None)
-        fault = self._fault or (stall and _bounded(stall))
+        fault = self._fault or stall
         return KernelState(self._kernel, os.getpid(), session.describe(), running[-1].id if running else None, fault)
 
     def _cell_id(self) -> str | None:
@@ -79,19 +81,7 @@ class State:
         return cell if isinstance(cell, str) else None
 
 
-def fault_of(run: Run, outcome: str) -> str | None:
-    """Return what went wrong with a run that has ended, as a sentence; None where nothing did, or its user ended it."""
-    if run.lost is not None:
-        return None if run.lost.asked else _bounded(describe_loss(run.lost))
-    if outcome == "failed" and (causes := run.causes()):
-        return _bounded(str(RankError(causes, run.released(), run.world_size)))
-    if outcome == "stalled":
-        return "Ranks waited for others that did not come, and all were released."
-    if outcome == "timed out":
-        return f"The cell took longer than its timeout: its ranks were released after {run.seconds:.1f} s."
-    return None
-
-
-def _bounded(text: str) -> str:
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= _MAX_CHARACTERS else line[: _MAX_CHARACTERS - 1] + "…"
+def fault_of(run: Run) -> str | None:
+    """Return what went wrong with a run that has ended, in one line; None where nothing did, or its user ended it."""
+    fault = run.fault
+    return None if fault is None or fault.kind in ("interrupted", "stopped") else headline(fault)

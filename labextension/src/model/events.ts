@@ -1,5 +1,98 @@
 // Generated from jupyter_ddl/protocol/events.py by `make schema`; not to be edited.
 
+/** What is done about lost ranks, or can be. */
+export interface Remedy {
+  readonly step: "restart" | "restart again" | "replaced" | "restarting" | "find the cause" | "not replaced";
+  readonly ranks: number;
+  readonly setup_cells: number;
+  readonly problem: string;
+}
+
+/** What a rank's last sample said of it. */
+export interface LastSample {
+  readonly before_s: number;
+  readonly rss_bytes: number;
+  readonly gpu_memory_used_bytes: number | null;
+  readonly gpu_memory_total_bytes: number | null;
+  readonly step: number | null;
+}
+
+/** Collectives, by their names, in which the same ranks are missing; none where these are not known. */
+export interface Wait {
+  readonly tensors: readonly string[];
+  readonly missing: readonly number[];
+}
+
+/** What is known of the process of a rank that does not answer. */
+export interface RankProcess {
+  readonly rank: number;
+  readonly state: "answers" | "importing" | "unwinding" | "elsewhere" | "gone" | "hidden" | "starved" | "stopped" | "traced" | "running" | "sleeping" | "disk" | "ended" | "other" | "unknown" | "in words";
+  readonly pid: number | null;
+  readonly host: string | null;
+  readonly detail: string;
+}
+
+/** One call of a thread; without a file it stands for others that are left out, and `function` says how many. */
+export interface Frame {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  readonly text: string;
+}
+
+/** Where a thread is: its calls, outermost first. */
+export interface Thread {
+  readonly name: string;
+  readonly frames: readonly Frame[];
+}
+
+/** Where some ranks are, all at the same place. */
+export interface Place {
+  readonly ranks: readonly number[];
+  readonly hosts: readonly string[];
+  readonly threads: readonly Thread[];
+  readonly note: string;
+}
+
+/** What is known of a fault; a default where nothing is. */
+export interface Facts {
+  readonly world_size: number | null;
+  readonly pid: number | null;
+  readonly signum: number | null;
+  readonly status: number | null;
+  readonly is_unseen: boolean;
+  readonly oom_kills: number;
+  readonly last: LastSample | null;
+  readonly evidence: string;
+  readonly output: string;
+  readonly error: string;
+  readonly message: string;
+  readonly released: readonly number[];
+  readonly finished: readonly number[];
+  readonly killed: readonly number[];
+  readonly seconds: number | null;
+  readonly limit_s: number | null;
+  readonly by: string;
+  readonly outcome: string;
+  readonly waits: readonly Wait[];
+  readonly processes: readonly RankProcess[];
+  readonly places: readonly Place[];
+  readonly note: string;
+}
+
+/** What failed, where, since when, what is known of it, why, and what helps. */
+export interface Fault {
+  readonly kind: "raised" | "lost" | "stopped" | "silent" | "unanswered" | "stalled" | "timed out" | "interrupted" | "cut off";
+  readonly subject: "rank" | "ranks" | "mpiexec" | "controller" | "lease" | "event reader" | "lease watch" | "release" | "user" | "kernel" | "unknown";
+  readonly ranks: readonly number[];
+  readonly host: string | null;
+  readonly at_s: number;
+  readonly cause: "out of memory killer" | "allocation" | "failed check" | "signal" | null;
+  readonly remedy: Remedy | null;
+  readonly facts: Facts;
+  readonly text: string;
+}
+
 /** A rank can run cells. */
 export interface RankReady {
   readonly type: "rank_ready";
@@ -136,12 +229,8 @@ export interface RankFailed {
 export interface RankLost {
   readonly type: "rank_lost";
   readonly rank: number | null;
-  readonly cause: string;
+  readonly fault: Fault;
   readonly at_s: number;
-  readonly host: string | null;
-  readonly signum: number | null;
-  readonly oom_kills: number;
-  readonly asked: boolean;
 }
 
 /** A rank answers: its process runs, and Python code in it can. */
@@ -156,7 +245,7 @@ export interface RankSilent {
   readonly type: "rank_silent";
   readonly rank: number;
   readonly seconds: number;
-  readonly state: string;
+  readonly fault: Fault | null;
   readonly at_s: number;
   readonly is_back: boolean;
 }
@@ -179,7 +268,7 @@ export interface StallReported {
   readonly run: string;
   readonly ranks: readonly number[];
   readonly at_s: number;
-  readonly text: string;
+  readonly fault: Fault;
 }
 
 /** Where a rank's Python threads are, as a LookAtStacks asks. */
@@ -206,6 +295,7 @@ export interface RunFinished {
   readonly run: string;
   readonly outcome: "finished" | "failed" | "interrupted" | "timed out" | "stalled" | "lost";
   readonly seconds: number;
+  readonly fault: Fault | null;
 }
 
 export type DdlEvent =
@@ -334,12 +424,8 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
   },
   rank_lost: {
     rank: {"kind": "number", "nullable": true},
-    cause: {"kind": "string", "nullable": false},
+    fault: {"kind": "object", "nullable": false},
     at_s: {"kind": "number", "nullable": false},
-    host: {"kind": "string", "nullable": true, "default": null},
-    signum: {"kind": "number", "nullable": true, "default": null},
-    oom_kills: {"kind": "number", "nullable": false, "default": 0},
-    asked: {"kind": "boolean", "nullable": false, "default": false},
   },
   rank_alive: {
     rank: {"kind": "number", "nullable": false},
@@ -348,7 +434,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
   rank_silent: {
     rank: {"kind": "number", "nullable": false},
     seconds: {"kind": "number", "nullable": false},
-    state: {"kind": "string", "nullable": false},
+    fault: {"kind": "object", "nullable": true},
     at_s: {"kind": "number", "nullable": false},
     is_back: {"kind": "boolean", "nullable": false, "default": false},
   },
@@ -365,7 +451,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     run: {"kind": "string", "nullable": false},
     ranks: {"kind": "array", "nullable": false},
     at_s: {"kind": "number", "nullable": false},
-    text: {"kind": "string", "nullable": false},
+    fault: {"kind": "object", "nullable": false},
   },
   rank_stacks: {
     look: {"kind": "string", "nullable": false},
@@ -383,6 +469,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     run: {"kind": "string", "nullable": false},
     outcome: {"kind": "string", "nullable": false},
     seconds: {"kind": "number", "nullable": false},
+    fault: {"kind": "object", "nullable": true, "default": null},
   },
 };
 

@@ -35,13 +35,26 @@ export function parseEvent(value: unknown): DdlEvent | null {
     return null;
   }
   const event: Record<string, unknown> = { ...kind.blank };
+  const own = ofThisVersion(value);
   for (const [name, field] of kind.fields) {
-    const found = value[name];
+    const found = own[name];
     if (found !== undefined || !('default' in field)) {
       event[name] = checked(kind.type, name, field, found);
     }
   }
   return asEvent(event);
+}
+
+/** Of a type: the field in which older versions said a fault in words. A saved notebook has such events. */
+const IN_WORDS: ReadonlyMap<unknown, string> = new Map([
+  ['rank_lost', 'cause'],
+  ['rank_silent', 'state'],
+  ['stall_reported', 'text'],
+]);
+
+function ofThisVersion(value: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  const said = value['fault'] === undefined ? value[IN_WORDS.get(value['type']) ?? ''] : undefined;
+  return typeof said === 'string' ? { ...value, fault: { subject: 'unknown', text: said } } : value;
 }
 
 /** Events of one type that come as rows: what is in the columns, and what all have. */
@@ -130,6 +143,9 @@ function checked(type: string, name: string, field: Field, found: unknown): unkn
     for (const key in found) {
       found[key] = numberOf(found[key]);
     }
+  }
+  if (name === 'fault' && isRecord(found) && typeof found['text'] !== 'string') {
+    found['text'] = '';
   }
   return found;
 }

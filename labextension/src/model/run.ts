@@ -59,7 +59,7 @@ export class RunModel {
         this.fail(event);
         break;
       case 'rank_lost':
-        this.lose(event.rank, event.cause);
+        this.lose(event.rank, event.fault.text);
         break;
       case 'run_finished':
         this.outcome = event.outcome;

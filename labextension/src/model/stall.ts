@@ -43,10 +43,10 @@ export class Stall {
     this.since.clear();
   }
 
-  reported({ text }: StallReported): void {
+  reported({ fault }: StallReported): void {
     this.hasReported = true;
     // To look at the ranks takes seconds, in which they may have gone on.
-    this.text = this.last === null ? '' : text;
+    this.text = this.last === null ? '' : fault.text;
   }
 
   /** End it where a sample shows progress, or that Horovod has said nothing of it for too long. */

@@ -1,0 +1,253 @@
+"""A fault: a failure as data. `views.fault` makes its text, wherever it is shown.
+
+Codes and figures only, and no sentences but the words of others: what an exception said, what mpiexec printed, what a
+rank wrote last. A fault crosses borders as a part of RankLost, RankSilent, StallReported and RunFinished, and stands in
+a run's `run.json` and a cluster's `ended.json`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal[
+    "raised",  # ranks raised
+    "lost",  # the ranks' processes are gone
+    "stopped",  # the ranks were stopped, by their user or with their kernel
+    "silent",  # nothing comes from a rank
+    "unanswered",  # ranks did not answer their release, and were left alone
+    "stalled",  # ranks wait in a collective for others
+    "timed out",  # the run's timeout passed
+    "interrupted",  # somebody interrupted the run
+    "cut off",  # the kernel that ran it ended first
+]
+# Of what is lost, or stopped: what ended first, or who stopped it.
+Subject = Literal[
+    "rank",  # one rank: of several that end, the first
+    "ranks",  # several, and nothing says which was the first
+    "mpiexec",
+    "controller",
+    "lease",
+    "event reader",  # the kernel's thread that hears the ranks
+    "lease watch",  # the kernel's thread that watches the lease
+    "release",  # ranks that did not answer their release: all were ended
+    "user",
+    "kernel",
+    "unknown",  # an older version said it in words, which are in `facts.note`
+]
+Cause = Literal[
+    "out of memory killer",  # the Linux kernel's
+    "allocation",  # it could get no more memory; `facts.evidence` is what it printed
+    "failed check",  # of C or C++ code; likewise
+    "signal",  # `facts.signum` says all that is known
+]
+ProcessState = Literal[
+    "answers",  # its Python answers, and its main thread does not
+    "importing",  # TensorFlow, which nothing can interrupt
+    "unwinding",  # its code was interrupted, and has not ended yet
+    "elsewhere",  # on another host
+    "gone",
+    "hidden",  # the system does not say; `detail` is why
+    "starved",  # ready to run, and gets no core
+    "stopped",
+    "traced",
+    "running",
+    "sleeping",
+    "disk",  # it waits for a disk or a network file system
+    "ended",
+    "other",  # `detail` is the system's word
+    "unknown",
+    "in words",  # of an older version, in `detail`
+]
+# What is done about lost ranks, or can be.
+Step = Literal[
+    "restart",  # %ddl restart starts new ones
+    "restart again",  # %ddl restart tries again
+    "replaced",  # new ones are being started by themselves
+    "restarting",  # new ones are being started, as the user asked
+    "find the cause",  # they had replaced lost ones, and are not replaced once more
+    "not replaced",  # they could not be; `problem` is why
+]
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What is done about lost ranks, or can be.
+
+    Attributes:
+        ranks: how many new ones are started.
+        setup_cells: how many setup cells these run.
+        problem: what kept new ones from being started.
+    """
+
+    step: Step
+    ranks: int = 0
+    setup_cells: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class LastSample:
+    """What a rank's last sample said of it.
+
+    Attributes:
+        before_s: how long before the fault.
+        rss_bytes: its process's resident memory.
+        step: training steps by then; None where it did not train.
+    """
+
+    before_s: float
+    rss_bytes: int
+    gpu_memory_used_bytes: int | None = None
+    gpu_memory_total_bytes: int | None = None
+    step: int | None = None
+
+
+@dataclass(frozen=True)
+class RankProcess:
+    """What is known of the process of a rank that does not answer."""
+
+    rank: int
+    state: ProcessState
+    pid: int | None = None
+    host: str | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One call of a thread; without a file it stands for others that are left out, and `function` says how many.
+
+    Attributes:
+        text: the line, where it is a cell's.
+    """
+
+    file: str
+    line: int
+    function: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Thread:
+    """Where a thread is: its calls, outermost first."""
+
+    name: str
+    frames: tuple[Frame, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where some ranks are, all at the same place.
+
+    Attributes:
+        hosts: of each of the ranks.
+        threads: the main thread first.
+        note: what else is known of how they were seen, or why they were not; "" for nothing.
+    """
+
+    ranks: tuple[int, ...]
+    hosts: tuple[str, ...]
+    threads: tuple[Thread, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Collectives, by their names, in which the same ranks are missing; none where these are not known."""
+
+    tensors: tuple[str, ...]
+    missing: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What is known of a fault; a default where nothing is.
+
+    Attributes:
+        world_size: the number of all ranks.
+        pid: of the process that ended.
+        signum: the signal that ended it.
+        status: what it exited with, where no signal ended it.
+        is_unseen: nothing says how it ended: its process is gone.
+        oom_kills: how often the Linux kernel ended a process there for want of memory while the ranks lived.
+        last: the rank's last sample.
+        evidence: the line that it printed, and from which the cause is known.
+        output: what mpiexec or the controller printed last.
+        error: the class of what was raised, or the error of ours, with its text.
+        message: the text of what was raised; of a long one the beginning.
+        released: the ranks that ended because others raised.
+        finished: the ranks of a script that had ended well before.
+        killed: the ranks of a script that did not end when they were asked to.
+        seconds: how long it lasted, or until then.
+        limit_s: the time that was allowed.
+        by: who else than the cell's user interrupted it.
+        outcome: how the run had ended when its ranks were asked to end.
+        waits: the collectives in which ranks wait for others.
+        processes: of the ranks that do not answer.
+        places: where ranks are.
+        note: what an older version said in words.
+    """
+
+    world_size: int | None = None
+    pid: int | None = None
+    signum: int | None = None
+    status: int | None = None
+    is_unseen: bool = False
+    oom_kills: int = 0
+    last: LastSample | None = None
+    evidence: str = ""
+    output: str = ""
+    error: str = ""
+    message: str = ""
+    released: tuple[int, ...] = ()
+    finished: tuple[int, ...] = ()
+    killed: tuple[int, ...] = ()
+    seconds: float | None = None
+    limit_s: float | None = None
+    by: str = ""
+    outcome: str = ""
+    waits: tuple[Wait, ...] = ()
+    processes: tuple[RankProcess, ...] = ()
+    places: tuple[Place, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What failed, where, since when, what is known of it, why, and what helps.
+
+    Attributes:
+        ranks: which ranks failed, the first cause first; of a stall, those of the run. Empty where none is known.
+        host: where the first of them ran.
+        at_s: since when, seconds since the epoch.
+        cause: what probably ended it; None where nothing is known.
+        text: what `views.fault` makes of it: only a fault that goes to a browser has it.
+    """
+
+    kind: Kind
+    subject: Subject = "ranks"
+    ranks: tuple[int, ...] = ()
+    host: str | None = None
+    at_s: float = 0.0
+    cause: Cause | None = None
+    remedy: Remedy | None = None
+    facts: Facts = field(default_factory=Facts)
+    text: str = ""
+
+
+def loss_in_words(cause: str, ranks: tuple[int, ...] = (), *, asked: bool = False, **known: Any) -> Fault:
+    """Return the fault of a loss that an older version said in words.
+
+    Args:
+        cause: its sentence, and what mpiexec printed in the lines below.
+        ranks: the rank that ended first, where it was known.
+        asked: the ranks were stopped.
+        known: what else stood beside the sentence: at_s, host, signum, oom_kills.
+    """
+    note, _, output = cause.partition("\n")
+    signum, oom_kills = known.get("signum"), known.get("oom_kills", 0)
+    facts = Facts(signum=signum, oom_kills=oom_kills, note=note, output=output)
+    why: Cause | None = None if signum is None else "out of memory killer" if signum == 9 and oom_kills else "signal"
+    kind: Kind = "stopped" if asked else "lost"
+    return Fault(kind, "unknown", ranks, known.get("host"), known.get("at_s", 0.0), why, facts=facts)

@@ -1,0 +1,49 @@
+"""Reads what older versions wrote into a run's folder: they said a fault in words."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.protocol.events import RankLost, RankSilent, StallReported
+from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess, loss_in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def of_this_version(content: Any) -> Any:
+    """Return the JSON form of an event as this version writes it."""
+    kind = content.get("type") if isinstance(content, dict) else None
+    made = _MADE.get(kind) if isinstance(kind, str) else None
+    if made is None or "fault" in content:
+        return content
+    try:
+        return {**content, "fault": asdict(made(content))}
+    except KeyError:
+        # Nor is it of an older version: it cannot be read.
+        return content
+
+
+def _lost(content: dict[str, Any]) -> Fault:
+    rank = content.get("rank")
+    known = {name: content[name] for name in ("at_s", "host", "signum", "oom_kills") if name in content}
+    asked = content.get("asked") is True
+    return loss_in_words(content["cause"], () if rank is None else (rank,), asked=asked, **known)
+
+
+def _silent(content: dict[str, Any]) -> Fault:
+    rank = content["rank"]
+    process = RankProcess(rank, "in words", detail=content["state"])
+    return Fault("silent", "unknown", (rank,), facts=Facts(seconds=content.get("seconds"), processes=(process,)))
+
+
+def _stalled(content: dict[str, Any]) -> Fault:
+    return Fault("stalled", "unknown", tuple(content.get("ranks", ())), facts=Facts(note=content["text"]))
+
+
+_MADE: dict[str, Callable[[dict[str, Any]], Fault]] = {
+    RankLost.type: _lost,
+    RankSilent.type: _silent,
+    StallReported.type: _stalled,
+}
