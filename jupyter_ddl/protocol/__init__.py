@@ -6,7 +6,7 @@
 | `events` | what happened: on the ranks, and to a run |
 | `requests` | what a session asks of a rank |
 | `hub_messages` | what kernels, the hub and browsers say to each other |
-| `cell_options`, `auto_options`, `fit_options`, `stall_options` | how a cell or a script is to run |
+| `cell_options` | how a cell or a script is to run |
 | `plan_texts` | the plan of `--auto`, in the same words from `--auto` and from `--explain` |
 | `rank_sets`, `exit_statuses`, `settled_variables` | ranks as people write them, how they end, what they may not set |
 | `cell_frames`, `script_pipes`, `checkpoint_folder` | files and pipes that two processes share |

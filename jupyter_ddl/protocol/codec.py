@@ -1,7 +1,8 @@
 """Everything that crosses a process border is a frozen dataclass of JSON values with one codec.
 
 `encode` gives a dict with a `type`, `decode` gives the dataclass back. `events` has what happened, `requests` what is
-asked of a rank; a process decodes what it has imported.
+asked of a rank; a process decodes what it has imported. A field may hold another frozen dataclass, or a tuple of them:
+`record_of` makes these of their JSON.
 
 JSON has no NaN and no infinity, and a loss may be either: both cross as the words "NaN", "Infinity" and "-Infinity",
 and `decode` makes numbers of them where a field holds numbers. A whole number beyond what a float holds crosses as the
@@ -15,7 +16,7 @@ import math
 import types
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 # `nan`, `inf` and `-inf` are what jupyter_client's fallback made of them: the files of older runs have these.
 # Source: jupyter_client 8.10, jsonutil.py, json_clean
@@ -31,8 +32,9 @@ _NUMBERS = {
 _LARGEST = 1 << 1023
 # Of its own: a cell may put another function in the place of json.dumps.
 _to_json = json.JSONEncoder(allow_nan=False).encode
-# What a field holds: figures, which `decode` checks; text, of which there is much; or anything else.
-_Kind = Literal["number", "whole", "numbers", "text", "any"]
+_Record = TypeVar("_Record")
+# What a field holds: figures, which `decode` checks; text, of which there is much; a dataclass; or anything else.
+_Kind = Literal["number", "whole", "numbers", "text", "record", "any"]
 
 
 class Wire:
@@ -132,11 +134,58 @@ def decode(content: dict[str, Any]) -> Any:
     for name, value in content.items():
         if name in known:
             kind, is_nullable = known[name]
-            values[name] = None if value is None and is_nullable else _checked(wire.type, name, kind, value)
+            if kind == "record":
+                values[name] = _part(_hints(wire)[name], value)
+            else:
+                values[name] = None if value is None and is_nullable else _checked(wire.type, name, kind, value)
     try:
         return wire(**values)
     except TypeError as error:
         raise ValueError(f"A {wire.type} message must have all its fields. Received: {sorted(values)}.") from error
+
+
+def record_of(kind: type[_Record], content: Any) -> _Record:
+    """Return the dataclass that is a part of a message, or of a file, from its JSON form.
+
+    Fields that this version does not know are left out. Of what type each is, `runs.event_types` looks.
+
+    Raises:
+        ValueError: it is no object, or a field is missing.
+    """
+    if isinstance(content, kind):
+        return content
+    if not isinstance(content, dict):
+        received = type(content).__name__
+        raise ValueError(f"A {kind.__name__} must be an object. Received: {received}.")  # noqa: TRY004  as `decode`
+    values = {name: _part(hint, content[name]) for name, hint in _hints(cast("Any", kind)).items() if name in content}
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise ValueError(f"A {kind.__name__} must have all its fields. Received: {sorted(values)}.") from error
+
+
+def _part(hint: Any, value: Any) -> Any:
+    """Return a field of a dataclass from its JSON form."""
+    arguments = [argument for argument in get_args(hint) if argument is not type(None)]
+    is_union = get_origin(hint) in (Union, types.UnionType)
+    plain = arguments[0] if is_union and len(arguments) == 1 else hint
+    if value is None:
+        return None
+    if is_dataclass(plain) and isinstance(plain, type):
+        return record_of(plain, value)
+    item = get_args(plain)[0] if get_origin(plain) is tuple else None
+    if is_dataclass(item) and isinstance(item, type) and isinstance(value, list):
+        return tuple(record_of(item, one) for one in value)
+    if plain is float:
+        return number_in(value)
+    return tuple(value) if isinstance(value, list) else value
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the type of each field of a dataclass."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
 
 
 def _figure(value: Any) -> Any:
@@ -184,9 +233,7 @@ _SAID: dict[_Kind, str] = {
 @cache
 def _fields(kind: str) -> dict[str, tuple[_Kind, bool]]:
     """Return, of each field of a message, what it holds, and whether it may be None."""
-    wire = Wire.kinds[kind]
-    hints = get_type_hints(wire)
-    return {field.name: _kind_of(hints[field.name]) for field in fields(wire)}
+    return {name: _kind_of(hint) for name, hint in _hints(Wire.kinds[kind]).items()}
 
 
 def _kind_of(hint: Any) -> tuple[_Kind, bool]:
@@ -197,5 +244,7 @@ def _kind_of(hint: Any) -> tuple[_Kind, bool]:
         return kind, len(plain) < len(arguments)
     if origin is dict:
         return ("numbers" if arguments[1] is float else "any"), False
+    if is_dataclass(hint):
+        return "record", False
     simple: dict[Any, _Kind] = {str: "text", int: "whole", float: "number"}
     return simple.get(hint, "any"), hint is Any

@@ -8,6 +8,3 @@
 
 The ranks run `jupyter_ddl.rank.script_main`.
 """
-
-# By this the terminal tells a rank what it is to be, as JSON.
-SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"

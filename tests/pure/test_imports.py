@@ -148,7 +148,7 @@ def test_kernel_files_do_not_import_what_runs_on_ranks(file: str) -> None:
     [
         "jupyter_ddl",
         "jupyter_ddl.kernel.session",
-        "jupyter_ddl.kernel.magics.ddl_magics",
+        "jupyter_ddl.kernel.magics.distributed",
         "jupyter_ddl.server.extension",
     ],
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_ddl.errors import RunStalled
-from jupyter_ddl.protocol.stall_options import StallOptions
+from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
