@@ -26,7 +26,7 @@ from jupyter_ddl.kernel.release_policy import Patience
 from jupyter_ddl.kernel.run_result import conclude
 from jupyter_ddl.kernel.run_views import Isolated
 from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.runs.unseen import last_words
 
 if TYPE_CHECKING:
@@ -306,8 +306,7 @@ class Follower:
         return "was interrupted" if self._released_by is None else f"was interrupted by {self._released_by}"
 
     def _who(self) -> str:
-        stuck = sorted(self.run.pending)
-        return f"rank{'s' if len(stuck) > 1 else ''} {compact(stuck)}"
+        return named(self.run.pending)
 
     def _is_given_up(self) -> bool:
         if self._patience is None:

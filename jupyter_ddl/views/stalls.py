@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.stack_text import named, render_stacks
+from jupyter_ddl.protocol.rank_sets import heading
+from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -44,7 +45,7 @@ def _waits(stalled: CollectiveStalled, ranks: Sequence[int]) -> list[str]:
         if missing:
             inside = [rank for rank in ranks if rank not in missing]
             waits = "waits" if len(inside) == 1 else "wait"
-            told += f": {named(inside).lower()} {waits} in it for {named(missing).lower()}"
+            told += f": {heading(inside).lower()} {waits} in it for {heading(missing).lower()}"
         lines.append(told)
     return lines
 
