@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jupyter_ddl.commands.arguments import add_script_arguments, script_options
+from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, script_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
 
@@ -20,9 +20,8 @@ HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
-        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] [--independent] "
-        "[--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
-        "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]] [--] SCRIPT.py [ARGS ...]"
+        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
+        f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
     parser.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
     parser.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")

@@ -26,6 +26,11 @@ from jupyter_ddl.protocol.cell_options import (
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+# Argparse would put what belongs to --auto beside it.
+SCRIPT_USAGE = (
+    "[--independent] [--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
+    "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
+)
 _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
 
 

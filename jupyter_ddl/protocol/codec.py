@@ -174,7 +174,7 @@ def _part(hint: Any, value: Any) -> Any:
     if is_dataclass(plain) and isinstance(plain, type):
         return record_of(plain, value)
     item = get_args(plain)[0] if get_origin(plain) is tuple else None
-    if is_dataclass(item) and isinstance(item, type) and isinstance(value, list):
+    if is_dataclass(item) and isinstance(item, type) and isinstance(value, list | tuple):
         return tuple(record_of(item, one) for one in value)
     if plain is float:
         return number_in(value)

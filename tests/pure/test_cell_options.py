@@ -6,6 +6,7 @@ import inspect
 import json
 from argparse import ArgumentParser
 from dataclasses import asdict, fields
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -30,8 +31,6 @@ from jupyter_ddl.rank.script_main import request_in_environment
 from jupyter_ddl.script.job import Job
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from jupyter_ddl.protocol.requests import Request
 
 # Each option: a value that is not its default, and how a command line says so.
@@ -133,6 +132,17 @@ def test_an_option_of_a_script_reaches_the_rank(name: str, tmp_path: Path, monke
     request = request_in_environment()
     assert (request.folder, request.n, request.devices, request.threads) == (str(tmp_path), 2, (), spec.threads)
     assert asdict(request.options) == {**asdict(SCRIPT_OPTIONS), name: asdict(value) if name == "auto" else value}
+
+
+def test_the_example_in_contributing_is_in_the_code() -> None:
+    root = Path(__file__).parents[2]
+    section = (root / "CONTRIBUTING.md").read_text().partition("## Adding an option\n")[2].partition("\n## ")[0]
+    blocks = [block.partition("```")[0] for block in section.split("```diff\n")[1:]]
+    assert len(blocks) == 3  # the fourth place is the docs
+    for block in blocks:
+        heading, *added = [line.strip() for line in block.strip().splitlines()]
+        code = (root / heading.removeprefix("+++ ")).read_text().splitlines()
+        assert [line for line in added if line[1:] not in code] == []
 
 
 def test_what_is_no_settings_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
