@@ -9,6 +9,7 @@
 | `cell_options` | how a cell or a script is to run |
 | `plan_texts` | the plan of `--auto`, in the same words from `--auto` and from `--explain` |
 | `rank_sets`, `exit_statuses`, `settled_variables` | ranks as people write them, how they end, what they may not set |
+| `rank_files` | the names of the files that belong to one rank |
 | `cell_frames`, `script_pipes`, `checkpoint_folder` | files and pipes that two processes share |
 | `sample_means` | the one mean of a run's samples, in tables, lists and pictures |
 
