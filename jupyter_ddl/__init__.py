@@ -46,9 +46,10 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
     from jupyter_ddl.kernel import hub_link
     from jupyter_ddl.kernel.magics import completion, inspection
-    from jupyter_ddl.kernel.magics.ddl_magics import DdlMagics
+    from jupyter_ddl.kernel.magics.ddl import DdlMagics
+    from jupyter_ddl.kernel.magics.distributed import DistributedMagics
 
-    shell.register_magics(DdlMagics(shell))
+    shell.register_magics(DdlMagics(shell), DistributedMagics(shell))
     completion.install(shell)
     inspection.install(shell)
     hub_link.begin(shell)

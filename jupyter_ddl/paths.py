@@ -1,4 +1,4 @@
-"""Where files go: every folder that jupyter_ddl writes to, and the variable that moves it.
+"""Every folder that jupyter_ddl writes to, the variable that moves it, and the names of all our variables.
 
 | folder | holds | variable | default |
 |---|---|---|---|
@@ -23,6 +23,15 @@ RUNS_VARIABLE = "JUPYTER_DDL_RUNS"
 HOROVOD_VARIABLE = "JUPYTER_DDL_HOROVOD"
 LEGACY_VARIABLE = "JUPYTER_DDL_LEGACY"  # "0": old spellings stay errors
 DATA_VARIABLE = "JUPYTER_DDL_DATA"
+HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupyter server
+BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
+MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
+# By these a rank is told, as JSON, what it is to be.
+RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
+SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"
+# By these the edited CMakeLists.txt of Horovod is told which MPI and which NCCL to build with.
+MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
+NCCL_VARIABLE = "JUPYTER_DDL_NCCL"
 
 
 def cache_dir() -> Path:

@@ -38,7 +38,7 @@ def prepare(running: Cell) -> None:
     Raises:
         InvalidInput: it is to be distributed, and would train with Keras 2.
     """
-    if running.auto is None:
+    if running.options.auto is None:
         return
     from jupyter_ddl.training.keras_version import asks_for_keras_2, uses_keras_3
 
@@ -56,8 +56,7 @@ def _begin(_keras: ModuleType) -> None:
 
 def _refuse(_tf_keras: ModuleType) -> None:
     """Raise where what runs now is to be distributed: the import may come cells after it was asked to be told of."""
-    running = run_context.current()
-    if running is not None and running.auto is not None:
+    if run_context.options().auto is not None:
         raise _keras_2("tf_keras, imported")
 
 

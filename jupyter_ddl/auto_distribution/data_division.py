@@ -21,7 +21,7 @@ from jupyter_ddl.auto_distribution.shards.generators import Rounds, SameRounds
 from jupyter_ddl.auto_distribution.shards.sources import SameSources, Sources
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
 from jupyter_ddl.pipelines.shard import shard_with_note
-from jupyter_ddl.protocol.auto_options import GLOBAL
+from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training.fit.first_batches import KERAS_BATCH_SIZE, dataset_batch_size, first_part
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.auto_distribution.same_data import Part
     from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 
 def _nothing() -> None:

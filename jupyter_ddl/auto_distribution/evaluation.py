@@ -24,7 +24,7 @@ from jupyter_ddl.training.metric_readings import Reading, State, combine, read, 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 _OURS = (EveryNth, Shares)
 _DATA = ("x", "y", "sample_weight", "batch_size")

@@ -25,7 +25,7 @@ from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.step_settings import steps_of
 from jupyter_ddl.engine import advice
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.auto_options import GLOBAL
+from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training import seeds
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, is_distributed
 from jupyter_ddl.training.optimizer.learning_rate import inner
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.same_data import Part
     from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth
     from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 # The optimizers that were distributed here, and not by the program.
 _ours: WeakSet[Any] = WeakSet()

@@ -13,7 +13,7 @@ import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.protocol import plan_texts
-from jupyter_ddl.protocol.auto_options import NONE
+from jupyter_ddl.protocol.cell_options import NONE
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from jupyter_ddl.training.unconverted import unconverted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 # Keras's methods call each other, and a program's callbacks call them: what is inside of one is this rank's own, but
 # for the validation of `fit`.
@@ -83,10 +83,8 @@ def begin() -> None:
 
 def _options() -> AutoOptions | None:
     """Return how what runs now is to be distributed; None where it is not, or there is nothing to divide among."""
-    running = run_context.current()
-    if running is None or running.auto is None:
-        return None
-    return running.auto if hvd.size() > 1 else None
+    auto = run_context.options().auto
+    return auto if auto is not None and hvd.size() > 1 else None
 
 
 def _wrapped(name: str, stock: Callable[..., Any], distributed: Callable[..., Any]) -> Callable[..., Any]:
@@ -119,8 +117,8 @@ def _refuse_elsewhere(optimizer: Any, what: str) -> None:
         InvalidInput: it does.
     """
     running = run_context.current()
-    if running is not None and running.auto is None and is_ours(optimizer):
-        refuse_plain_cell(what, independent=running.independent)
+    if running is not None and running.options.auto is None and is_ours(optimizer):
+        refuse_plain_cell(what, independent=running.options.independent)
 
 
 def _saving(stock: Callable[..., Any]) -> Callable[..., Any]:

@@ -37,7 +37,7 @@ def prepare(running: Cell) -> None:
     Raises:
         InvalidInput: it is to be saved, and trains without Keras 3 or without Horovod.
     """
-    if running.checkpoint is None:
+    if running.options.checkpoint is None:
         return
     from jupyter_ddl.training.keras_version import uses_keras_3
 

@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -52,13 +53,12 @@ def begin() -> None:
     Collective: every rank must call this.
     """
     global _begun
-    running = run_context.current()
-    if running is None or running.checkpoint is None:
+    folder = run_context.options().checkpoint
+    if folder is None:
         return  # Keras was imported cells after it was asked for
     data_position.install()
     if not hvd.is_initialized():
         hvd.init()
-    folder = running.checkpoint
 
     def before() -> Sequence[dict[str, Any]] | None:
         found = checkpoint_folder.newest(folder)
@@ -67,7 +67,7 @@ def begin() -> None:
     saved = from_rank_0(before)
     if saved is not None and len(saved) == hvd.size():
         rng_state.put_back(saved[hvd.rank()]["began"])
-    _begun = _Begun(folder, rng_state.state())
+    _begun = _Begun(os.fspath(folder), rng_state.state())
 
 
 class Saved(Unsaved):
@@ -108,8 +108,7 @@ def of_this_fit(model: Any, arguments: dict[str, Any], others: Sequence[Any]) ->
     Raises:
         InvalidInput: only some of the ranks train the model.
     """
-    running = run_context.current()
-    if running is None or running.checkpoint is None or _begun is None:
+    if run_context.options().checkpoint is None or _begun is None:
         return Unsaved()
     if hvd.size() > 1:
         if not is_distributed(model.optimizer):

@@ -9,9 +9,9 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, script_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
-from jupyter_ddl.protocol import auto_options, fit_options
 
 NAME = "run"
 HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
@@ -20,26 +20,15 @@ HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
-        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] [--independent] "
-        "[--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
-        "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]] [--] SCRIPT.py [ARGS ...]"
+        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
+        f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
     parser.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
     parser.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
     parser.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
     parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable for the ranks")
     parser.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
-    parser.add_argument(
-        "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
-    )
-    parser.add_argument(
-        "--no-legacy",
-        dest="legacy",
-        action="store_false",
-        help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
-    )
-    fit_options.add_arguments(parser)
-    auto_options.add_arguments(parser)
+    add_script_arguments(parser)
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT.py", help="the script and its arguments")
 
 
@@ -51,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.script.job import Job
 
     script = _checked_script(arguments.script)
-    auto = auto_options.from_arguments(arguments)
+    options = script_options(arguments)
     variables = variables_from(arguments.env)
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
@@ -62,27 +51,17 @@ def main(arguments: argparse.Namespace) -> int:
         environment=variables,
         oversubscribe=arguments.oversubscribe,
     )
-    if auto is not None and arguments.explain:
+    if options.auto is not None and arguments.explain:
         from jupyter_ddl.explain import explain, render
 
-        print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(auto))))
+        print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(options.auto))))
         return 0
-    fit_options.check_on_drift(arguments.on_drift)
     # A script's ranks are no cluster: every cluster is another one.
     spec = replace(spec, name="")
     occupancy.check_free(spec)
     spec = occupancy.with_sharers_told(spec)
     check_for_mpi()
-    job = Job(
-        spec,
-        script,
-        independent=arguments.independent,
-        auto=auto,
-        checkpoint=fit_options.checked_checkpoint(
-            arguments.checkpoint, independent=arguments.independent, ranks=range(spec.n), world_size=spec.n
-        ),
-        on_drift=arguments.on_drift,
-    )
+    job = Job(spec, script, options.checked(range(spec.n), spec.n))
     print(spec.note, file=sys.stderr, flush=True)
     try:
         outcome = job.run()

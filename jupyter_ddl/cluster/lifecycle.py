@@ -318,7 +318,7 @@ def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -
         "threads": spec.threads,
         "connection_file": str(folder.engine_connection_file),
     }
-    environment = {"JUPYTER_DDL_RANKS": json.dumps(settings)}
+    environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
     horovod_dir = paths.horovod_dir()
     if horovod_dir is not None:
         environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)

@@ -13,9 +13,9 @@ import psutil
 
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.host.cores import BIND_VARIABLE
 from jupyter_ddl.host.preflight import shown_bytes
 from jupyter_ddl.host.topology import compute_processes
+from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.spec import ClusterSpec

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.deaths import Death
+from jupyter_ddl.paths import RANKS_VARIABLE
+from jupyter_ddl.protocol.rank_files import PROCESS, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -75,7 +77,7 @@ class RankProcesses:
 
     def know_of(self, log_dir: Path) -> None:
         """Watch the processes that the ranks have noted in their cluster's folder."""
-        for note in log_dir.glob("rank-*.process"):
+        for note in log_dir.glob(rank_file("*", PROCESS)):
             said: dict[str, Any] = json.loads(note.read_text())
             self.know(said["rank"], said["host"], said["pid"])
 
@@ -90,7 +92,7 @@ class RankProcesses:
     def _is_rank(self, pid: int) -> bool:
         """Return whether a process is a rank: another namespace's number may be anybody's in this one."""
         try:
-            return b"JUPYTER_DDL_RANKS=" in (self._proc / str(pid) / "environ").read_bytes()
+            return f"{RANKS_VARIABLE}=".encode() in (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
             return False
 

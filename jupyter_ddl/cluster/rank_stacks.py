@@ -22,8 +22,10 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.paths import RANKS_VARIABLE
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
 from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.rank_files import RUN_NOTE, STACKS, rank_file
 from jupyter_ddl.protocol.requests import LookAtStacks
 
 if TYPE_CHECKING:
@@ -114,7 +116,7 @@ class StackLooks:
             return None
         try:
             process = psutil.Process(ready.pid)
-            settings = json.loads(process.environ().get("JUPYTER_DDL_RANKS", "{}"))
+            settings = json.loads(process.environ().get(RANKS_VARIABLE, "{}"))
         except (psutil.Error, ValueError):
             return None
         return process if settings.get("world_id") == self._cluster.world_id else None
@@ -150,7 +152,7 @@ class StackLooks:
     def _cell(self, rank: int) -> list[str]:
         """Return the lines of the notebook's cell that a rank runs, empty ones in the place of those above the code."""
         try:
-            folder = Path(untrusted_files.read_bytes(self._cluster.folder.log_dir / f"rank-{rank}.run").decode())
+            folder = Path(untrusted_files.read_bytes(self._cluster.folder.log_dir / rank_file(rank, RUN_NOTE)).decode())
             lines = untrusted_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
             options = untrusted_files.read_object(folder / "run.json").get("options")
         except (OSError, ValueError):
@@ -159,7 +161,7 @@ class StackLooks:
         return [""] * above + lines if isinstance(above, int) and 0 <= above < _MOST_ABOVE else lines
 
     def _path(self, rank: int) -> Path:
-        return self._cluster.folder.log_dir / f"rank-{rank}.stacks"
+        return self._cluster.folder.log_dir / rank_file(rank, STACKS)
 
 
 def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:

@@ -1,1 +1,1 @@
-"""What `%ddl` and `jupyter ddl` do alike: runs, logs and stacks."""
+"""What the magics and `jupyter ddl` have in common: the arguments of a cell or a script, runs and logs."""

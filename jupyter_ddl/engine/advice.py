@@ -32,7 +32,7 @@ def of(error: BaseException) -> str | None:
 def _of_files(error: BaseException) -> str | None:
     """Return what to write where each rank of a program under --auto makes or removes the same files."""
     running = run_context.current()
-    if running is None or running.auto is None or running.ranks == 1 or not isinstance(error, _OF_FILES):
+    if running is None or running.options.auto is None or running.ranks == 1 or not isinstance(error, _OF_FILES):
         return None
     return (
         "If the program makes or removes this file itself: with --auto every rank runs every line, so another rank may "

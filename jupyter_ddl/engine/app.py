@@ -31,6 +31,7 @@ from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import write_on_signal
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
+from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
@@ -116,8 +117,8 @@ class RankEngine(IPEngine):
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
         capture = Capture(self.world.rank, emit, files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
-        last_words = LastWords(self.world.rank, log_dir / f"rank-{self.world.rank}.run", capture.readers)
-        write_on_signal(log_dir / f"rank-{self.world.rank}.stacks")
+        last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
+        write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
         outlet = Outlet(self.world.rank, emit, capture)
         display.install(shell, outlet)
         disabled_calls.install(shell)
@@ -132,7 +133,7 @@ class RankEngine(IPEngine):
 
 def _note_process(log_dir: Path, world: World) -> None:
     """Tell the lease which process this rank is: mpiexec, its parent, may be in no state to say that it has ended."""
-    note = log_dir / f"rank-{world.rank}.process"
+    note = log_dir / rank_file(world.rank, PROCESS)
     partial = note.with_suffix(".partial")
     partial.write_text(json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))
     # Renamed into place: the lease finds all of it.

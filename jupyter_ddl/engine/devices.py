@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.host.cores import BIND_VARIABLE, cores_of, keep_to, share_of_cores
+from jupyter_ddl.host.cores import cores_of, keep_to, share_of_cores
+from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -170,21 +170,13 @@ class Guard:
         self._raised_s = None
         before = late_variables.snapshot()
         late: InvalidInput | None = None
+        options = request.options
         on_subset = len(request.ranks) < self._world.world_size
-        horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=request.stall_after_s)
-        run_context.begin(
-            Cell(
-                len(request.ranks),
-                request.independent,
-                request.auto,
-                is_sampled=request.sample_every_s is not None,
-                checkpoint=request.checkpoint,
-                on_drift=request.on_drift,
-            )
-        )
+        horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=self._stall_after_s(request))
+        run_context.begin(Cell(len(request.ranks), options))
         try:
             try:
-                self._sampler.begin(request.run, request.sample_every_s)
+                self._sampler.begin(request.run, options.sample_every_s)
                 if request.horovod:
                     self._begin_capture(request)
                     # All ranks or none: one that was released already must not leave the others waiting in it.
@@ -195,7 +187,7 @@ class Guard:
                     self._begin_capture(request)
                 run_context.prepare()
                 self._set_names()
-                result = await self._run_cell(self._lines.placed(request.code, request.above, request.count))
+                result = await self._run_cell(self._lines.placed(request.code, options.above, options.count))
                 self._capture.flush_streams()
                 self._last_resort.put_back(request.run)
             finally:
@@ -224,12 +216,16 @@ class Guard:
         for name, value in self._names.items():
             names.setdefault(name, value)
 
+    def _stall_after_s(self, request: RunCell) -> float | None:
+        """Return how soon a stall is reported; of a cell on some ranks a collective of all is an error at once."""
+        return request.options.stalls.after_s if len(request.ranks) == self._world.world_size else None
+
     def _begin_capture(self, request: RunCell) -> None:
         if request.horovod or _NEEDS_IMPORTS.search(request.code):
             # It would wait for the imports all the same; what TensorFlow prints meanwhile is not the cell's.
             self._warmup.done.wait()
         is_starting = not self._warmup.done.is_set()
-        self._capture.begin(request.run, is_starting=is_starting, tells_stalls=request.stall_after_s is not None)
+        self._capture.begin(request.run, is_starting=is_starting, tells_stalls=self._stall_after_s(request) is not None)
 
     async def _run_cell(self, code: str) -> Any:
         """Run code as IPython does: at once, unless it awaits something."""

@@ -14,21 +14,23 @@ import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.rank_files import ENDED, LOG, STDERR_SPANS, rank_file
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 # Its standard input ends when the rank does. What a pipe holds is read without waiting for more: a process that the
 # rank left behind may have it open too. $1 is a file that names the run's folder, $2 the rank, $3 and $4 the pipes.
-_SCRIPT = r"""
+_SCRIPT = rf"""
 read -r _
-folder=$(cat "$1" 2>/dev/null) && log="$folder/rank-$2.log" && [ -f "$log" ] || exit 0
-rest() { dd if="/dev/fd/$1" of="$log" bs=65536 count=64 iflag=nonblock oflag=append conv=notrunc 2>/dev/null; }
+folder=$(cat "$1" 2>/dev/null) && log="$folder/{rank_file("$2", LOG)}" && [ -f "$log" ] || exit 0
+rest() {{ dd if="/dev/fd/$1" of="$log" bs=65536 count=64 iflag=nonblock oflag=append conv=notrunc 2>/dev/null; }}
 rest "$3"
 begins=$(stat -c %s "$log")
 rest "$4"
 ends=$(stat -c %s "$log")
-[ "$ends" -eq "$begins" ] || echo "[$begins, $((ends - begins))]" >>"$folder/rank-$2.stderr.jsonl"
-: >"$folder/rank-$2.ended"
+[ "$ends" -eq "$begins" ] || echo "[$begins, $((ends - begins))]" >>"$folder/{rank_file("$2", STDERR_SPANS)}"
+: >"$folder/{rank_file("$2", ENDED)}"
 """
 
 

@@ -1,4 +1,4 @@
-"""What the program on this rank may know of the cell, or script, that it is.
+"""The current run's options, as code on this rank sees them.
 
 Runs on: every rank.
 """
@@ -8,12 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.fit_options import STOP
+from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS, CellOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from jupyter_ddl.protocol.auto_options import AutoOptions
 
 
 @dataclass(frozen=True)
@@ -22,19 +20,11 @@ class Cell:
 
     Attributes:
         ranks: the number of ranks that run it.
-        independent: each of them means to train a model of its own.
-        auto: how what was written for one process is distributed over them; None where that is not wanted.
-        is_sampled: somebody reads how its training goes.
-        checkpoint: the folder that `fit` saves to and goes on from; None for none.
-        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+        options: as its magic, its command line or `Session.run` had them.
     """
 
     ranks: int
-    independent: bool = False
-    auto: AutoOptions | None = None
-    is_sampled: bool = False
-    checkpoint: str | None = None
-    on_drift: str = STOP
+    options: CellOptions = SCRIPT_OPTIONS
 
 
 _current: Cell | None = None
@@ -79,11 +69,11 @@ def current() -> Cell | None:
     return _current
 
 
+def options() -> CellOptions:
+    """Return the options of what runs, or ran last; a script's defaults in a process that is no rank of ours."""
+    return SCRIPT_OPTIONS if _current is None else _current.options
+
+
 def is_sampled() -> bool:
     """Return whether somebody reads how the training goes."""
-    return _current is not None and _current.is_sampled
-
-
-def on_drift() -> str:
-    """Return what `fit` does where the ranks' weights have come apart."""
-    return STOP if _current is None else _current.on_drift
+    return options().sample_every_s is not None

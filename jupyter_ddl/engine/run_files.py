@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.files import append, open_to_append
+from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,8 +116,8 @@ class _Open:
     def __init__(self, folder: Path, rank: int) -> None:
         self._all: list[int] = []
         try:
-            for ending in (".log", ".stderr.jsonl", ".events.jsonl"):
-                self._all.append(open_to_append(folder / f"rank-{rank}{ending}"))
+            for kind in (LOG, STDERR_SPANS, EVENTS):
+                self._all.append(open_to_append(folder / rank_file(rank, kind)))
         except OSError:
             self.close()
             raise

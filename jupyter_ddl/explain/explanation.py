@@ -15,7 +15,7 @@ from jupyter_ddl.explain.reading import Reading
 from jupyter_ddl.explain.settings import Settings
 from jupyter_ddl.explain.writing import Writing
 from jupyter_ddl.modernise.magic_lines import MagicLines
-from jupyter_ddl.protocol.auto_options import PER_RANK, AutoOptions
+from jupyter_ddl.protocol.cell_options import PER_RANK, AutoOptions
 
 _AUTO_OPTIONS = re.compile(r"[ \t]+--(?:auto|explain|(?:batch|scale-lr|warmup-epochs)[ =]\S+)(?!\S)")
 

@@ -11,7 +11,7 @@ from jupyter_ddl.explain.data import Kind, batch_of
 from jupyter_ddl.explain.names import RANK_0_CALLBACKS
 from jupyter_ddl.modernise.names import code_of
 from jupyter_ddl.protocol import plan_texts
-from jupyter_ddl.protocol.auto_options import NONE
+from jupyter_ddl.protocol.cell_options import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

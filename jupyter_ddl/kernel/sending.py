@@ -5,7 +5,6 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host.threads import described
@@ -84,29 +83,12 @@ class Sender:
         return follower
 
     def _begin(self, run: Run, options: CellOptions, code: str, *, prepares: bool) -> None:
-        ranks, folder = run.ranks, run.folder
-        is_whole = len(ranks) == run.world_size
+        ranks = run.ranks
         self._runs.begin(run)
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(run.world_size)) - set(ranks)) if prepares else []
         self._cluster.request(PrepareHorovod(run.id), others)
-        cell = RunCell(
-            run.id,
-            code,
-            ranks,
-            prepares,
-            folder.log_dir,
-            options.independent,
-            options.auto,
-            options.sample_every_s,
-            # Of a cell on some of the ranks a collective of all is an error at once.
-            options.stalls.after_s if is_whole else None,
-            None if options.checkpoint is None else os.fspath(options.checkpoint),
-            options.on_drift,
-            options.above,
-            options.count,
-        )
-        self._cluster.request(cell, ranks)
+        self._cluster.request(RunCell(run.id, code, ranks, prepares, run.folder.log_dir, options), ranks)
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         cluster = self._cluster

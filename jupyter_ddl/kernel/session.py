@@ -29,24 +29,23 @@ from jupyter_ddl.kernel.cluster_state import cluster_state
 from jupyter_ddl.kernel.rebuilder import Rebuilder, SetupCell
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.sending import Sender
-from jupyter_ddl.protocol.cell_options import CellOptions
+from jupyter_ddl.protocol.cell_options import CellOptions, takes_options
 from jupyter_ddl.protocol.events import RankLost
 from jupyter_ddl.protocol.faults import Fault, Remedy
-from jupyter_ddl.protocol.fit_options import STOP
 from jupyter_ddl.protocol.requests import ReleaseAsked
-from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
 from jupyter_ddl.views.fault import describe, render_remedy
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from typing_extensions import Unpack
+
     from jupyter_ddl.cluster.lifecycle import Cluster
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import Options
     from jupyter_ddl.protocol.events import Event, RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
@@ -119,38 +118,27 @@ class Session:
         """Wait until TensorFlow and Horovod are imported on every rank; return versions and problems by rank."""
         return self._cluster.wait_warm()
 
+    @takes_options
     def run(
         self,
         code: str,
         ranks: Iterable[int] | None = None,
         *,
-        timeout_s: float | None = None,
         view: Callable[[Run], View] | None = None,
-        independent: bool = False,
-        auto: AutoOptions | None = None,
-        sample_every_s: float | None = 1.0,
         setup: bool = False,
-        stalls: StallOptions = StallOptions(),  # noqa: B008  frozen
-        checkpoint: str | os.PathLike[str] | None = None,
-        on_drift: str = STOP,
+        **options: Unpack[Options],
     ) -> RunResult:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
         Args:
             code: Python, magics and all.
             ranks: which ranks; by default all.
-            timeout_s: release the ranks after this time.
             view: makes what shows the run's events as they come.
-            independent: each rank means to train a model of its own, so none warns of it.
-            auto: distribute code that was written for one process, in this way.
-            sample_every_s: how often each rank says how it fares; None for never.
             setup: have ranks that are started in place of these run it too, before any other cell.
-            stalls: when it is told that ranks wait for others, and what then.
-            checkpoint: the folder that `fit` saves to after each epoch, and goes on from (docs/checkpoints.md).
-            on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+            options: how it runs: the keywords of `jupyter_ddl.protocol.cell_options.CellOptions`.
 
         Raises:
-            InvalidInput: `auto` or `checkpoint`, and only some of the ranks; `checkpoint` and `independent`.
+            InvalidInput: an option is wrong; `auto` or `checkpoint`, and only some of the ranks; `independent` besides.
             RankError: a rank raised.
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
@@ -158,17 +146,8 @@ class Session:
             ClusterLost: the cluster went away.
             SetupFailed: the ranks are new ones in place of lost ones, and a setup cell raised on them.
         """
-        options = CellOptions(
-            timeout_s=timeout_s,
-            independent=independent,
-            auto=auto,
-            sample_every_s=sample_every_s,
-            stalls=stalls,
-            checkpoint=checkpoint,
-            on_drift=on_drift,
-        )
         with interrupts_noted():
-            return self.submit(code, ranks, options, view=view, setup=setup).wait()
+            return self.submit(code, ranks, CellOptions(**options), view=view, setup=setup).wait()
 
     def submit(
         self,

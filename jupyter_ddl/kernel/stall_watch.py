@@ -18,8 +18,8 @@ from jupyter_ddl.views.fault import headline
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from jupyter_ddl.protocol.cell_options import StallOptions
     from jupyter_ddl.protocol.events import Event, RankStacks
-    from jupyter_ddl.protocol.stall_options import StallOptions
     from jupyter_ddl.runs.run import Run
 
     Look = Callable[[Iterable[int]], dict[int, RankStacks]]

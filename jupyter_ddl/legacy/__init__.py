@@ -29,15 +29,18 @@ import os
 
 from jupyter_ddl.legacy import hooks
 from jupyter_ddl.legacy.notices import said
+from jupyter_ddl.paths import LEGACY_VARIABLE
 
-__all__ = ["VARIABLE", "install", "is_wanted", "said"]
-
-VARIABLE = "JUPYTER_DDL_LEGACY"
+__all__ = ["install", "is_wanted", "said"]
 
 
 def is_wanted() -> bool:
     """Return whether old spellings are to work here."""
-    return os.environ.get(VARIABLE, "1") != "0" and os.environ.get("TF_USE_LEGACY_KERAS") not in ("true", "True", "1")
+    return os.environ.get(LEGACY_VARIABLE, "1") != "0" and os.environ.get("TF_USE_LEGACY_KERAS") not in (
+        "true",
+        "True",
+        "1",
+    )
 
 
 def install() -> None:

@@ -1,44 +1,184 @@
-"""How a cell runs: what `%%distributed` and `Session.run` may be told besides its code and its ranks.
+"""The options of a cell or a script: one record, the same from the magic or the command line to the rank.
 
-Runs on: kernel.
+Whoever makes the record gets it checked: what holds by itself when it is made, what depends on the ranks by `checked`.
+`jupyter_ddl.commands.arguments` has the command line's side; CONTRIBUTING.md says how to add an option.
+
+Runs on: kernel, terminal and every rank.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+import inspect
+import os  # noqa: TC003  the codec reads the types of the fields
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.fit_options import STOP, check_on_drift, checked_checkpoint
 from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.protocol.stall_options import StallOptions
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+PER_RANK, GLOBAL = "per-rank", "global"
+BATCHES = (PER_RANK, GLOBAL)
+LINEAR, SQRT, NONE = "linear", "sqrt", "none"
+SCALINGS = (LINEAR, SQRT, NONE)
+STOP, WARN = "stop", "warn"
+ON_DRIFT = (STOP, WARN)
+STALL_AFTER_S = 10.0
+# Horovod counts whole seconds, and a tensor that it has seen before takes it four of its intervals.
+_LEAST_STALL_S = 5.0
+# What run.json leaves out: neither changes what the cell does.
+_UNRECORDED = ("sample_every_s", "count")
+
+
+def check_on_drift(on_drift: str) -> None:
+    """Raise unless this is something that can be done on drift.
+
+    Raises:
+        InvalidInput: it is none of the choices.
+    """
+    if on_drift not in ON_DRIFT:
+        raise InvalidInput("On drift fit can stop or warn.", on_drift, "Pass stop, which is the default, or warn.")
+
+
+@dataclass(frozen=True)
+class AutoOptions:
+    """How `--auto` distributes a program that was written for one process.
+
+    Attributes:
+        batch: whose the batch size in the code is: "per-rank", each rank's; or "global", that of all ranks together.
+        scale_lr: how the learning rate grows with the batch: "linear", "sqrt" or "none". None leaves it to the
+            optimizer: linear for SGD, sqrt for adaptive ones; none where the batch is global, and so no larger.
+        warmup_epochs: over how many epochs it grows; None for 3, or a quarter of the epochs where that is less.
+
+    Raises:
+        InvalidInput: a value is none of these.
+    """
+
+    batch: str = PER_RANK
+    scale_lr: str | None = None
+    warmup_epochs: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.batch not in BATCHES:
+            raise InvalidInput("--batch must be per-rank or global.", self.batch, "Leave it out for per-rank.")
+        if self.scale_lr not in (None, *SCALINGS):
+            raise InvalidInput(
+                "--scale-lr must be linear, sqrt or none.", self.scale_lr, "Leave it out for what fits the optimizer."
+            )
+        if self.warmup_epochs is not None and not self.warmup_epochs >= 0:
+            raise InvalidInput(
+                "--warmup-epochs must be at least 0.", f"{self.warmup_epochs:g}", "Pass 0 for no warm-up."
+            )
+        if self.batch == GLOBAL and self.scale_lr in (LINEAR, SQRT):
+            raise InvalidInput(
+                "The learning rate grows with the batch, and with --batch global that is the code's own.",
+                f"--batch global --scale-lr {self.scale_lr}",
+                "Drop one of the two.",
+            )
+
+
+@dataclass(frozen=True)
+class StallOptions:
+    """When a stall is reported, and what then: some ranks wait in a collective for others that do not enter it.
+
+    Attributes:
+        after_s: a stall is reported between half of this time and all of it after progress stopped; None for never.
+        action: "report" where the ranks are, or "abort" besides: release them, and raise RunStalled.
+
+    Raises:
+        InvalidInput: `after_s` is too short, or `action` needs it.
+    """
+
+    after_s: float | None = STALL_AFTER_S
+    action: Literal["report", "abort"] = "report"
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        if self.after_s is not None and not self.after_s >= _LEAST_STALL_S:
+            raise InvalidInput(
+                f"A stall is told after {_LEAST_STALL_S:g} seconds at the least.",
+                f"{self.after_s:g}",
+                "Pass more, or 0 for never.",
+            )
+        if self.after_s is None and self.action == "abort":
+            raise InvalidInput(
+                "What is done when a cell stalls needs a time.",
+                "--on-stall abort, --stall-after 0",
+                "Drop one of them.",
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
 class CellOptions:
-    """The options of one cell; `Session.run` says what each means, `RunCell` what `above` and `count` do."""
+    """The options of one cell, or of a script.
+
+    Attributes:
+        timeout_s: the kernel releases the ranks after this time; None for never.
+        independent: each rank trains a model of its own, so none warns of it.
+        auto: how a program that was written for one process is distributed; None for one that distributes itself.
+        sample_every_s: how often each rank sends a MetricsSample; None for never.
+        stalls: when a stall is reported, and what then.
+        checkpoint: the folder that `fit` saves to after each epoch, and resumes from (docs/checkpoints.md).
+        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+        above: lines of the notebook's cell above the code, which tracebacks count.
+        count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
+
+    Raises:
+        InvalidInput: a value is wrong, or two exclude each other.
+    """
 
     timeout_s: float | None = None
     independent: bool = False
     auto: AutoOptions | None = None
     sample_every_s: float | None = 1.0
-    stalls: StallOptions = field(default_factory=StallOptions)
+    stalls: StallOptions = StallOptions()
     checkpoint: str | os.PathLike[str] | None = None
     on_drift: str = STOP
-    above: int = 0
-    count: int | None = None
+    # Where the code stands. Cells with the same options are equal wherever they stand.
+    above: int = field(default=0, compare=False)
+    count: int | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        """Check what holds on any ranks."""
+        if self.auto is not None and self.independent:
+            raise InvalidInput(
+                "--auto trains one model on all ranks.",
+                "--auto --independent",
+                "Drop --auto for a model of its own on each rank.",
+            )
+        if self.sample_every_s is not None and not self.sample_every_s >= 0:
+            raise InvalidInput(
+                "Samples come every so many seconds.",
+                f"--sample-every {self.sample_every_s:g}",
+                "Pass a number above 0, or 0 for none.",
+            )
+        if self.timeout_s is not None and not self.timeout_s > 0:
+            raise InvalidInput(
+                "A timeout must be more than 0 seconds.", f"--timeout {self.timeout_s:g}", "Leave it out for none."
+            )
+        check_on_drift(self.on_drift)
+        if self.checkpoint is not None and self.independent:
+            raise InvalidInput(
+                "--checkpoint saves the one model that all ranks train.",
+                "--checkpoint --independent",
+                "Drop one of the two; keras.callbacks.ModelCheckpoint saves a rank's own.",
+            )
 
     def checked(self, ranks: Sequence[int], world_size: int) -> CellOptions:
-        """Return them for a cell on some ranks, with the whole path of the checkpoints' folder.
+        """Return them for a cell on some ranks, with the checkpoints' folder as a whole path.
+
+        Args:
+            ranks: that run the cell.
+            world_size: of all ranks.
 
         Raises:
-            InvalidInput: they do not go with these ranks, or with each other.
+            InvalidInput: they need all ranks; or the checkpoints' folder has no whole path.
         """
         if self.auto is not None and len(ranks) < world_size:
             raise InvalidInput(
@@ -46,18 +186,68 @@ class CellOptions:
                 f"ranks {compact(ranks)} of {world_size}",
                 "Drop -r, or start a cluster of that many ranks.",
             )
-        check_on_drift(self.on_drift)
-        folder = checked_checkpoint(self.checkpoint, independent=self.independent, ranks=ranks, world_size=world_size)
-        return replace(self, checkpoint=folder)
+        if self.checkpoint is None:
+            return self
+        if len(ranks) < world_size:
+            raise InvalidInput(
+                "--checkpoint saves the one model that all ranks train.",
+                f"ranks {compact(ranks)} of {world_size}",
+                "Drop -r, or --checkpoint.",
+            )
+        return replace(self, checkpoint=_whole_path(self.checkpoint))
 
     def record(self) -> dict[str, Any]:
-        """Return what the run's folder keeps of them."""
-        return {
-            "timeout_s": self.timeout_s,
-            "independent": self.independent,
-            "auto": self.auto and asdict(self.auto),
-            "stalls": asdict(self.stalls),
-            "checkpoint": self.checkpoint,
-            "above": self.above,
-            "on_drift": self.on_drift,
-        }
+        """Return what run.json keeps of them."""
+        return {name: value for name, value in asdict(self).items() if name not in _UNRECORDED}
+
+
+# Nobody reads a script's samples, or follows its stalls.
+SCRIPT_OPTIONS = CellOptions(sample_every_s=None, stalls=StallOptions(None))
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `Session.run`: the fields of `CellOptions` that a caller sets.
+
+    For type checkers, which cannot make them of the dataclass; a test holds the two together.
+    """
+
+    timeout_s: float | None
+    independent: bool
+    auto: AutoOptions | None
+    sample_every_s: float | None
+    stalls: StallOptions
+    checkpoint: str | os.PathLike[str] | None
+    on_drift: str
+
+
+def takes_options(function: _Function) -> _Function:
+    """Write the options into the signature of a function that takes them as `**options`.
+
+    So help() and completion name them.
+    """
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    options = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+        for one in fields(CellOptions)
+        if one.name in Options.__annotations__
+    ]
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *options])
+    return function
+
+
+def _whole_path(folder: str | os.PathLike[str]) -> str:
+    """Return a folder's whole path, as the ranks get it.
+
+    Args:
+        folder: as the user wrote it; from the current folder, or from the home folder with "~".
+    """
+    try:
+        return str(Path(folder).expanduser().absolute())
+    except (OSError, RuntimeError) as error:
+        # os.getcwd's; and expanduser's of a user that is not known.
+        raise InvalidInput(
+            "--checkpoint takes a folder from the working folder, or a whole path.",
+            f"{folder} ({error.strerror if isinstance(error, OSError) else error})",
+            "Pass a whole path, or go to a folder that is there with `%cd`.",
+        ) from error

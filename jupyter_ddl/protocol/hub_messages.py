@@ -18,9 +18,6 @@ from jupyter_ddl.protocol.untrusted_json import parse_json
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# The server tells it to its kernels: the socket at which they reach the hub.
-SOCKET_VARIABLE = "JUPYTER_DDL_HUB"
-
 
 class RankState(TypedDict):
     """One rank, as a panel shows it.

@@ -9,7 +9,7 @@ import math
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.auto_options import LINEAR, SQRT
+from jupyter_ddl.protocol.cell_options import LINEAR, SQRT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -32,6 +32,25 @@ def compact(ranks: Iterable[int]) -> str:
     return ",".join(parts)
 
 
+def named(ranks: Iterable[int]) -> str:
+    """Return ranks as the words within a sentence.
+
+    >>> named([1]), named([3, 0, 2])
+    ('rank 1', 'ranks 0,2-3')
+    """
+    text = compact(ranks)
+    return f"rank {text}" if text.isdigit() else f"ranks {text}"
+
+
+def heading(ranks: Iterable[int]) -> str:
+    """Return ranks as the words that begin a heading.
+
+    >>> heading([1]), heading([3, 0, 2])
+    ('Rank 1', 'Ranks 0, 2-3')
+    """
+    return named(ranks).capitalize().replace(",", ", ")
+
+
 def parse(text: str, world_size: int) -> tuple[int, ...]:
     """Return the ranks that a text such as `0,2-3` names, in order, each once.
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Wire
-from jupyter_ddl.protocol.fit_options import STOP
 
 
 @dataclass(frozen=True)
@@ -20,14 +19,7 @@ class RunCell(Wire):
         horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
             `ranks` by PrepareHorovod.
         log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
-        independent: each rank means to train a model of its own.
-        auto: how to distribute a program that was written for one process; None for one that says so itself.
-        sample_every_s: how often the rank sends a MetricsSample; None for never.
-        stall_after_s: how soon a collective that not all ranks enter is to be told; None for never.
-        checkpoint: the folder that `fit` saves to and goes on from; None for none.
-        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
-        above: lines of the notebook's cell above the code, which tracebacks count.
-        count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
+        options: the cell's.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -36,20 +28,27 @@ class RunCell(Wire):
     ranks: tuple[int, ...]
     horovod: bool
     log_dir: str | None
-    independent: bool = False
-    auto: AutoOptions | None = None
-    sample_every_s: float | None = None
-    stall_after_s: float | None = None
-    checkpoint: str | None = None
-    on_drift: str = STOP
-    above: int = 0
-    count: int | None = None
+    options: CellOptions = CellOptions()  # noqa: RUF009  frozen
 
-    def __post_init__(self) -> None:
-        """Make the options that came as JSON what they are."""
-        auto: Any = self.auto
-        if isinstance(auto, dict):
-            object.__setattr__(self, "auto", AutoOptions(**auto))
+
+@dataclass(frozen=True)
+class RunScript(Wire):
+    """Run a script on the receiving rank. It comes in the rank's environment, as JSON.
+
+    Attributes:
+        folder: the folder of the pipes to the terminal.
+        n: the number of ranks.
+        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
+        threads: TensorFlow's threads on each rank.
+        options: the script's.
+    """
+
+    type: ClassVar[str] = "run_script"
+    folder: str
+    n: int
+    devices: tuple[str, ...]
+    threads: int
+    options: CellOptions
 
 
 @dataclass(frozen=True)

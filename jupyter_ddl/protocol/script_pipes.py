@@ -14,6 +14,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.codec import decode
+from jupyter_ddl.protocol.rank_files import rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import Stream
 
-# The variable by which the terminal tells a rank what it is to be, as JSON.
-SETTINGS_VARIABLE = "JUPYTER_DDL_SCRIPT"
 STREAMS: tuple[Stream, ...] = ("stdout", "stderr")
 _KINDS = (*STREAMS, "events", "requests")
 
@@ -76,7 +75,7 @@ class Pipes:
         return descriptor
 
     def _path(self, kind: str) -> Path:
-        return self._folder / f"rank-{self._rank}.{kind}"
+        return self._folder / rank_file(self._rank, kind)
 
 
 def _move(descriptor: int, to: int) -> None:

@@ -18,11 +18,12 @@ def main() -> None:
     Runs on: every rank.
     """
     began_s = time.monotonic()
+    from jupyter_ddl import paths
     from jupyter_ddl.host.process_tree import end_with_parent
 
     end_with_parent()
-    settings = json.loads(os.environ["JUPYTER_DDL_RANKS"])
-    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    settings = json.loads(os.environ[paths.RANKS_VARIABLE])
+    horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
     if horovod_dir:
         sys.path.insert(0, horovod_dir)
 

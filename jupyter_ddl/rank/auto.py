@@ -8,7 +8,7 @@ from jupyter_ddl import auto_distribution
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.engine.run_context import Cell
 from jupyter_ddl.engine.world import check_started_world
-from jupyter_ddl.protocol.auto_options import PER_RANK, AutoOptions
+from jupyter_ddl.protocol.cell_options import PER_RANK, AutoOptions
 from jupyter_ddl.rank.install import install
 
 
@@ -31,6 +31,6 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
         hvd.init()
         check_started_world(hvd.size())
         running = Cell(hvd.size())
-    running = replace(running, auto=options)
+    running = replace(running, options=replace(running.options, auto=options))
     run_context.begin(running)
     auto_distribution.prepare(running)

@@ -14,9 +14,11 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
-from jupyter_ddl.protocol.script_pipes import SETTINGS_VARIABLE, Pipes
+from jupyter_ddl import paths
+from jupyter_ddl.protocol.codec import decode
+from jupyter_ddl.protocol.requests import RunScript
+from jupyter_ddl.protocol.script_pipes import Pipes
 
 
 def main() -> None:
@@ -27,10 +29,10 @@ def main() -> None:
     from jupyter_ddl.host.process_tree import end_with_parent
 
     end_with_parent()
-    settings = _settings()
+    request = request_in_environment()
     script, *arguments = sys.argv[1:]
     sys.argv[:] = [script, *arguments]
-    horovod_dir = os.environ.get("JUPYTER_DDL_HOROVOD")
+    horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
     if horovod_dir:
         sys.path.insert(0, horovod_dir)
 
@@ -38,47 +40,43 @@ def main() -> None:
     from jupyter_ddl.errors import InvalidInput
 
     try:
-        world = World.join(settings["n"])
+        world = World.join(request.n)
     except InvalidInput as error:
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices, run_context
     from jupyter_ddl.engine.script_guard import ScriptRank
-    from jupyter_ddl.protocol.auto_options import AutoOptions
     from jupyter_ddl.rank.install import install
 
-    pipes = Pipes(Path(settings["folder"]), world.rank)
+    pipes = Pipes(Path(request.folder), world.rank)
     pipes.take_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
         sys.stdout.reconfigure(line_buffering=True)
-    devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
-    auto = settings["auto"]
-    run_context.begin(
-        run_context.Cell(
-            world.world_size,
-            settings["independent"],
-            AutoOptions(**auto) if auto else None,
-            checkpoint=settings["checkpoint"],
-            on_drift=settings["on_drift"],
-        )
-    )
+    devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
+    run_context.begin(run_context.Cell(world.world_size, request.options))
     install()
     rank = ScriptRank(world, pipes)
     _look_in_folder_of(script)
     rank.run(script)
 
 
-def _settings() -> dict[str, Any]:
+def request_in_environment() -> RunScript:
+    """Return what this rank is to be, and take it out of the environment.
+
+    Raises:
+        SystemExit: it is not there.
+    """
     # Taken away: the script's own child processes are no ranks.
-    text = os.environ.pop(SETTINGS_VARIABLE, None)
+    text = os.environ.pop(paths.SCRIPT_VARIABLE, None)
     if text is None:
         sys.exit(
             "jupyter_ddl.rank.script_main is one rank of a script. Received: no settings. "
             "Start it with: jupyter ddl run SCRIPT"
         )
-    settings: dict[str, Any] = json.loads(text)
-    return settings
+    request = decode(json.loads(text))
+    assert isinstance(request, RunScript)
+    return request
 
 
 def _look_in_folder_of(script: str) -> None:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from jupyter_ddl.host import untrusted_files
-from jupyter_ddl.runs.reading import RANK, rank_files
+from jupyter_ddl.protocol.rank_files import LOG, STDERR_SPANS, rank_file_pattern
+from jupyter_ddl.runs.reading import rank_files
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -26,7 +27,7 @@ LONG_LINE_BYTES = 1 << 20
 _BEGINNING_CHARACTERS = 1 << 16
 _END_BYTES = 1 << 14
 _SPAN_BYTES = 1 << 10
-_LOG = re.compile(rf"rank-({RANK})\.log")
+_LOG = rank_file_pattern(LOG)
 _SPAN = re.compile(rb"\[([0-9]{1,18}), *([0-9]{1,18})\]\s*")
 
 
@@ -50,7 +51,7 @@ def log_files(folder: Path) -> dict[int, Path]:
 
 def spans_of(log: Path) -> Path:
     """Return the file that says which stretches of a log are stderr."""
-    return log.with_suffix(".stderr.jsonl")
+    return log.with_suffix(f".{STDERR_SPANS}")
 
 
 class RankLog:

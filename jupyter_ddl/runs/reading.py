@@ -7,17 +7,18 @@ link, a FIFO or a device, is an empty one.
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
+from jupyter_ddl.protocol.rank_files import EVENTS, rank_file_pattern
 from jupyter_ddl.protocol.untrusted_json import parse_json
 from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.older_records import of_this_version
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
@@ -27,11 +28,9 @@ if TYPE_CHECKING:
 # A line that another process went on writing after a kill begins again in its middle. Within a JSON string the quotes
 # would be escaped.
 _BEGINNING = b'{"type":'
-RANK = "0|[1-9][0-9]{0,8}"
-"""A rank in a file's name, as ranks write it."""
 _LAST_LINE_BYTES = 1 << 16
 _UNKNOWN = 1 << 62
-_RANK_EVENTS = re.compile(rf"rank-({RANK})\.events\.jsonl")
+_RANK_EVENTS = rank_file_pattern(EVENTS)
 
 
 def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:

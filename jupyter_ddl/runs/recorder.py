@@ -18,6 +18,7 @@ from jupyter_ddl.host.files import append, open_to_append
 from jupyter_ddl.host.untrusted_files import is_file
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import RunFinished
+from jupyter_ddl.protocol.rank_files import EVENTS, rank_file
 from jupyter_ddl.runs.reading import read_events
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Recorder:
             for event in known:
                 self._is_new(event)
             self._end_half_line()
-            own = (_timed(read_events(self._path.with_name(f"rank-{rank}.events.jsonl"))) for rank in ranks)
+            own = (_timed(read_events(self._path.with_name(rank_file(rank, EVENTS)))) for rank in ranks)
             return known + [event for _, event in merge(*own, key=itemgetter(0)) if self._take(event)]
 
     def _take(self, event: Event) -> bool:

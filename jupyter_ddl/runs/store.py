@@ -21,15 +21,16 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import process_identity, untrusted_files
 from jupyter_ddl.protocol.codec import number_in, record_of
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.rank_files import EVENTS, LOG, rank_file_pattern
 from jupyter_ddl.runs.event_types import has_its_types
-from jupyter_ddl.runs.reading import RANK, rank_files
+from jupyter_ddl.runs.reading import rank_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ID = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2})-[\w.-]{1,64}-[0-9a-f]{4,16}", re.ASCII)
 _TIME = "%Y-%m-%dT%H-%M-%S"
-_LOG = re.compile(rf"rank-({RANK})\.(?:log|events\.jsonl)")
+_LOG = rank_file_pattern(LOG, EVENTS)
 _BEGINNING_S = 5.0
 _AMBIGUOUS_SHOWN = 4
 _MOST = 1_000_000  # ranks, or threads of one

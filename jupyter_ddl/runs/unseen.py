@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.rank_files import ENDED, LOG, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -37,7 +38,7 @@ def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Ite
     for rank in ranks:
         seen = seen_bytes.get(rank, 0)
         try:
-            with untrusted_files.open_file(folder / f"rank-{rank}.log") as log:
+            with untrusted_files.open_file(folder / rank_file(rank, LOG)) as log:
                 size = log.seek(0, 2)
                 begins = max(seen, size - _LIMIT_BYTES)
                 log.seek(begins)
@@ -53,8 +54,8 @@ def _await_end(folder: Path, ranks: Iterable[int]) -> None:
     """Wait until the ranks' logs are complete, which a file beside each says."""
     until_s = time.monotonic() + _WAIT_S
     # A rank without a log has not come to the cell, or writes elsewhere.
-    left = [rank for rank in ranks if (folder / f"rank-{rank}.log").exists()]
-    while left := [rank for rank in left if not (folder / f"rank-{rank}.ended").exists()]:
+    left = [rank for rank in ranks if (folder / rank_file(rank, LOG)).exists()]
+    while left := [rank for rank in left if not (folder / rank_file(rank, ENDED)).exists()]:
         if time.monotonic() >= until_s:
             return
         time.sleep(_POLL_S)

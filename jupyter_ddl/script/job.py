@@ -9,14 +9,12 @@ Runs on: the terminal's process.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,10 +22,10 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS
+from jupyter_ddl.protocol.codec import as_json
 from jupyter_ddl.protocol.events import RankFailed, RankFinished
-from jupyter_ddl.protocol.fit_options import STOP
-from jupyter_ddl.protocol.requests import Release
-from jupyter_ddl.protocol.script_pipes import SETTINGS_VARIABLE
+from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Outcome, Record
 from jupyter_ddl.views.first_rank import FirstRank
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from jupyter_ddl.cluster.spec import ClusterSpec
-    from jupyter_ddl.protocol.auto_options import AutoOptions
+    from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views.view import View
 
@@ -60,30 +58,15 @@ class Job:
     Args:
         spec: the ranks, their devices, threads and variables.
         script: the script, and the arguments that it gets.
-        independent: each rank means to train a model of its own.
-        auto: how to distribute a script that was written for one process; None where it does so itself.
-        checkpoint: the folder that `fit` saves to and goes on from; None for none.
-        on_drift: what `fit` does where the ranks' weights have come apart.
+        options: checked for these ranks.
     """
 
-    def __init__(
-        self,
-        spec: ClusterSpec,
-        script: Sequence[str],
-        *,
-        independent: bool = False,
-        auto: AutoOptions | None = None,
-        checkpoint: str | None = None,
-        on_drift: str = STOP,
-    ) -> None:
+    def __init__(self, spec: ClusterSpec, script: Sequence[str], options: CellOptions = SCRIPT_OPTIONS) -> None:
         self._spec = spec
         self._script = script
-        self._independent = independent
-        self._auto = auto
-        self._checkpoint = checkpoint
-        self._on_drift = on_drift
+        self._options = options
         terminal = TerminalView(range(spec.n), line_limit=_LONG_LINE)
-        self._view: View = terminal if auto is None else FirstRank(terminal)
+        self._view: View = terminal if options.auto is None else FirstRank(terminal)
         self._record = Record(spec.n)
         self._release_due_s: float | None = None
         self._end_due_s: float | None = None
@@ -137,18 +120,10 @@ class Job:
             _end(holder)
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        settings = {
-            "folder": str(folder),
-            "n": self._spec.n,
-            "devices": list(self._spec.devices),
-            "threads": self._spec.threads,
-            "independent": self._independent,
-            "auto": self._auto and asdict(self._auto),
-            "checkpoint": self._checkpoint,
-            "on_drift": self._on_drift,
-        }
+        spec = self._spec
+        request = RunScript(str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
-        environment = {**shared, **self._spec.environment, SETTINGS_VARIABLE: json.dumps(settings)}
+        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request)}
         horovod_dir = paths.horovod_dir()
         if horovod_dir is not None:
             environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())

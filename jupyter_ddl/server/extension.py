@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.extension.application import ExtensionApp
 
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.protocol.hub_messages import SOCKET_VARIABLE
+from jupyter_ddl.paths import HUB_VARIABLE
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.hub import Hub
@@ -49,7 +49,7 @@ class HubExtension(ExtensionApp):
             ]
         )
         # A server that was started in another one's terminal has that one's.
-        os.environ.pop(SOCKET_VARIABLE, None)
+        os.environ.pop(HUB_VARIABLE, None)
         # When the loop runs, the server has its port, and has started no kernel yet.
         self._server.io_loop.add_callback(self._begin)
 
@@ -63,7 +63,7 @@ class HubExtension(ExtensionApp):
         except (FolderNotWritable, OSError) as error:
             self.log.warning("jupyter_ddl: kernels cannot reach this server, so the panel shows none: %s", error)
             return
-        os.environ[SOCKET_VARIABLE] = str(path)
+        os.environ[HUB_VARIABLE] = str(path)
 
     def _socket_path(self) -> Path:
         # The same for a server that is started again: its kernels, which may live on, connect to it.

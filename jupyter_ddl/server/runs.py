@@ -13,6 +13,7 @@ from tornado.web import HTTPError, authenticated
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import MetricsSample
+from jupyter_ddl.protocol.rank_files import LOG, rank_file
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.pages import MAX_PAGE_BYTES, Page, page, search
 from jupyter_ddl.runs.prune import delete, reason_to_stay
@@ -207,7 +208,7 @@ def _size(path: Path) -> int | None:
 
 
 def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bool) -> Page | None:
-    path = record.path / f"rank-{rank}.log"
+    path = record.path / rank_file(rank, LOG)
     if not untrusted_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:
@@ -215,7 +216,7 @@ def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bo
 
 
 def _search(folder: Path, rank: int, text: str, start: int, only_stderr: bool) -> tuple[int | None, int] | None:
-    path = folder / f"rank-{rank}.log"
+    path = folder / rank_file(rank, LOG)
     if not untrusted_files.is_file(path):
         return None
     with RankLog(path, only_stderr=only_stderr) as log:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import heading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,15 +26,15 @@ def render_failure(error: RankError) -> str:
     groups = _same_errors(error.failures)
     parts = []
     for group in groups[:_TRACEBACKS]:
-        heading = f"{_name(group)} of {error.world_size} on {_hosts(group)}"
-        parts.append("\n".join([heading, *_traceback(group[0]), *_given(group)]))
+        first_line = f"{_name(group)} of {error.world_size} on {_hosts(group)}"
+        parts.append("\n".join([first_line, *_traceback(group[0]), *_given(group)]))
     parts += [
         f"{_name(group)} of {error.world_size} on {_hosts(group)}: {group[0].name}: {group[0].message}"
         for group in groups[_TRACEBACKS:]
     ]
     if error.aborted:
         cause = _name(groups[0])
-        parts.append(f"{_ranks(error.aborted)} aborted because {cause[0].lower()}{cause[1:]} raised")
+        parts.append(f"{heading(error.aborted)} aborted because {cause[0].lower()}{cause[1:]} raised")
     return "\n\n".join(parts)
 
 
@@ -55,7 +55,7 @@ def _given(group: Sequence[RankFailure]) -> list[str]:
     if len(ranks) < 2:
         return []
     told = sorted((sorted(gave), what) for what, gave in ranks.items())
-    return [f"{_ranks(gave)} gave: {what}" for gave, what in told]
+    return [f"{heading(gave)} gave: {what}" for gave, what in told]
 
 
 def _traceback(failure: RankFailure) -> Sequence[str]:
@@ -64,12 +64,7 @@ def _traceback(failure: RankFailure) -> Sequence[str]:
 
 
 def _name(group: Sequence[RankFailure]) -> str:
-    return _ranks([failure.rank for failure in group])
-
-
-def _ranks(ranks: Sequence[int]) -> str:
-    noun = "Rank" if len(ranks) == 1 else "Ranks"
-    return f"{noun} {compact(ranks).replace(',', ', ')}"
+    return heading([failure.rank for failure in group])
 
 
 def _hosts(group: Sequence[RankFailure]) -> str:

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.cell_frames import is_cell
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import heading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -95,16 +95,11 @@ def _notes(ranks: Sequence[RankStacks]) -> list[str]:
         if rank.note:
             noted.setdefault(rank.note, []).append(rank.rank)
     return [
-        f"  ({'' if len(told) == len(ranks) else f'{named(told).lower()}: '}{note})" for note, told in noted.items()
+        f"  ({'' if len(told) == len(ranks) else f'{heading(told).lower()}: '}{note})" for note, told in noted.items()
     ]
-
-
-def named(ranks: Sequence[int]) -> str:
-    """Return `Rank 1`, or `Ranks 0, 2-3`."""
-    return f"{'Rank' if len(ranks) == 1 else 'Ranks'} {compact(ranks).replace(',', ', ')}"
 
 
 def _heading(ranks: Sequence[RankStacks], world_size: int) -> str:
     hosts = list(dict.fromkeys(rank.host for rank in ranks))
     on = ", ".join(hosts[:_HOSTS]) + (f" and {len(hosts) - _HOSTS} more" if len(hosts) > _HOSTS else "")
-    return f"{named([rank.rank for rank in ranks])} of {world_size} on {on}"
+    return f"{heading([rank.rank for rank in ranks])} of {world_size} on {on}"

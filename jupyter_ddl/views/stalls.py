@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.protocol.events import RankStacks
-from jupyter_ddl.views.stack_text import named, render_stacks
+from jupyter_ddl.protocol.rank_sets import heading
+from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ def _waits(fault: Fault) -> list[str]:
         if wait.missing:
             inside = [rank for rank in fault.ranks if rank not in wait.missing]
             waits = "waits" if len(inside) == 1 else "wait"
-            told += f": {named(inside).lower()} {waits} in it for {named(wait.missing).lower()}"
+            told += f": {heading(inside).lower()} {waits} in it for {heading(wait.missing).lower()}"
         lines.append(told)
     return lines
 

@@ -9,10 +9,13 @@ import pytest
 
 from jupyter_ddl.engine import advice, run_context
 from jupyter_ddl.engine.run_context import Cell
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+AUTO = CellOptions(auto=AutoOptions())
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cell | None], None]:
 
 @pytest.mark.parametrize("error", [FileExistsError(17, "File exists", "a"), FileNotFoundError("a"), BadZipFile("a")])
 def test_files_that_every_rank_makes(begin: Callable[[Cell | None], None], error: BaseException) -> None:
-    begin(Cell(2, auto=AutoOptions()))
+    begin(Cell(2, AUTO))
     told = advice.of(error)
     assert told is not None
     assert "with --auto every rank runs every line" in told
@@ -30,14 +33,14 @@ def test_files_that_every_rank_makes(begin: Callable[[Cell | None], None], error
     assert "jupyter_ddl.data.make_once(function) calls it on rank 0" in told
 
 
-@pytest.mark.parametrize("running", [None, Cell(2), Cell(1, auto=AutoOptions())])
+@pytest.mark.parametrize("running", [None, Cell(2), Cell(1, AUTO)])
 def test_of_one_process_nothing_is_told(begin: Callable[[Cell | None], None], running: Cell | None) -> None:
     begin(running)
     assert advice.of(FileExistsError("a")) is None
 
 
 def test_of_other_errors_nothing_is_told(begin: Callable[[Cell | None], None]) -> None:
-    begin(Cell(2, auto=AutoOptions()))
+    begin(Cell(2, AUTO))
     assert advice.of(PermissionError("a")) is None
     assert advice.of(ValueError("a")) is None
 

@@ -6,32 +6,32 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
+from jupyter_ddl.commands.arguments import add_script_arguments, script_options
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.auto_options import AutoOptions, add_arguments, from_arguments
+from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.requests import RunCell
 
 
 def parsed(*words: str) -> Namespace:
     parser = ArgumentParser()
-    parser.add_argument("--independent", action="store_true")
-    add_arguments(parser)
+    add_script_arguments(parser)
     return parser.parse_args(words)
 
 
 def test_without_auto_there_are_no_options() -> None:
-    assert from_arguments(parsed()) is None
+    assert script_options(parsed()).auto is None
 
 
 def test_options_are_as_given() -> None:
     words = ("--auto", "--batch", "per-rank", "--scale-lr", "linear", "--warmup-epochs", "1.5")
-    assert from_arguments(parsed(*words)) == AutoOptions("per-rank", "linear", 1.5)
-    assert from_arguments(parsed("--auto")) == AutoOptions("per-rank", None, None)
+    assert script_options(parsed(*words)).auto == AutoOptions("per-rank", "linear", 1.5)
+    assert script_options(parsed("--auto")).auto == AutoOptions("per-rank", None, None)
 
 
 def test_options_cross_the_border_of_a_process() -> None:
     for auto in (None, AutoOptions("global"), AutoOptions(scale_lr="sqrt", warmup_epochs=0)):
-        cell = RunCell("run-1", "pass", (0, 1), True, None, auto=auto)
+        cell = RunCell("run-1", "pass", (0, 1), True, None, CellOptions(auto=auto))
         assert decode(encode(cell)) == cell
 
 
@@ -79,5 +79,5 @@ def test_options_cross_the_border_of_a_process() -> None:
 )
 def test_what_is_wrong_is_told(words: list[str], told: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        from_arguments(parsed(*words))
+        script_options(parsed(*words))
     assert str(error.value) == told

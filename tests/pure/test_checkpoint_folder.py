@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.checkpoint_folder import KEPT, damaged, newest, require_writable, write
-from jupyter_ddl.protocol.fit_options import checked_checkpoint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -128,13 +128,12 @@ def test_a_folder_without_a_working_folder_is_an_error(tmp_path: Path, monkeypat
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    every = {"independent": False, "ranks": (0, 1), "world_size": 2}
     with pytest.raises(InvalidInput) as caught:
-        checked_checkpoint("saved", **every)  # type: ignore[arg-type]
+        CellOptions(checkpoint="saved").checked((0, 1), 2)
     assert str(caught.value) == (
         "--checkpoint takes a folder from the working folder, or a whole path. Received: saved (No such file or "
         "directory). Pass a whole path, or go to a folder that is there with `%cd`."
     )
     with pytest.raises(InvalidInput, match="--checkpoint takes a folder from the working folder"):
-        checked_checkpoint("~nobody-of-that-name/saved", **every)  # type: ignore[arg-type]
-    assert checked_checkpoint("/saved", **every) == "/saved"  # type: ignore[arg-type]
+        CellOptions(checkpoint="~nobody-of-that-name/saved").checked((0, 1), 2)
+    assert CellOptions(checkpoint="/saved").checked((0, 1), 2).checkpoint == "/saved"

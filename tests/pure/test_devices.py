@@ -14,7 +14,7 @@ from nvml import build_nvml, h200s
 from jupyter_ddl.engine import devices
 from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.host.cores import BIND_VARIABLE
+from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.fit_options import check_on_drift, checked_checkpoint
+from jupyter_ddl.protocol.cell_options import CellOptions, check_on_drift
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 
 KERNEL, BIAS = Weight("conv2d_1/kernel", 0.123), Weight("conv2d_1/bias", 0.5, is_matrix=False)
@@ -54,5 +54,5 @@ def test_options() -> None:
         "On drift fit can stop or warn. Received: go on. Pass stop, which is the default, or warn."
     )
     with pytest.raises(InvalidInput, match=r"Received: ranks 0 of 2\. Drop -r, or --checkpoint\."):
-        checked_checkpoint("a", independent=False, ranks=(0,), world_size=2)
-    assert checked_checkpoint(None, independent=True, ranks=(0,), world_size=2) is None
+        CellOptions(checkpoint="a").checked((0,), world_size=2)
+    assert CellOptions(independent=True).checked((0,), world_size=2).checkpoint is None

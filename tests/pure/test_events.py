@@ -6,6 +6,7 @@ from dataclasses import fields
 import pytest
 
 from jupyter_ddl.protocol import events, hub_messages, requests
+from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
 
@@ -45,6 +46,7 @@ EXAMPLES = (
     events.LookedUp("look", 0, {"data": {}, "found": False}),
     events.RunFinished("run-1", "failed", 0.25, FAULT),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
+    requests.RunScript("/pipes", 2, ("0", "1"), 4, CellOptions(auto=AutoOptions(warmup_epochs=1.5))),
     requests.PrepareHorovod("run-1"),
     requests.RestHorovod(),
     requests.Describe(),

@@ -227,7 +227,7 @@ def test_cluster_and_runs_do_not_know_each_other() -> None:
     [
         "jupyter_ddl",
         "jupyter_ddl.kernel.session",
-        "jupyter_ddl.kernel.magics.ddl_magics",
+        "jupyter_ddl.kernel.magics.distributed",
         "jupyter_ddl.server.extension",
     ],
 )

@@ -36,6 +36,7 @@ from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State
 from jupyter_ddl.kernel.stall_watch import StallWatch
 from jupyter_ddl.protocol import checkpoint_folder
+from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.codec import as_line, encode
 from jupyter_ddl.protocol.events import (
     CollectiveStalled,
@@ -48,7 +49,6 @@ from jupyter_ddl.protocol.events import (
 )
 from jupyter_ddl.protocol.hub_messages import Answer, Control
 from jupyter_ddl.protocol.requests import ReleaseAsked
-from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.fault import describe, render_fault

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from jupyter_ddl.engine.notebook_lines import NotebookLines
-from jupyter_ddl.kernel.magics.ddl_magics import _lines_above
+from jupyter_ddl.kernel.magics.distributed import _lines_above
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

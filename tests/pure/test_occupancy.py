@@ -16,7 +16,7 @@ from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.host.cores import BIND_VARIABLE
+from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from run_folders import make_run, own_session, write_events
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.kernel.magics.ddl_magics import DdlMagics
+from jupyter_ddl.kernel.magics.ddl import DdlMagics
 from jupyter_ddl.protocol.events import (
     OutputChunk,
     RankFailed,

@@ -13,8 +13,8 @@ import pytest
 from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
+from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
-from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.views.fault import render_fault
 
 TEXT = (

@@ -10,7 +10,7 @@ from kernels import kernel, without
 import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.errors import RankError
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

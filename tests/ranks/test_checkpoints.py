@@ -13,7 +13,7 @@ import pytest
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.checkpoint_folder import newest
 
 if TYPE_CHECKING:

@@ -130,7 +130,7 @@ def test_other_keys_run_nothing_and_hear_nothing(pair: Session, other_key: Path,
     channel = Channel(other_key, pair._cluster.world_id, heard.append)
     try:
         code = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
-        cell = RunCell("intruder", code, (0, 1), False, None, False, None, None)
+        cell = RunCell("intruder", code, (0, 1), False, None)
         channel.queue(cell, (0, 1))
         channel.interject(cell, (0, 1))
         with pytest.raises(NoAnswer):

@@ -139,7 +139,7 @@ exit "${{status:-0}}"
     launcher.chmod(0o755)
     monkeypatch.setenv("PYTHON", sys.executable)
     monkeypatch.setenv("LD_LIBRARY_PATH", str(found.library.parent))
-    monkeypatch.setenv(mpi.MPIEXEC_VARIABLE, str(launcher))
+    monkeypatch.setenv(paths.MPIEXEC_VARIABLE, str(launcher))
 
 
 RULE = "The ranks that are started together must be one MPI world. Received: a world of 1 rank"

@@ -16,8 +16,8 @@ import pytest
 from kernels import Kernel, eventually, kernel, without
 
 from jupyter_ddl import attach, paths, start
+from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
-from jupyter_ddl.protocol.stall_options import StallOptions
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import read_record
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session

@@ -12,7 +12,7 @@ import pytest
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import RunStalled
-from jupyter_ddl.protocol.stall_options import StallOptions
+from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.hub_messages import SOCKET_VARIABLE
+from jupyter_ddl.paths import HUB_VARIABLE
 
 if TYPE_CHECKING:
     from jupyter_ddl.kernel.hub_link.link import Link
@@ -24,7 +24,7 @@ _links: list[Link] = []
 
 def begin(shell: Any) -> None:
     """Connect this kernel to its server's hub, where it has one; again only once."""
-    path, kernel = os.environ.get(SOCKET_VARIABLE), _kernel_id(shell)
+    path, kernel = os.environ.get(HUB_VARIABLE), _kernel_id(shell)
     if path is None or kernel is None or _links:
         return
     from jupyter_ddl.kernel import observers

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import named
 
 _LAYERS_TOLD = 3
 _STATE_TOLD = 2
@@ -75,8 +75,8 @@ class Drift:
         return f"All ranks must hold the same weights. Received: {self._who()} {self._where()}.{cause} {remedy}"
 
     def _who(self) -> str:
-        ranks = f"rank {self.ranks[0]}" if len(self.ranks) == 1 else f"ranks {compact(self.ranks)}"
-        others = f"rank {self.reference[0]}" if len(self.reference) == 1 else f"ranks {compact(self.reference)}"
+        ranks = named(self.ranks)
+        others = named(self.reference)
         differ = "differs" if len(self.ranks) == 1 else "differ"
         return f"{ranks} of {self.world_size} {differ} from {others}{self._since()}"
 

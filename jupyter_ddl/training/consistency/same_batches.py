@@ -108,8 +108,8 @@ class Batches:
 
 def matter(process_set: Any) -> bool:
     """Return whether ranks that train on the same batches are a mistake in what runs now. Alike on all ranks."""
-    running = run_context.current()
-    is_ours = running is not None and (running.auto is not None or running.independent)
+    options = run_context.options()
+    is_ours = options.auto is not None or options.independent
     return not is_ours and hvd.is_initialized() and process_set.size() > 1
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.errors import RanksOutOfSync
-from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit.first_batches import Cut
@@ -164,17 +164,13 @@ def _told(steps: dict[int, int]) -> str:
     first = next(iter(steps))
     if len(set(steps.values())) > 1:
         behind = {taken: [rank for rank in steps if steps[rank] == taken] for taken in sorted(set(steps.values()))}
-        apart = ", ".join(f"{_ranks(ranks)} at step {taken}" for taken, ranks in behind.items())
+        apart = ", ".join(f"{named(ranks)} at step {taken}" for taken, ranks in behind.items())
     else:
         apart = f"all at step {steps[first]}, with different weights"
     return (
         f"WARNING: the last training of this model was cut short, which left the ranks apart: {apart}. All go on from "
         f"the weights and the optimizer state of rank {first}."
     )
-
-
-def _ranks(ranks: list[int]) -> str:
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {compact(ranks)}"
 
 
 def _note(optimizer: Any) -> None:

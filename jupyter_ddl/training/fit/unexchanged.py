@@ -21,7 +21,7 @@ def ranks_that_train() -> int:
     """Return how many ranks are at the cell or script that is running, or 1 where each means to train by itself."""
     running = run_context.current()
     if running is not None:
-        return 1 if running.independent else running.ranks
+        return 1 if running.options.independent else running.ranks
     return int(hvd.size()) if hvd.is_initialized() else 1
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 
 from jupyter_ddl.errors import RanksOutOfSync
-from jupyter_ddl.protocol.fit_options import WARN
+from jupyter_ddl.protocol.cell_options import WARN
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit import interrupted_fit
 

@@ -219,7 +219,7 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
             are_all=batches.all_have is not None and batches.all_have <= same_batches.FIRST_BATCHES,
         )
         seen = Seen(compared, lambda: turn_of(model).last_batch)
-    in_step = InStep(process_set, batches, exchange.on_drift or run_context.on_drift(), seen)
+    in_step = InStep(process_set, batches, exchange.on_drift or run_context.options().on_drift, seen)
     meeting = Meeting(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
     # A single step is how programs give an optimizer its variables before they load or broadcast a state.
     is_single = batches.all_have == 1 and arguments.get("epochs", 1) - arguments.get("initial_epoch", 0) == 1

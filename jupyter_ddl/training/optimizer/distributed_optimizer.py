@@ -18,7 +18,7 @@ from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.engine import late_variables
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.fit_options import check_on_drift
+from jupyter_ddl.protocol.cell_options import check_on_drift
 from jupyter_ddl.training import step
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.half_precision import as_of_whole_batch

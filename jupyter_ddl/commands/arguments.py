@@ -1,0 +1,153 @@
+"""The arguments of `%%distributed` and `jupyter ddl run`, each defined once, and the `CellOptions` that they make.
+
+An argument whose `dest` is a field of `CellOptions` becomes that field; no other code reads it.
+
+Runs on: kernel and terminal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.cell_options import (
+    BATCHES,
+    ON_DRIFT,
+    SCALINGS,
+    SCRIPT_OPTIONS,
+    STALL_AFTER_S,
+    STOP,
+    AutoOptions,
+    CellOptions,
+    StallOptions,
+)
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+# Argparse would put what belongs to --auto beside it.
+SCRIPT_USAGE = (
+    "[--independent] [--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
+    "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
+)
+_OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
+
+
+def add_cell_arguments(parser: ArgumentParser) -> None:
+    """Add what a cell may be told besides its ranks."""
+    parser.add_argument(
+        "--timeout", dest="timeout_s", type=float, metavar="S", help="release the ranks after S seconds"
+    )
+    _add_independent(parser)
+    parser.add_argument(
+        "--sample-every",
+        dest="sample_every_s",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="how often ranks say how they fare; 0 for never",
+    )
+    parser.add_argument(
+        "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
+    )
+    parser.add_argument(
+        "--stall-after",
+        type=float,
+        default=STALL_AFTER_S,
+        metavar="S",
+        help=f"how soon it is told that ranks wait for others (default: {STALL_AFTER_S:g}); 0 for never",
+    )
+    parser.add_argument(
+        "--on-stall", choices=("report", "abort"), default="report", help="abort: then release the ranks, too"
+    )
+    _add_fit(parser)
+    _add_auto(parser)
+
+
+def add_script_arguments(parser: ArgumentParser) -> None:
+    """Add what a script may be told besides its ranks."""
+    _add_independent(parser)
+    parser.add_argument(
+        "--no-legacy",
+        dest="legacy",
+        action="store_false",
+        help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
+    )
+    _add_fit(parser)
+    _add_auto(parser)
+
+
+def cell_options(arguments: Namespace) -> CellOptions:
+    """Return the options of a cell.
+
+    Raises:
+        InvalidInput: a value is wrong, or two exclude each other.
+    """
+    stalls = StallOptions(arguments.stall_after or None, arguments.on_stall)
+    options = CellOptions(**_values(arguments), stalls=stalls)
+    return replace(options, sample_every_s=options.sample_every_s or None)
+
+
+def script_options(arguments: Namespace) -> CellOptions:
+    """Return the options of a script.
+
+    Raises:
+        InvalidInput: a value is wrong, or two exclude each other.
+    """
+    return replace(SCRIPT_OPTIONS, **_values(arguments))
+
+
+def _add_independent(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
+    )
+
+
+def _add_fit(parser: ArgumentParser) -> None:
+    """Add what every `fit` goes by."""
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="fit saves to DIR after each epoch, and goes on from what is there"
+    )
+    parser.add_argument(
+        "--on-drift",
+        default=STOP,
+        metavar="|".join(ON_DRIFT),
+        help="what fit does where the ranks' weights have come apart (stop)",
+    )
+
+
+def _add_auto(parser: ArgumentParser) -> None:
+    """Add `--auto` and what belongs to it."""
+    parser.add_argument("--auto", action="store_true", help="distribute a Keras program that was written for one GPU")
+    parser.add_argument(
+        "--batch", metavar="|".join(BATCHES), help="with --auto: whose the batch size in the code is (per-rank)"
+    )
+    parser.add_argument(
+        "--scale-lr", metavar="|".join(SCALINGS), help="with --auto: how the learning rate grows with the batch"
+    )
+    parser.add_argument("--warmup-epochs", type=float, metavar="E", help="with --auto: over how many epochs it grows")
+    parser.add_argument(
+        "--explain", action="store_true", help="with --auto: run nothing; show the plan, and the program it stands for"
+    )
+
+
+def _values(arguments: Namespace) -> dict[str, Any]:
+    """Return what the arguments say of each field; a script has fewer of them."""
+    named = {field.name for field in fields(CellOptions)} & vars(arguments).keys()
+    return {**{name: getattr(arguments, name) for name in named}, "auto": _auto_options(arguments)}
+
+
+def _auto_options(arguments: Namespace) -> AutoOptions | None:
+    """Return how `--auto` distributes; None where it is not given.
+
+    Raises:
+        InvalidInput: a value is wrong, or given without --auto.
+    """
+    values = {name: value for name in _OF_AUTO if (value := getattr(arguments, name)) is not None}
+    if arguments.auto:
+        return AutoOptions(**values)
+    given = [f"--{name.replace('_', '-')}" for name in values] + ["--explain"] * arguments.explain
+    if given:
+        raise InvalidInput(f"{given[0]} belongs to --auto.", " ".join(given), "Add --auto, or drop it.")
+    return None

@@ -1,0 +1,172 @@
+"""%ddl: parse, call the session, show.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
+
+from jupyter_ddl.cluster.spec import variables_from
+from jupyter_ddl.commands import logs, runs
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.magics import stack_commands
+from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
+from jupyter_ddl.paths import LEGACY_VARIABLE
+from jupyter_ddl.views.progress import Progress
+from jupyter_ddl.views.table import status_table
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+
+def _ddl_parser() -> MagicParser:
+    parser = MagicParser(prog="%ddl", description="Start, see and end the ranks, and see what ran.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=MagicParser)
+
+    start = commands.add_parser("start", help="start ranks")
+    restart = commands.add_parser("restart", help="end the ranks and start new ones, with what is given changed")
+    for command in (start, restart):
+        command.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
+        command.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
+        command.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
+        command.add_argument("--env", action="append", metavar="K=V", help="a variable that TensorFlow's import sees")
+        command.add_argument("--oversubscribe", action="store_true", help="let several ranks, or clusters, share a GPU")
+        command.add_argument(
+            "--rebuild",
+            choices=("auto", "never"),
+            help="replace lost ranks without being asked (default: auto)",
+        )
+        command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
+    restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
+    start.add_argument("--name", help="the cluster's name (default: default)")
+    start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
+
+    commands.add_parser("status", help="show the ranks")
+    stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
+    commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
+    commands.add_parser("stop", help="end the ranks")
+    commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
+    attach = commands.add_parser("attach", help="use ranks that another kernel started")
+    attach.add_argument("name", nargs="?", default="default")
+    push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
+    pull = commands.add_parser("pull", help="set variables here to the ranks' values")
+    for command in (push, pull):
+        command.add_argument("names", nargs="+", metavar="NAME")
+        command.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
+
+    runs.add_runs_options(commands.add_parser("runs", help="list what was run, or delete old runs"))
+    runs.add_run(commands.add_parser("show", help="show a run's output again"))
+    runs.add_run(commands.add_parser("dashboard", help="show how a run trained"))
+    logs.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))
+    return parser
+
+
+@magics_class
+class DdlMagics(Magics):
+    """The magic that starts and ends ranks, and shows what ran."""
+
+    @no_var_expand
+    @line_magic
+    def ddl(self, line: str) -> None:
+        """Start, see and end the ranks, and see what ran: %ddl COMMAND, as %ddl -h lists them, each with -h."""
+        arguments = parsed(_ddl_parser(), line or "-h")
+        if arguments is not None:
+            getattr(self, f"_{arguments.command}")(arguments)
+
+    def _start(self, arguments: Namespace) -> None:
+        progress = Progress()
+        session = current.start(
+            arguments.n,
+            gpus=arguments.gpus,
+            threads=arguments.threads,
+            name=arguments.name,
+            env=_environment(arguments),
+            keep=arguments.keep,
+            oversubscribe=arguments.oversubscribe,
+            rebuild=arguments.rebuild != "never",
+            progress=progress,
+        )
+        progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
+
+    def _restart(self, arguments: Namespace) -> None:
+        session = current.current()
+        given = {"n": arguments.n, "gpus": arguments.gpus, "threads": arguments.threads}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if arguments.oversubscribe:
+            changes["oversubscribe"] = True
+        if arguments.rebuild is not None:
+            changes["rebuild"] = arguments.rebuild == "auto"
+        progress = Progress()
+        replayed = session.restart(progress, env=_environment(arguments), **changes)
+        progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
+
+    def _status(self, _: Namespace) -> None:
+        session = current.current()
+        busy = f"running {', '.join(session.busy)}" if session.busy else "idle"
+        print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
+        print(status_table(session.ranks))
+
+    def _stop(self, _: Namespace) -> None:
+        session = current.current()
+        session.stop()
+        print(f"{session.name}: {session.world_size} ranks ended")
+
+    def _doctor(self, _: Namespace) -> None:
+        from jupyter_ddl.doctor import print_report
+
+        print_report()
+
+    def _stacks(self, arguments: Namespace) -> None:
+        session = current.current()
+        stack_commands.print_stacks(session, ranks_of(arguments.ranks, session))
+
+    def _interrupt(self, _: Namespace) -> None:
+        stack_commands.interrupt(current.current())
+
+    def _attach(self, arguments: Namespace) -> None:
+        session = current.attach(arguments.name)
+        print(status_table(session.ranks))
+
+    def _push(self, arguments: Namespace) -> None:
+        session = current.current()
+        assert self.shell is not None
+        missing = [name for name in arguments.names if name not in self.shell.user_ns]
+        if missing:
+            raise InvalidInput(
+                "A name to push must be defined in this notebook.", ", ".join(missing), "Define it first."
+            )
+        show_rebuild(session)
+        session.push({name: self.shell.user_ns[name] for name in arguments.names}, ranks_of(arguments.ranks, session))
+
+    def _pull(self, arguments: Namespace) -> None:
+        """Set each name to its value on the one rank asked for, or to a dict of rank -> value."""
+        session = current.current()
+        assert self.shell is not None
+        show_rebuild(session)
+        ranks = ranks_of(arguments.ranks, session)
+        for name in arguments.names:
+            values = session.pull(name, ranks)
+            self.shell.user_ns[name] = next(iter(values.values())) if len(values) == 1 else values
+
+    def _runs(self, arguments: Namespace) -> None:
+        runs.list_runs(arguments)
+
+    def _show(self, arguments: Namespace) -> None:
+        runs.show_run(arguments, in_notebook=True)
+
+    def _dashboard(self, arguments: Namespace) -> None:
+        runs.show_dashboard(arguments)
+
+    def _logs(self, arguments: Namespace) -> None:
+        logs.print_logs(arguments, in_notebook=True)
+
+
+def _environment(arguments: Namespace) -> dict[str, str]:
+    variables = variables_from(arguments.env or [])
+    if arguments.no_legacy:
+        variables[LEGACY_VARIABLE] = "0"
+    return variables

@@ -1,0 +1,99 @@
+"""%%distributed: parse, call the session, show.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from argparse import RawDescriptionHelpFormatter
+from dataclasses import asdict, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
+
+from jupyter_ddl.commands.arguments import add_cell_arguments, cell_options
+from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
+from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
+
+if TYPE_CHECKING:
+    from jupyter_ddl.kernel.run_follower import Follower
+    from jupyter_ddl.kernel.session import Session
+    from jupyter_ddl.runs.run import Run
+    from jupyter_ddl.views.view import View
+
+
+@cache
+def _parser() -> MagicParser:
+    parser = MagicParser(
+        prog="%%distributed",
+        description="Run the cell on the ranks.",
+        formatter_class=RawDescriptionHelpFormatter,
+        epilog="On each rank the names rank, local_rank and world_size are set.",
+    )
+    parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
+    parser.add_argument("--async", dest="background", action="store_true", help="do not wait for the cell's end")
+    add_cell_arguments(parser)
+    return parser
+
+
+@magics_class
+class DistributedMagics(Magics):
+    """The magic of the cells that run on ranks."""
+
+    @no_var_expand
+    @cell_magic
+    def distributed(self, line: str, cell: str) -> Follower | None:
+        """Run the cell on the ranks, with the options of %%distributed -h."""
+        arguments = parsed(_parser(), line)
+        if arguments is None:
+            return None
+        options = cell_options(arguments)
+        session = current.current()
+        if options.auto is not None and arguments.explain:
+            from jupyter_ddl.explain import explain, render
+
+            print(render(explain(cell, world_size=session.world_size, **asdict(options.auto))))
+            return None
+        show_rebuild(session)
+        options = replace(options, above=_lines_above(self.shell), count=_prompt(self.shell))
+        ranks = ranks_of(arguments.ranks, session)
+        with interrupts_noted():
+            # An interrupt between the two would leave the ranks at it, and nobody following.
+            follower = session.submit(
+                cell,
+                ranks,
+                options,
+                view=partial(_view, session, only_first_rank=options.auto is not None),
+                setup=arguments.setup,
+            )
+            if arguments.background:
+                follower.follow_in_background()
+                return follower
+            follower.wait()
+        return None
+
+
+def _view(session: Session, run: Run, *, only_first_rank: bool) -> View:
+    publisher = current_publisher()
+    output = for_environment(publisher, run.ranks, f"%ddl logs {run.id}", only_first_rank=only_first_rank)
+    return with_figures(publisher, output, session.ranks, session.single_rank_samples_per_s)
+
+
+def _prompt(shell: Any) -> int:
+    """Return the number of the prompt of the cell that runs."""
+    count: int = shell.execution_count
+    return count
+
+
+def _lines_above(shell: Any) -> int:
+    """Return how many lines of the notebook's cell stand above the code: the magic's, and empty ones above that."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else None
+    content = parent.get("content") if isinstance(parent, dict) else None
+    code = content.get("code") if isinstance(content, dict) else None
+    if not isinstance(code, str) or not code.lstrip().startswith("%%distributed"):
+        # A terminal, or another magic that ran this one.
+        return 1
+    return code[: len(code) - len(code.lstrip())].count("\n") + 1

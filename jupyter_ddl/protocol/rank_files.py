@@ -1,0 +1,47 @@
+"""The names of the files that belong to one rank: `rank-K.log` and its like.
+
+| folder | kinds |
+|---|---|
+| a run's | LOG, STDERR_SPANS, EVENTS, ENDED |
+| a cluster's logs | RUN_NOTE, STACKS, PROCESS |
+| a script's pipes | `jupyter_ddl.protocol.script_pipes` |
+"""
+
+from __future__ import annotations
+
+import re
+
+LOG = "log"  # all bytes that the rank wrote to its standard streams
+STDERR_SPANS = "stderr.jsonl"  # [offset, length] of each stretch of the log that is stderr
+EVENTS = "events.jsonl"  # the rank's own events, numbered
+ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
+RUN_NOTE = "run"  # the folder of the run that the rank is at
+STACKS = "stacks"  # what the rank writes at a signal
+PROCESS = "process"  # which process the rank is
+
+# A rank in a file's name, as ranks write it.
+_RANK = "0|[1-9][0-9]{0,8}"
+
+
+def rank_file(rank: int | str, kind: str) -> str:
+    """Return the name of a rank's file.
+
+    Args:
+        rank: its number; or what stands for it, in a shell's script or a glob.
+        kind: one of the constants above.
+
+    Example:
+        >>> rank_file(3, EVENTS)
+        'rank-3.events.jsonl'
+    """
+    return f"rank-{rank}.{kind}"
+
+
+def rank_file_pattern(*kinds: str) -> re.Pattern[str]:
+    """Return a pattern of the names of all ranks' files of some kinds, whose first group is the rank.
+
+    Example:
+        >>> rank_file_pattern(LOG, EVENTS).fullmatch("rank-12.log")[1]
+        '12'
+    """
+    return re.compile(rf"rank-({_RANK})\.(?:{'|'.join(map(re.escape, kinds))})")
