@@ -1,7 +1,7 @@
 """What the training step that is being made knows of itself: whose turn it is, with how many samples.
 
-`fit.wrapped_methods` opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a loop of
-the user's own) every rank's gradient weighs the same, as with stock Horovod.
+`fit.wrapped_methods` opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a
+loop of the user's own) every rank's gradient weighs the same, as with stock Horovod.
 
 A rank that has no batch left takes the step all the same, with its last batch and no weight, so that none waits for it.
 
