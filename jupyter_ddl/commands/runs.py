@@ -138,9 +138,9 @@ def show_dashboard(arguments: Namespace) -> None:
 
 def _told(fault: Fault, ending: Ending, record: RunRecord) -> str:
     """Return a fault as the cell showed it: under the name of what it raised."""
-    name = ERRORS.get(fault.kind)
+    error = ERRORS.get(fault.kind)
     text = render_fault(fault, ending.causes(), logs=record.path)
-    return text if name is None else f"{name}: {text}"
+    return text if error is None else f"{error.__name__}: {text}"
 
 
 def _prune(arguments: Namespace) -> None:

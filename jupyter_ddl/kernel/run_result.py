@@ -8,36 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import (
-    ClusterError,
-    ClusterLost,
-    RankError,
-    RankTraceback,
-    RunInterrupted,
-    RunStalled,
-    RunTimedOut,
-)
+from jupyter_ddl.errors import RankError, RankTraceback
 from jupyter_ddl.kernel.lost_ranks import with_last_seen
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.ending import raised
-from jupyter_ddl.views.fault import render_fault
+from jupyter_ddl.views.fault import ERRORS, render_fault
 
 if TYPE_CHECKING:
-    from jupyter_ddl.errors import DdlError
     from jupyter_ddl.protocol.events import Outcome, RankLost
-    from jupyter_ddl.protocol.faults import Kind, Remedy
+    from jupyter_ddl.protocol.faults import Remedy
     from jupyter_ddl.runs.run import Run, RunResult
 
 # Of what a rank printed, where its end is explained.
 _LAST_CHARACTERS = 4000
-_ERRORS: dict[Kind, type[DdlError]] = {
-    "lost": ClusterLost,
-    "stopped": ClusterLost,
-    "unanswered": ClusterError,
-    "interrupted": RunInterrupted,
-    "stalled": RunStalled,
-    "timed out": RunTimedOut,
-}
 
 
 @dataclass(frozen=True)
@@ -94,8 +77,8 @@ def conclude(run: Run, outcome: Outcome, fault: Fault | None) -> RunResult:
     if fault is None:
         return run.result(outcome)
     text = render_fault(fault, run.causes(), logs=run.folder.path)
-    if fault.kind in _ERRORS:
-        raise _ERRORS[fault.kind](text)
+    if fault.kind in ERRORS:
+        raise ERRORS[fault.kind](text)
     error = RankError(run.causes(), fault.facts.released, run.world_size)
     error.report = text
     raise error from RankTraceback(text)

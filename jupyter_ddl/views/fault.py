@@ -9,7 +9,7 @@ import signal
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import RankError
+from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.protocol.exit_statuses import MEANINGS
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
@@ -19,6 +19,7 @@ from jupyter_ddl.views.stalls import render_stall, stall_sentence
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from jupyter_ddl.errors import DdlError
     from jupyter_ddl.protocol.events import RankFailed
     from jupyter_ddl.protocol.faults import Fault, Kind, LastSample, RankProcess, Remedy
 
@@ -27,14 +28,14 @@ _HEADLINE_CHARACTERS = 500
 _BY_OPTION = ", as --on-stall abort says."
 _SIGNAL_NAMES = {one.value: one.name for one in signal.Signals}
 
-# Of a run that ended so, what `Session.run` raises: `%ddl show` names it.
-ERRORS: dict[Kind, str] = {
-    "lost": "ClusterLost",
-    "stopped": "ClusterLost",
-    "unanswered": "ClusterError",
-    "stalled": "RunStalled",
-    "timed out": "RunTimedOut",
-    "interrupted": "RunInterrupted",
+# Of a run that ended so, what `Session.run` raises, and `%ddl show` names.
+ERRORS: dict[Kind, type[DdlError]] = {
+    "lost": ClusterLost,
+    "stopped": ClusterLost,
+    "unanswered": ClusterError,
+    "stalled": RunStalled,
+    "timed out": RunTimedOut,
+    "interrupted": RunInterrupted,
 }
 
 
