@@ -67,5 +67,5 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
     def find_args(self) -> list[str]:
         """Return mpiexec's command, tied to the lease's life."""
         return run_module.command(
-            "jupyter_ddl.host.process_tree", *self.command, *run_module.command("jupyter_ddl.engine")
+            "jupyter_ddl.host.process_tree", *self.command, *run_module.command("jupyter_ddl.rank")
         )

@@ -1,4 +1,4 @@
-"""`python -m jupyter_ddl.engine`: one rank's process, started by mpiexec.
+"""`python -m jupyter_ddl.rank`: one rank's process, started by mpiexec.
 
 The order is the point: the rank's device is pinned before TensorFlow is imported, and TensorFlow's import begins
 before anything else that takes time.
