@@ -10,6 +10,7 @@ import getpass
 import os
 from typing import Any, NoReturn
 
+from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import InvalidInput
 
 
@@ -20,8 +21,8 @@ def install(shell: Any) -> None:
     os.dup2(nothing, 0)
     os.close(nothing)
     # ipykernel would ask the front end that sent the request; a rank's requests come from none.
-    builtins.input = _refuse_input
-    getpass.getpass = _refuse_input
+    for module, name in ((builtins, "input"), (getpass, "getpass")):
+        patch(module, name, _refuse_input, Layer.RANK, instead)
     # `exit`, `quit` and %exit all call it; ipykernel's stops the engine's event loop.
     shell.ask_exit = _refuse_exit
 

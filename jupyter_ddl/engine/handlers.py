@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.lookups import Lookups
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
 from jupyter_ddl.protocol.codec import decode
@@ -28,6 +29,8 @@ from jupyter_ddl.protocol.requests import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
@@ -115,11 +118,10 @@ def _keep_status_to_others(kernel: Any) -> None:
     Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is most
     of what a short cell costs.
     """
-    publish = kernel._publish_status
 
-    def publish_status(status: str, channel: str, parent: Any = None) -> None:
+    def publish_status(stock: Callable[..., None], status: str, channel: str, parent: Any = None) -> None:
         cause = parent or kernel.get_parent(channel)
         if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
-            publish(status, channel, parent)
+            stock(status, channel, parent)
 
-    kernel._publish_status = publish_status
+    patch(kernel, "_publish_status", publish_status, Layer.RANK)

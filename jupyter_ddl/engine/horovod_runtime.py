@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import late_variables, timeline_file
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.timeline_file import TimelineFile
 from jupyter_ddl.errors import InvalidInput
 
@@ -37,8 +38,8 @@ _STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 
 # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
 _lock = threading.Lock()
-_init: Callable[..., None] | None = None
-_shutdown: Callable[[Any], None] | None = None
+_stock_init: Callable[..., None] | None = None
+_stock_shutdown: Callable[[Any], None] | None = None
 # Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
 _generation = 0
 _environment: dict[str, str] = {}
@@ -60,21 +61,25 @@ def watch() -> None:
     """Watch Horovod's `init` and what else it must not forget, once.
 
     Before anything imports horovod.tensorflow, which takes these functions over: every framework's `hvd.init` then
-    comes through `_watched_init`.
+    comes through `_init`.
 
     Raises:
         ImportError: Horovod is not installed.
     """
-    global _init, _shutdown
+    global _stock_init, _stock_shutdown
     from horovod.common import process_sets
     from horovod.common.basics import HorovodBasics
 
-    if _init is None:
+    if _stock_init is None:
         assert "horovod.tensorflow" not in sys.modules, "too late: it holds the stock functions"
-        _init, _shutdown = HorovodBasics.init, HorovodBasics.shutdown
-        HorovodBasics.init, HorovodBasics.shutdown = _watched_init, _watched_shutdown
-        process_sets.add_process_set = _watched_add(process_sets.add_process_set)
-        process_sets.remove_process_set = _watched_remove(process_sets.remove_process_set)
+        _stock_init, _stock_shutdown = HorovodBasics.init, HorovodBasics.shutdown
+    for owner, name, ours in (
+        (HorovodBasics, "init", _init),
+        (HorovodBasics, "shutdown", _shutdown),
+        (process_sets, "add_process_set", _add_process_set),
+        (process_sets, "remove_process_set", _remove_process_set),
+    ):
+        patch(owner, name, ours, Layer.RANK)
 
 
 def load() -> str:
@@ -221,7 +226,7 @@ def abandon() -> None:
     threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
 
 
-def _watched_init(basics: Any, comm: Any = None, process_sets: Any = None) -> None:
+def _init(_stock: Callable[..., None], basics: Any, comm: Any = None, process_sets: Any = None) -> None:
     """Stand in for `HorovodBasics.init`, so that what the user's call asks for takes effect.
 
     Stock `init` ignores its arguments, and HOROVOD_* variables set since, when Horovod already runs.
@@ -275,7 +280,7 @@ def _made_communicator(comm: Any) -> Any:
     return world.Create_group(world.Get_group().Incl(list(comm)))
 
 
-def _watched_shutdown(basics: Any) -> None:
+def _shutdown(_stock: Callable[..., None], basics: Any) -> None:
     """Stand in for `HorovodBasics.shutdown`: the user has done with what the last `hvd.init` asked for."""
     global _communicator, _process_sets
     _communicator, _process_sets = None, []
@@ -283,29 +288,23 @@ def _watched_shutdown(basics: Any) -> None:
         _shut_down(basics)
 
 
-def _watched_add(add: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def add_process_set(process_set: Any) -> Any:
-        added = add(process_set)
-        _process_sets.append(added)
-        return added
-
-    return add_process_set
+def _add_process_set(stock: Callable[[Any], Any], process_set: Any) -> Any:
+    added = stock(process_set)
+    _process_sets.append(added)
+    return added
 
 
-def _watched_remove(remove: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    def remove_process_set(process_set: Any) -> bool:
-        removed = remove(process_set)
-        if removed:
-            _process_sets[:] = [kept for kept in _process_sets if kept is not process_set]
-        return removed
-
-    return remove_process_set
+def _remove_process_set(stock: Callable[[Any], bool], process_set: Any) -> bool:
+    removed = stock(process_set)
+    if removed:
+        _process_sets[:] = [kept for kept in _process_sets if kept is not process_set]
+    return removed
 
 
 def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
     """Initialise Horovod. The caller holds the lock."""
     global _generation, _had_communicator, _timeline
-    assert _init is not None, "load() comes first"
+    assert _stock_init is not None, "load() comes first"
     _generation += 1
     _had_communicator |= communicator is not None
     if communicator is None and _had_communicator:
@@ -319,7 +318,7 @@ def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
     if _timeline is not None:
         variables[timeline_file.VARIABLE] = str(_timeline.part)
     with _environment_with(variables):
-        _init(basics, communicator, process_sets)
+        _stock_init(basics, communicator, process_sets)
     if _timeline is not None and basics.rank() == 0:
         _timeline.begin()
     # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
@@ -329,8 +328,8 @@ def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
 
 def _shut_down(basics: Any) -> None:
     """Shut Horovod down, if it runs. The caller holds the lock."""
-    assert _shutdown is not None, "load() comes first"
-    _shutdown(basics)
+    assert _stock_shutdown is not None, "load() comes first"
+    _stock_shutdown(basics)
     if _timeline is not None:
         _timeline.join()
 

@@ -47,9 +47,7 @@ def _imported(module: ModuleType) -> None:
     if not _is_keras_3():
         return
     with _lock:
-        if name == "keras" and name in _changed:
-            _module("compile_and_fit").stand_in_front(module)
-        elif name in _ROOTS and name not in _changed:
+        if name in _ROOTS and name not in _changed:
             _changed.add(name)
             for installer in _installers(name):
                 installer(module)
