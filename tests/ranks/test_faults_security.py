@@ -50,7 +50,7 @@ def listeners(process: psutil.Process) -> list[tuple[str, int]]:
 
 def role(process: psutil.Process) -> str:
     line = " ".join(process.cmdline())
-    names = ("cluster.lease", "cluster.controller", "ipykernel", "jupyter_ddl.engine", "mpiexec", "prterun")
+    names = ("cluster.lease", "cluster.controller", "ipykernel", "jupyter_ddl.rank", "mpiexec", "prterun")
     # mpiexec's command ends with the ranks' own.
     if process.name() in KNOWN_WILDCARDS:
         return process.name()
@@ -80,7 +80,7 @@ def test_everything_listens_on_loopback_alone(pair: Session, notebook: object) -
     # Not for want of anything to look at.
     assert where["cluster.controller"] == {"127.0.0.1"}
     assert where["ipykernel"] == {"127.0.0.1"}
-    assert {"cluster.lease", "jupyter_ddl.engine"} <= where.keys()
+    assert {"cluster.lease", "jupyter_ddl.rank"} <= where.keys()
 
 
 CONFIGURATION = """
