@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.lookups import Lookups
-from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
 from jupyter_ddl.protocol.codec import decode
@@ -29,8 +28,6 @@ from jupyter_ddl.protocol.requests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
@@ -59,7 +56,6 @@ class Handlers:
         self._values = Values(kernel, self._world.rank, self._guard)
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
-        _keep_status_to_others(kernel)
         self._warmup.when_done(self._emit)
 
     async def on_shell(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
@@ -110,18 +106,3 @@ class Handlers:
         )
         if self._warmup.report is not None:
             self._emit(self._warmup.report)
-
-
-def _keep_status_to_others(kernel: Any) -> None:
-    """Publish "busy" and "idle" for ipyparallel's own requests only.
-
-    Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is most
-    of what a short cell costs.
-    """
-
-    def publish_status(stock: Callable[..., None], status: str, channel: str, parent: Any = None) -> None:
-        cause = parent or kernel.get_parent(channel)
-        if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
-            stock(status, channel, parent)
-
-    patch(kernel, "_publish_status", publish_status, Layer.RANK)

@@ -15,7 +15,7 @@ from enum import IntEnum
 # What each library's patches are tested with. A patch whose target a version lacks is left out there.
 VERSIONS = {
     "python": ">=3.10,<3.14",
-    "ipykernel": ">=6.29",
+    "ipyparallel": ">=9.1",
     "tensorflow": ">=2.16",
     "keras": ">=3,<4",
     "horovod": "0.28.1",
@@ -97,12 +97,7 @@ PATCHES = (
     Declared("builtins", ("input",), Layer.RANK, "refuses: nobody can answer on a rank"),
     Declared("getpass", ("getpass",), Layer.RANK, "refuses: nobody can answer on a rank"),
     Declared("builtins", ("__import__",), Layer.RANK, "waits for the imports that start-up began", is_passing=True),
-    Declared(
-        "ipykernel.kernelbase.Kernel",
-        ("_publish_status",),
-        Layer.RANK,
-        "leaves out busy and idle of our own requests, which nothing reads",
-    ),
+    Declared("ipyparallel.engine.app", ("Kernel",), Layer.RANK, "the kernel class with the rank's shell"),
     Declared(
         "horovod.common.basics.HorovodBasics",
         ("init", "shutdown"),
@@ -130,6 +125,12 @@ PATCHES = (
     *(
         Declared(f"keras.src.datasets.{name}", ("get_file",), Layer.DATA, "local copies, and one download per host")
         for name in _DATASETS
+    ),
+    Declared(
+        "tensorflow.python.data.ops.iterator_ops.OwnedIterator",
+        ("__del__",),
+        Layer.DATA,
+        "an iterator ends in a thread of its own, and no cell waits for it",
     ),
     # --- training with Horovod
     Declared(
