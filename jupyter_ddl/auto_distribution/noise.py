@@ -11,7 +11,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import random_seed
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import seeds
 
 if TYPE_CHECKING:
@@ -63,25 +63,22 @@ class StepNoise:
 
 def install() -> None:
     """Wrap what gives seeds to TensorFlow's operations and generators, and to Keras's. Safe to call twice."""
-    if hasattr(random_seed.get_seed, "__jupyter_ddl__"):
-        return
     # TensorFlow's operations ask it for their seeds, by the module's name.
-    random_seed.get_seed = _wrapped(random_seed.get_seed, _for_operation)
-    tf.random.Generator._prepare_key_counter = _wrapped(tf.random.Generator._prepare_key_counter, _for_generator)
-    keras.random.SeedGenerator.next = _wrapped(keras.random.SeedGenerator.next, _for_keras)
+    patch(random_seed, "get_seed", _Changed(_for_operation), Layer.AUTO)
+    patch(tf.random.Generator, "_prepare_key_counter", _Changed(_for_generator), Layer.AUTO)
+    patch(keras.random.SeedGenerator, "next", _Changed(_for_keras), Layer.AUTO)
 
 
-def _wrapped(stock: Callable[..., Any], change: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that changes what `stock` returns, within a step where the ranks draw apart."""
+@dataclass(frozen=True)
+class _Changed:
+    """Changes what a function returns, within a step where the ranks draw apart."""
 
-    @functools.wraps(stock)
-    def function(*args: Any, **kwargs: Any) -> Any:
+    change: Callable[..., Any]
+
+    def __call__(self, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         found = stock(*args, **kwargs)
         added = _added.get()
-        return found if added is None else change(added, found, *args)
-
-    function.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return function
+        return found if added is None else self.change(added, found, *args)
 
 
 def _for_operation(added: int, found: tuple[int | None, int | None], *_: Any) -> tuple[int | None, int | None]:

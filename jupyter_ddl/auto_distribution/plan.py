@@ -19,23 +19,35 @@ from jupyter_ddl.training.optimizer.learning_rate import inner
 if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.learning_rate_scaling import Scaling
 
-_told = ""
-_noted: set[str] = set()
+
+class Printed:
+    """What was printed in the cell that runs: the plan, and notes, each once."""
+
+    def __init__(self) -> None:
+        self._plan = ""
+        self._notes: set[str] = set()
+
+    def begin(self) -> None:
+        """Forget what was printed: it was for the last cell."""
+        self._plan = ""
+        self._notes.clear()
+
+    def note(self, text: str) -> None:
+        """Say once in a cell what differs from one process, and was not known before. Rank 0 prints it."""
+        if text not in self._notes:
+            self._notes.add(text)
+            if hvd.rank() == 0:
+                print(f"NOTE: {text}", file=sys.stderr, flush=True)
+
+    def plan(self, text: str) -> None:
+        """Print a plan, unless it is what was printed last: a program may call `fit` for each epoch."""
+        if text != self._plan:
+            self._plan = text
+            print(text, flush=True)
 
 
-def begin() -> None:
-    """Forget what was printed: it was for the last cell."""
-    global _told
-    _told = ""
-    _noted.clear()
-
-
-def note(text: str) -> None:
-    """Say once in a cell what differs from one process, and was not known before. Rank 0 prints it."""
-    if text not in _noted:
-        _noted.add(text)
-        if hvd.rank() == 0:
-            print(f"NOTE: {text}", file=sys.stderr, flush=True)
+_printed = Printed()
+begin, note = _printed.begin, _printed.note
 
 
 @dataclass
@@ -93,11 +105,8 @@ class Plan:
         self._rows["on rank 0"] = plan_texts.on_first_rank(names)
 
     def tell(self) -> None:
-        """Print the plan, unless it is what was printed last: a program may call `fit` for each epoch."""
-        global _told
-        if self.text() != _told:
-            _told = self.text()
-            print(_told, flush=True)
+        """Print the plan, unless it is what was printed last."""
+        _printed.plan(self.text())
 
     def text(self) -> str:
         """Return the plan."""

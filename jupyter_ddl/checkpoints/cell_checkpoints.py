@@ -42,34 +42,6 @@ class _Begun:
     fits: int = 0
 
 
-_begun: _Begun | None = None
-
-
-def begin() -> None:
-    """Make this rank ready for a cell that saves: it begins with the draws that the first such cell began with.
-
-    So initial weights, splits and shuffles are those of the training that it goes on with.
-
-    Collective: every rank must call this.
-    """
-    global _begun
-    folder = run_context.options().checkpoint
-    if folder is None:
-        return  # Keras was imported cells after it was asked for
-    data_position.install()
-    if not hvd.is_initialized():
-        hvd.init()
-
-    def before() -> Sequence[dict[str, Any]] | None:
-        found = checkpoint_folder.newest(folder)
-        return None if found is None else archive.describe(found.path).draws
-
-    saved = from_rank_0(before)
-    if saved is not None and len(saved) == hvd.size():
-        rng_state.put_back(saved[hvd.rank()]["began"])
-    _begun = _Begun(os.fspath(folder), rng_state.state())
-
-
 class Saved(Unsaved):
     """A `fit` that is saved.
 
@@ -95,35 +67,68 @@ class Saved(Unsaved):
             self._model._initial_epoch = before  # the model's next fit begins where it says
 
 
-def of_this_fit(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:
-    """Return whether and where a `fit` is saved.
+class CellCheckpoints:
+    """The checkpoints of the cell that runs."""
 
-    Fits are counted from 1 in each cell: those that all ranks take part in, or where there is one rank, all.
+    def __init__(self) -> None:
+        self._begun: _Begun | None = None
 
-    Args:
-        model: compiled.
-        arguments: of `fit`, by name.
-        others: its callbacks on this rank, but for what is returned.
+    def begin(self) -> None:
+        """Make this rank ready for a cell that saves: it begins with the draws that the first such cell began with.
 
-    Raises:
-        InvalidInput: only some of the ranks train the model.
-    """
-    if run_context.options().checkpoint is None or _begun is None:
-        return Unsaved()
-    if hvd.size() > 1:
-        if not is_distributed(model.optimizer):
-            if ranks_that_train() > 1:
-                print(
-                    "WARNING: --checkpoint saves what all ranks train together: this fit is not saved, since its "
-                    "optimizer is no hvd.DistributedOptimizer.",
-                    file=sys.stderr,
-                )
+        So initial weights, splits and shuffles are those of the training that it goes on with.
+
+        Collective: every rank must call this.
+        """
+        folder = run_context.options().checkpoint
+        if folder is None:
+            return  # Keras was imported cells after it was asked for
+        data_position.install()
+        if not hvd.is_initialized():
+            hvd.init()
+
+        def before() -> Sequence[dict[str, Any]] | None:
+            found = checkpoint_folder.newest(folder)
+            return None if found is None else archive.describe(found.path).draws
+
+        saved = from_rank_0(before)
+        if saved is not None and len(saved) == hvd.size():
+            rng_state.put_back(saved[hvd.rank()]["began"])
+        self._begun = _Begun(os.fspath(folder), rng_state.state())
+
+    def of_this_fit(self, model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:
+        """Return whether and where a `fit` is saved.
+
+        Fits are counted from 1 in each cell: those that all ranks take part in, or where there is one rank, all.
+
+        Args:
+            model: compiled.
+            arguments: of `fit`, by name.
+            others: its callbacks on this rank, but for what is returned.
+
+        Raises:
+            InvalidInput: only some of the ranks train the model.
+        """
+        if run_context.options().checkpoint is None or self._begun is None:
             return Unsaved()
-        process_set = exchange_of(model.optimizer).process_set
-        if process_set is not global_process_set:
-            raise InvalidInput(
-                "--checkpoint saves the one model that all ranks train.",
-                f"an optimizer over the process set of ranks {process_set.ranks}",
-                "Drop --checkpoint, and save on one rank of each set.",
-            )
-    return Saved(_begun, model, arguments, others)
+        if hvd.size() > 1:
+            if not is_distributed(model.optimizer):
+                if ranks_that_train() > 1:
+                    print(
+                        "WARNING: --checkpoint saves what all ranks train together: this fit is not saved, since its "
+                        "optimizer is no hvd.DistributedOptimizer.",
+                        file=sys.stderr,
+                    )
+                return Unsaved()
+            process_set = exchange_of(model.optimizer).process_set
+            if process_set is not global_process_set:
+                raise InvalidInput(
+                    "--checkpoint saves the one model that all ranks train.",
+                    f"an optimizer over the process set of ranks {process_set.ranks}",
+                    "Drop --checkpoint, and save on one rank of each set.",
+                )
+        return Saved(self._begun, model, arguments, others)
+
+
+_of_this_rank = CellCheckpoints()
+begin, of_this_fit = _of_this_rank.begin, _of_this_rank.of_this_fit

@@ -9,12 +9,13 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from keras.src.backend.tensorflow.trainer import TFEpochIterator
+
+from jupyter_ddl.engine.patching import Layer, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,8 +36,7 @@ _current: ContextVar[Data | None] = ContextVar("the data of the fit that is abou
 
 def install() -> None:
     """Have the iterator that `fit` makes noted. Safe to call twice."""
-    if not hasattr(TFEpochIterator.__init__, "__jupyter_ddl__"):
-        TFEpochIterator.__init__ = _noting(TFEpochIterator.__init__)
+    patch(TFEpochIterator, "__init__", _initialise, Layer.FIT)
 
 
 @contextmanager
@@ -94,13 +94,8 @@ def _adapters(iterator: Any) -> Iterator[Any]:
         adapter = getattr(adapter, "_whole", None)  # --auto's own adapter holds Keras's
 
 
-def _noting(stock: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(stock)
-    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
-        data = _current.get()
-        if data is not None and data.epochs is None:
-            data.epochs = self
-
-    constructor.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return constructor
+def _initialise(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    stock(self, *args, **kwargs)
+    data = _current.get()
+    if data is not None and data.epochs is None:
+        data.epochs = self

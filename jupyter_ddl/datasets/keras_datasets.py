@@ -14,6 +14,7 @@ import fcntl
 import importlib
 import io
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ import numpy as np
 
 from jupyter_ddl.datasets import digits
 from jupyter_ddl.datasets.downloads import download_once
+from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import DownloadFailed, InvalidInput
 from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 
@@ -43,11 +45,10 @@ MODULES = (
 
 def install() -> None:
     """Have `keras.datasets` take this machine's copies. Keras 3 must have been imported."""
-    from keras.src.utils import file_utils
-
+    files = _files()
     for name in MODULES:
-        module: Any = importlib.import_module(f"keras.src.datasets.{name}")
-        module.get_file = Files(file_utils).get
+        module = importlib.import_module(f"keras.src.datasets.{name}")
+        patch(module, "get_file", files.get, Layer.DATA, instead)
 
 
 class Files:
@@ -97,6 +98,13 @@ class Files:
             origin = Path(own).absolute().as_uri()
         with _one_at_a_time(folder / f".{fname}.extraction"):
             return self._keras.get_file(fname, origin, file_hash=file_hash, extract=True, **options)
+
+
+@cache
+def _files() -> Files:
+    from keras.src.utils import file_utils
+
+    return Files(file_utils)
 
 
 def _own_copy(published: str, subfolder: str) -> Any:

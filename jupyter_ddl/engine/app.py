@@ -14,9 +14,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from ipyparallel.engine import app
 from ipyparallel.engine.app import IPEngine
 
-from jupyter_ddl.engine import disabled_calls, display
+from jupyter_ddl.engine import disabled_calls
 from jupyter_ddl.engine.capture import Capture
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
@@ -26,6 +27,8 @@ from jupyter_ddl.engine.forks import Forks
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
 from jupyter_ddl.engine.last_words import LastWords
+from jupyter_ddl.engine.patching import Layer, instead, patch
+from jupyter_ddl.engine.rank_shell import RankKernel
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import write_on_signal
@@ -64,6 +67,8 @@ class RankEngine(IPEngine):
         # The application logs to what is stderr now: mpiexec's own output. Later that descriptor is the cell's.
         log = os.dup(2)
         sys.stderr = io.TextIOWrapper(os.fdopen(log, "wb"), errors="backslashreplace", line_buffering=True)
+        # ipyparallel names its kernel class nowhere but in its own module.
+        patch(app, "Kernel", RankKernel, Layer.RANK, instead)
         engine = cls.instance()
         engine.world, engine.pinned, engine.warmup = world, pinned, warmup
         engine.leaving, engine.forks = leaving, forks = Leaving(), Forks()
@@ -120,8 +125,8 @@ class RankEngine(IPEngine):
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
         outlet = Outlet(self.world.rank, emit, capture)
-        display.install(shell, outlet)
-        disabled_calls.install(shell)
+        shell.send_to(outlet)
+        disabled_calls.install()
         # By this tqdm and others decide for widgets, which need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
         sampler = Sampler(self.world.rank, emit)

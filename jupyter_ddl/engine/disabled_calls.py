@@ -10,20 +10,19 @@ import getpass
 import os
 from typing import Any, NoReturn
 
+from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import InvalidInput
 
 
-def install(shell: Any) -> None:
-    """Make `input` and `exit` errors that say what to do instead."""
+def install() -> None:
+    """Make `input` an error that says what to do instead."""
     # mpiexec may pass its own on, and a read from a terminal would wait for ever.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     # ipykernel would ask the front end that sent the request; a rank's requests come from none.
-    builtins.input = _refuse_input
-    getpass.getpass = _refuse_input
-    # `exit`, `quit` and %exit all call it; ipykernel's stops the engine's event loop.
-    shell.ask_exit = _refuse_exit
+    for module, name in ((builtins, "input"), (getpass, "getpass")):
+        patch(module, name, _refuse_input, Layer.RANK, instead)
 
 
 def _refuse_input(*_arguments: Any, **_options: Any) -> NoReturn:
@@ -34,7 +33,12 @@ def _refuse_input(*_arguments: Any, **_options: Any) -> NoReturn:
     )
 
 
-def _refuse_exit() -> NoReturn:
+def refuse_exit() -> NoReturn:
+    """Say what to do instead of `exit`.
+
+    Raises:
+        InvalidInput: always.
+    """
     raise InvalidInput(
         "A cell must not end its rank.", "exit", "Raise an error to leave the cell; %ddl stop ends the ranks."
     )

@@ -121,22 +121,3 @@ class RankDisplayHook(ZMQShellDisplayHook):
             content = self.msg["content"]
             self.outlet.show("result", content["data"], content["metadata"])
         self.msg = None
-
-
-def install(shell: Any, outlet: Outlet) -> None:
-    """Make `shell` send its rich output to `outlet`."""
-    shell.display_pub_class = RankDisplayPublisher
-    shell.init_display_pub()
-    shell.display_pub.outlet = outlet
-    shell.displayhook_class = RankDisplayHook
-    shell.init_displayhook()
-    shell.displayhook.outlet = outlet
-    # ipykernel's hook builds its message with a session; ours only reads the message's content.
-    shell.displayhook.session = shell.kernel.session
-
-    def show_page(_shell: Any, page: str | dict[str, Any], *_arguments: Any, **_options: Any) -> None:
-        bundle: dict[str, Any] = page if isinstance(page, dict) else {"text/plain": page}
-        outlet.show("display", bundle.get("data", bundle))
-
-    # `len?`: ipykernel puts the page into the reply's payload, and a rank sends no reply.
-    shell.set_hook("show_in_pager", show_page, 0)

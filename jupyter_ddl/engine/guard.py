@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-import traceback
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import advice, collective_mismatch, horovod_runtime, late_variables, run_context
-from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
+from jupyter_ddl.engine.error_text import text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.fatal_exit import Leaving
     from jupyter_ddl.engine.preload import Warmup
+    from jupyter_ddl.engine.rank_shell import RankShell
     from jupyter_ddl.engine.sampler import Sampler
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.errors import InvalidInput
@@ -46,7 +46,7 @@ class Guard:
 
     def __init__(
         self,
-        shell: Any,
+        shell: RankShell,
         world: World,
         emit: Journal,
         capture: Capture,
@@ -66,19 +66,11 @@ class Guard:
         self._names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
         shell.user_ns.update(self._names)
         self._interrupts = Interrupts(shell.user_ns)
-        self._traceback: list[str] = []
         # When the cell's own code raised, and whether after its release; None while it has not.
         self._raised_s: float | None = None
         self._was_released = False
         self._lines = NotebookLines(shell)
-        # IPython would print or publish the traceback: it goes with the rank's report instead.
-        shell._showtraceback = self._keep_traceback
-        self._format_traceback = shell.showtraceback
-        shell.showtraceback = self._show_traceback
-        # IPython 9 keeps all that a cell prints in its history, which a flood would fill the rank's memory with.
-        shell._tee = lambda **_: nullcontext()
-        # IPython 9 formats each exception once more for its history, which takes seconds for TensorFlow's.
-        shell._format_exception_for_storage = self._record_of
+        shell.when_raised = self._when_raised
 
     async def run(self, request: RunCell) -> None:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
@@ -88,12 +80,12 @@ class Guard:
             self._capture.drain()
             self._emit.begin(request.run, request.log_dir)
             self._outlet.run = request.run
-            self._traceback = []
+            self._shell.traceback_lines = []
             failed = await self._run(request)
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
             self._interrupts.disarm()
             self._interrupts.end(request.run)
-            self._last_resort.report(request.run, error, tuple(self._traceback), self._abandon)
+            self._last_resort.report(request.run, error, tuple(self._shell.traceback_lines), self._abandon)
             self._capture.flush_streams()
             failed = True
         if failed:
@@ -103,7 +95,7 @@ class Guard:
     async def _run(self, request: RunCell) -> bool:
         """Run a cell and report how it ended; return whether it failed."""
         error = await self._outcome(request)
-        self._last_resort.end_if_child(error, self._traceback)
+        self._last_resort.end_if_child(error, self._shell.traceback_lines)
         run_context.end(failed=error is not None)
         reason = self._interrupts.end(request.run)
         was_released = reason is not None
@@ -200,7 +192,7 @@ class Guard:
             # Horovod's initialisation, an import that distributes a cell, a variable set too late, no more threads.
             self._interrupts.disarm()
             self._last_resort.put_back(request.run)
-            self._traceback = self._traceback or [f"{type(error).__name__}: {text_of(error)}"]
+            self._shell.traceback_lines = self._shell.traceback_lines or [f"{type(error).__name__}: {text_of(error)}"]
             return error
         problem: BaseException | None = result.error_before_exec or result.error_in_exec
         # The task of a cell that awaited holds its result for as long as this one runs, which it woke.
@@ -269,17 +261,17 @@ class Guard:
                 f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
                 f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
             )
-            self._traceback.append(f"{name}: {message}")
+            self._shell.traceback_lines.append(f"{name}: {message}")
         what_to_write = advice.of(error)
         if what_to_write is not None:
-            self._traceback.append(what_to_write)
+            self._shell.traceback_lines.append(what_to_write)
         return RankFailed(
             request.run,
             self._world.rank,
             self._world.host,
             name,
             message,
-            tuple(self._traceback),
+            tuple(self._shell.traceback_lines),
             released=was_released or shut_down,
             at_s=self._raised_s or time(),
             uses_horovod=horovod_runtime.is_used(),
@@ -287,35 +279,12 @@ class Guard:
             given=collective_mismatch.given(error, message),
         )
 
-    def _show_traceback(self, *arguments: Any, **options: Any) -> None:
-        """Stand in for IPython's `showtraceback`, which formats, and then calls `_keep_traceback`."""
-        error = sys.exc_info()[1]
-        if options.get("running_compiled_code"):
-            # The cell has raised and is over: a release that comes now would interrupt the formatting, not the cell.
-            # (%run shows tracebacks too, and the cell goes on.)
-            self._interrupts.disarm()
-            self._abandon()
-            self._raised_s = time()
-            self._was_released = self._interrupts.is_requested(self._outlet.run)
-            if error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in text_of(error)):
-                # Hardly anybody reads it, and IPython takes seconds for a deep one of TensorFlow's.
-                self._keep_traceback(type(error), error, traceback.format_exception(error))
-                return
-        if error is not None and is_recursion(error):
-            # A recursion: IPython takes a millisecond and more for each frame.
-            self._keep_traceback(type(error), error, traceback.format_exception(error))
-            return
-        try:
-            self._format_traceback(*arguments, **options)
-        except Exception:
-            if error is None:
-                raise
-            self._keep_traceback(type(error), error, traceback.format_exception(error))
-
-    def _record_of(self, error: BaseException, *_: Any, **__: Any) -> dict[str, Any]:
-        return {"ename": type(error).__name__, "evalue": text_of(error), "traceback": self._traceback}
-
-    def _keep_traceback(self, _etype: type, _evalue: BaseException, lines: list[str]) -> None:
-        self._traceback = [bounded(line) for line in lines]
-        # ipyparallel's own requests (push, pull) read it here.
-        self._shell._last_traceback = self._traceback
+    def _when_raised(self, error: BaseException | None) -> bool:
+        """Note that the cell has raised, and end its collectives; return whether a plain traceback will do."""
+        # A release that comes now would interrupt the formatting, not the cell.
+        self._interrupts.disarm()
+        self._abandon()
+        self._raised_s = time()
+        self._was_released = self._interrupts.is_requested(self._outlet.run)
+        # Hardly anybody reads it then, and IPython takes seconds for a deep one of TensorFlow's.
+        return error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in text_of(error))

@@ -56,7 +56,6 @@ class Handlers:
         self._values = Values(kernel, self._world.rank, self._guard)
         kernel.shell_handlers[MESSAGE_TYPE] = self.on_shell
         kernel.control_handlers[MESSAGE_TYPE] = self.on_control
-        _keep_status_to_others(kernel)
         self._warmup.when_done(self._emit)
 
     async def on_shell(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
@@ -107,19 +106,3 @@ class Handlers:
         )
         if self._warmup.report is not None:
             self._emit(self._warmup.report)
-
-
-def _keep_status_to_others(kernel: Any) -> None:
-    """Publish "busy" and "idle" for ipyparallel's own requests only.
-
-    Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is most
-    of what a short cell costs.
-    """
-    publish = kernel._publish_status
-
-    def publish_status(status: str, channel: str, parent: Any = None) -> None:
-        cause = parent or kernel.get_parent(channel)
-        if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
-            publish(status, channel, parent)
-
-    kernel._publish_status = publish_status

@@ -13,12 +13,13 @@ import atexit
 import os
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import late_variables, timeline_file
-from jupyter_ddl.engine.timeline_file import TimelineFile
+from jupyter_ddl.engine import late_variables
+from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.engine.timeline_file import Timelines
+from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -35,304 +36,234 @@ _SUBSET_STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOW
 
 _STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 
-# Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
-_lock = threading.Lock()
-_init: Callable[..., None] | None = None
-_shutdown: Callable[[Any], None] | None = None
-# Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
-_generation = 0
-_environment: dict[str, str] = {}
-_communicator: Any = None
-_had_communicator = False
-_process_sets: list[Any] = []
-_on_subset = False
-_stall: dict[str, str] = {}
-_problem: str | None = None
-_used = False
-# The file that HOROVOD_TIMELINE names, by its path; and that of Horovod's life that goes on.
-_timelines: dict[str, TimelineFile] = {}
-_timeline: TimelineFile | None = None
-# The coordinator's writer closes the file within milliseconds, unless Horovod is shut down at that moment.
-_TIMELINE_CLOSES_S = 2.0
 
+class HorovodRuntime:
+    """Horovod's life on this rank."""
 
-def watch() -> None:
-    """Watch Horovod's `init` and what else it must not forget, once.
+    def __init__(self) -> None:
+        # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
+        self._lock = threading.Lock()
+        self._stock_init: Callable[..., None] | None = None
+        self._stock_shutdown: Callable[[Any], None] | None = None
+        # Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
+        self._generation = 0
+        self._environment: dict[str, str] = {}
+        self._communicator: Any = None
+        self._had_communicator = False
+        self._process_sets: list[Any] = []
+        self._on_subset = False
+        self._stall: dict[str, str] = {}
+        self._problem: str | None = None
+        self._used = False
+        self._timelines = Timelines()
 
-    Before anything imports horovod.tensorflow, which takes these functions over: every framework's `hvd.init` then
-    comes through `_watched_init`.
+    def watch(self) -> None:
+        """Watch Horovod's `init` and what else it must not forget, once.
 
-    Raises:
-        ImportError: Horovod is not installed.
-    """
-    global _init, _shutdown
-    from horovod.common import process_sets
-    from horovod.common.basics import HorovodBasics
+        Before anything imports horovod.tensorflow, which takes these functions over: every framework's `hvd.init` then
+        comes through `_init`.
 
-    if _init is None:
-        assert "horovod.tensorflow" not in sys.modules, "too late: it holds the stock functions"
-        _init, _shutdown = HorovodBasics.init, HorovodBasics.shutdown
-        HorovodBasics.init, HorovodBasics.shutdown = _watched_init, _watched_shutdown
-        process_sets.add_process_set = _watched_add(process_sets.add_process_set)
-        process_sets.remove_process_set = _watched_remove(process_sets.remove_process_set)
+        Raises:
+            ImportError: Horovod is not installed.
+        """
+        from horovod.common import process_sets
+        from horovod.common.basics import HorovodBasics
 
+        if self._stock_init is None:
+            assert "horovod.tensorflow" not in sys.modules, "too late: it holds the stock functions"
+            self._stock_init, self._stock_shutdown = HorovodBasics.init, HorovodBasics.shutdown
+        for owner, name, ours in (
+            (HorovodBasics, "init", self._init),
+            (HorovodBasics, "shutdown", self._shutdown),
+            (process_sets, "add_process_set", self._add_process_set),
+            (process_sets, "remove_process_set", self._remove_process_set),
+        ):
+            patch(owner, name, ours, Layer.RANK)
 
-def load() -> str:
-    """Import Horovod for TensorFlow, after `watch`, and return its version.
+    def load(self) -> str:
+        """Import Horovod for TensorFlow, after `watch`, and return its version.
 
-    Raises:
-        ImportError: it is not installed, or not built for this TensorFlow.
-    """
-    watch()
-    import horovod.tensorflow
+        Raises:
+            ImportError: it is not installed, or not built for this TensorFlow.
+        """
+        self.watch()
+        import horovod.tensorflow
 
-    version: str = horovod.__version__
-    return version
+        version: str = horovod.__version__
+        return version
 
+    def refuse(self, problem: str) -> None:
+        """Have `hvd.init()` raise from now on: some rank has no Horovod, and the others would wait for it for ever."""
+        self._problem = problem
 
-def refuse(problem: str) -> None:
-    """Have `hvd.init()` raise from now on: some rank has no Horovod, and the others would wait for it for ever."""
-    global _problem
-    _problem = problem
+    def is_used(self) -> bool:
+        """Return whether the user's code has called `hvd.init()` on this rank."""
+        return self._used
 
+    def is_running(self) -> bool:
+        """Return whether Horovod is initialised on this rank."""
+        basics = _basics()
+        return basics is not None and basics.is_initialized()
 
-def is_used() -> bool:
-    """Return whether the user's code has called `hvd.init()` on this rank."""
-    return _used
+    def generation(self) -> int:
+        """Return how often Horovod has been initialised on this rank."""
+        return self._generation
 
+    def begin_cell(self, *, on_subset: bool, stall_after_s: float | None = None) -> None:
+        """Note what holds for the cell that begins.
 
-def is_running() -> bool:
-    """Return whether Horovod is initialised on this rank."""
-    basics = _basics()
-    return basics is not None and basics.is_initialized()
+        Args:
+            on_subset: it runs on some of the ranks only, which cannot initialise Horovod alone.
+            stall_after_s: Horovod's stall inspector is to find a stall within this time; None leaves it as it is.
+        """
+        self._on_subset = on_subset
+        # A tensor that Horovod has in its cache is found after four intervals; a stall is told when it is seen twice.
+        self._stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
 
+    def end_cell(self) -> None:
+        """Complete the timeline, if there is one, before the end of a cell is reported. Horovod itself runs on."""
+        basics = _basics()
+        if basics is not None and basics.is_initialized():
+            self._timelines.complete(basics.stop_timeline, self._lock)
 
-def generation() -> int:
-    """Return how often Horovod has been initialised on this rank."""
-    return _generation
+    def has_own_ranks(self) -> bool:
+        """Return whether Horovod may count ranks otherwise than MPI: in the user's process sets, or communicator."""
+        return bool(self._process_sets) or self._communicator is not None
 
+    def initialise(self, communicator: Any, *, on_subset: bool) -> None:
+        """Shut Horovod down if it runs, and initialise it as the user did last, and as the environment now says.
 
-def begin_cell(*, on_subset: bool, stall_after_s: float | None = None) -> None:
-    """Note what holds for the cell that begins.
+        Collective: every rank must call this.
 
-    Args:
-        on_subset: it runs on some of the ranks only, which cannot initialise Horovod alone.
-        stall_after_s: Horovod's stall inspector is to find a stall within this time; None leaves it as it is.
-    """
-    global _on_subset, _stall
-    _on_subset = on_subset
-    # A tensor that Horovod has in its cache is found after four intervals, and a stall is told when it is seen twice.
-    _stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
+        Args:
+            communicator: all ranks of the world, for messages of ours.
+            on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
+        """
+        basics = _basics()
+        if basics is None:
+            return
+        self._agree(communicator)
+        with self._lock, _environment_with(_SUBSET_STALL if on_subset else {}):
+            self._shut_down(basics)
+            try:
+                self._start(basics, self._communicator, self._process_sets)
+            finally:
+                # A rank whose cell shuts Horovod down at once would end it under others that are still setting it up.
+                communicator.Barrier()
+        self._environment = _horovod_environment()
 
+    def _agree(self, communicator: Any) -> None:
+        """Keep what the user asked for at the last `hvd.init` only where all ranks have it; else they would wait.
 
-def end_cell() -> None:
-    """Complete the timeline, if there is one, before the end of a cell is reported. Horovod itself runs on."""
-    basics, timeline = _basics(), _timeline
-    if timeline is None or basics is None or not basics.is_initialized() or not timeline.part.exists():
-        return
+        Collective: every rank must call this.
+        """
+        mine = self._communicator is not None, [process_set.ranks for process_set in self._process_sets]
+        everyone = communicator.allgather(mine)
+        if not all(has_communicator for has_communicator, _ in everyone):
+            # Some ranks were initialised by themselves: all of them together are the world again.
+            self._communicator = None
+        if any(sets != mine[1] for _, sets in everyone):
+            # A cell failed on some ranks before it came to what the others did.
+            self._process_sets = []
 
-    def close() -> None:
-        with suppress(ValueError):  # shut down meanwhile, which closes it too
-            basics.stop_timeline()
+    def rest(self) -> None:
+        """Shut Horovod down, if it runs on this rank.
 
-    # Not here: where a peer shuts Horovod down at this moment the call does not return.
-    closing = threading.Thread(target=close, name="jupyter_ddl timeline", daemon=True)
-    closing.start()
-    closing.join(_TIMELINE_CLOSES_S)
-    # A shutdown that waits for a frozen peer holds the lock, and joins by itself when it ends.
-    if not closing.is_alive() and _lock.acquire(timeout=_TIMELINE_CLOSES_S):
-        try:
-            timeline.join()
-        finally:
-            _lock.release()
+        A shutdown on one rank ends Horovod on all: call it when every rank has finished with it.
+        """
+        basics = _basics()
+        if basics is not None:
+            with self._lock:
+                self._shut_down(basics)
 
+    def abandon(self) -> None:
+        """Shut Horovod down from a thread of its own, so that ranks blocked in a collective get an error now.
 
-def has_own_ranks() -> bool:
-    """Return whether Horovod may count ranks otherwise than MPI: in the user's process sets, or communicator."""
-    return bool(_process_sets) or _communicator is not None
+        Never blocks: `shutdown` itself waits for a peer that is frozen.
+        """
+        basics = _basics()
+        if basics is None:
+            return
+        generation = self._generation
 
+        def shut_down() -> None:
+            with self._lock:
+                if self._generation == generation:
+                    self._shut_down(basics)
 
-def initialise(communicator: Any, *, on_subset: bool) -> None:
-    """Shut Horovod down if it runs, and initialise it as the user did last, and as the environment now says.
+        threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
 
-    Collective: every rank must call this.
+    def _init(self, _stock: Callable[..., None], basics: Any, comm: Any = None, process_sets: Any = None) -> None:
+        """Stand in for `HorovodBasics.init`, so that what the user's call asks for takes effect.
 
-    Args:
-        communicator: all ranks of the world, for messages of ours.
-        on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
-    """
-    global _environment
-    basics = _basics()
-    if basics is None:
-        return
-    _agree(communicator)
-    with _lock, _environment_with(_SUBSET_STALL if on_subset else {}):
-        _shut_down(basics)
-        try:
-            _start(basics, _communicator, _process_sets)
-        finally:
-            # A rank whose cell shuts Horovod down at once would end it under others that are still setting it up.
-            communicator.Barrier()
-    _environment = _horovod_environment()
+        Stock `init` ignores its arguments, and HOROVOD_* variables set since, when Horovod already runs.
+        """
+        if self._problem is not None:
+            raise InvalidInput(
+                "Every rank must have a Horovod that works, since they initialise it together.",
+                self._problem,
+                "Run `jupyter ddl doctor`, which tells the remedy.",
+            )
+        late_variables.check()
+        self._used = True
+        asks = comm is not None or process_sets is not None or _horovod_environment() != self._environment
+        if basics.is_initialized() and not asks:
+            return
+        if self._on_subset:
+            raise InvalidInput(
+                "Horovod is initialised by all ranks together, and this cell runs on some of them.",
+                "hvd.init() with new arguments or HOROVOD_* variables" if asks else "hvd.init()",
+                "Run the cell that calls it on all ranks.",
+            )
+        if comm is not None or process_sets is not None:
+            self._communicator = made_communicator(comm)
+            self._process_sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
+        with self._lock:
+            self._shut_down(basics)
+            self._start(basics, self._communicator, self._process_sets if process_sets is None else process_sets)
+        self._environment = _horovod_environment()
 
+    def _shutdown(self, _stock: Callable[..., None], basics: Any) -> None:
+        """Stand in for `HorovodBasics.shutdown`: the user has done with what the last `hvd.init` asked for."""
+        self._communicator, self._process_sets = None, []
+        with self._lock:
+            self._shut_down(basics)
 
-def _agree(communicator: Any) -> None:
-    """Keep what the user asked for at the last `hvd.init` only where all ranks have it: they would wait for each other.
-
-    Collective: every rank must call this.
-    """
-    global _communicator, _process_sets
-    mine = _communicator is not None, [process_set.ranks for process_set in _process_sets]
-    everyone = communicator.allgather(mine)
-    if not all(has_communicator for has_communicator, _ in everyone):
-        # Some ranks were initialised by themselves: all of them together are the world again.
-        _communicator = None
-    if any(sets != mine[1] for _, sets in everyone):
-        # A cell failed on some ranks before it came to what the others did.
-        _process_sets = []
-
-
-def rest() -> None:
-    """Shut Horovod down, if it runs on this rank.
-
-    A shutdown on one rank ends Horovod on all: call it when every rank has finished with it.
-    """
-    basics = _basics()
-    if basics is not None:
-        with _lock:
-            _shut_down(basics)
-
-
-def abandon() -> None:
-    """Shut Horovod down from a thread of its own, so that ranks blocked in a collective get an error now.
-
-    Never blocks: `shutdown` itself waits for a peer that is frozen.
-    """
-    basics = _basics()
-    if basics is None:
-        return
-    generation = _generation
-
-    def shut_down() -> None:
-        with _lock:
-            if _generation == generation:
-                _shut_down(basics)
-
-    threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
-
-
-def _watched_init(basics: Any, comm: Any = None, process_sets: Any = None) -> None:
-    """Stand in for `HorovodBasics.init`, so that what the user's call asks for takes effect.
-
-    Stock `init` ignores its arguments, and HOROVOD_* variables set since, when Horovod already runs.
-    """
-    global _used, _communicator, _process_sets, _environment
-    if _problem is not None:
-        raise InvalidInput(
-            "Every rank must have a Horovod that works, since they initialise it together.",
-            _problem,
-            "Run `jupyter ddl doctor`, which tells the remedy.",
-        )
-    late_variables.check()
-    _used = True
-    asks = comm is not None or process_sets is not None or _horovod_environment() != _environment
-    if basics.is_initialized() and not asks:
-        return
-    if _on_subset:
-        raise InvalidInput(
-            "Horovod is initialised by all ranks together, and this cell runs on some of them.",
-            "hvd.init() with new arguments or HOROVOD_* variables" if asks else "hvd.init()",
-            "Run the cell that calls it on all ranks.",
-        )
-    if comm is not None or process_sets is not None:
-        _communicator = _made_communicator(comm)
-        _process_sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
-    with _lock:
-        _shut_down(basics)
-        _start(basics, _communicator, _process_sets if process_sets is None else process_sets)
-    _environment = _horovod_environment()
-
-
-def _made_communicator(comm: Any) -> Any:
-    """Return what the user's `comm` means: a communicator of mpi4py's, or None for all ranks.
-
-    Horovod gets no list of ranks from us: it would prefer that list to every communicator that it is given later.
-    Source: horovod 0.28.1, horovod/common/mpi/mpi_context.cc, MPIContext::Initialize
-    """
-    if not isinstance(comm, Sequence):
-        return comm
-    if not comm:
-        return None
-    from mpi4py import MPI
-
-    world = MPI.COMM_WORLD
-    if world.rank not in comm:
-        raise InvalidInput(
-            "A rank must be in the communicator with which it initialises Horovod.",
-            f"hvd.init(comm={list(comm)}) on rank {world.rank}",
-            "Give each rank a list that it is in.",
-        )
-    return world.Create_group(world.Get_group().Incl(list(comm)))
-
-
-def _watched_shutdown(basics: Any) -> None:
-    """Stand in for `HorovodBasics.shutdown`: the user has done with what the last `hvd.init` asked for."""
-    global _communicator, _process_sets
-    _communicator, _process_sets = None, []
-    with _lock:
-        _shut_down(basics)
-
-
-def _watched_add(add: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def add_process_set(process_set: Any) -> Any:
-        added = add(process_set)
-        _process_sets.append(added)
+    def _add_process_set(self, stock: Callable[[Any], Any], process_set: Any) -> Any:
+        added = stock(process_set)
+        self._process_sets.append(added)
         return added
 
-    return add_process_set
-
-
-def _watched_remove(remove: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    def remove_process_set(process_set: Any) -> bool:
-        removed = remove(process_set)
+    def _remove_process_set(self, stock: Callable[[Any], bool], process_set: Any) -> bool:
+        removed = stock(process_set)
         if removed:
-            _process_sets[:] = [kept for kept in _process_sets if kept is not process_set]
+            self._process_sets[:] = [kept for kept in self._process_sets if kept is not process_set]
         return removed
 
-    return remove_process_set
+    def _start(self, basics: Any, communicator: Any, process_sets: Any) -> None:
+        """Initialise Horovod. The caller holds the lock."""
+        assert self._stock_init is not None, "load() comes first"
+        self._generation += 1
+        self._had_communicator |= communicator is not None
+        if communicator is None and self._had_communicator:
+            # Horovod keeps the last one where it is given none.
+            from mpi4py import MPI
 
+            communicator = MPI.COMM_WORLD
+        stall = {} if _STALL_CHECK in os.environ else self._stall
+        with _environment_with({**stall, **self._timelines.choose()}):
+            self._stock_init(basics, communicator, process_sets)
+        if basics.rank() == 0:
+            self._timelines.begin()
+        # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
+        # peers are gone and a shutdown would wait for them.
+        atexit.unregister(basics.shutdown)
 
-def _start(basics: Any, communicator: Any, process_sets: Any) -> None:
-    """Initialise Horovod. The caller holds the lock."""
-    global _generation, _had_communicator, _timeline
-    assert _init is not None, "load() comes first"
-    _generation += 1
-    _had_communicator |= communicator is not None
-    if communicator is None and _had_communicator:
-        # Horovod keeps the last one where it is given none.
-        from mpi4py import MPI
-
-        communicator = MPI.COMM_WORLD
-    path = timeline_file.wanted()
-    _timeline = None if path is None else _timelines.setdefault(path, TimelineFile(path))
-    variables = {} if _STALL_CHECK in os.environ else dict(_stall)
-    if _timeline is not None:
-        variables[timeline_file.VARIABLE] = str(_timeline.part)
-    with _environment_with(variables):
-        _init(basics, communicator, process_sets)
-    if _timeline is not None and basics.rank() == 0:
-        _timeline.begin()
-    # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
-    # peers are gone and a shutdown would wait for them.
-    atexit.unregister(basics.shutdown)
-
-
-def _shut_down(basics: Any) -> None:
-    """Shut Horovod down, if it runs. The caller holds the lock."""
-    assert _shutdown is not None, "load() comes first"
-    _shutdown(basics)
-    if _timeline is not None:
-        _timeline.join()
+    def _shut_down(self, basics: Any) -> None:
+        """Shut Horovod down, if it runs. The caller holds the lock."""
+        assert self._stock_shutdown is not None, "load() comes first"
+        self._stock_shutdown(basics)
+        self._timelines.join()
 
 
 def _basics() -> Any:
@@ -358,3 +289,11 @@ def _environment_with(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+_of_this_rank = HorovodRuntime()
+watch, load, refuse = _of_this_rank.watch, _of_this_rank.load, _of_this_rank.refuse
+is_used, is_running = _of_this_rank.is_used, _of_this_rank.is_running
+generation, has_own_ranks = _of_this_rank.generation, _of_this_rank.has_own_ranks
+begin_cell, end_cell = _of_this_rank.begin_cell, _of_this_rank.end_cell
+initialise, rest, abandon = _of_this_rank.initialise, _of_this_rank.rest, _of_this_rank.abandon

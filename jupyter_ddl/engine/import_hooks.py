@@ -1,7 +1,10 @@
-"""Acts when a module is imported, without importing it: calls a function then, or gives another module in its place.
+"""The one import finder of a rank: acts when a module is imported, without importing it.
 
-Ranks and scripts must be ready for a program that imports TensorFlow, Keras and Horovod in any order, or never, so
-nothing heavy may be imported to change it. Runs on: every rank.
+It calls listeners when a module has run, gives another module in a module's place, and serves modules that no longer
+exist. Ranks and scripts must be ready for a program that imports TensorFlow, Keras and Horovod in any order, or never,
+so nothing heavy may be imported to change it.
+
+Runs on: every rank.
 """
 
 from __future__ import annotations
@@ -17,11 +20,6 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
-_listeners: dict[str, list[Callable[[ModuleType], None]]] = {}
-_replacements: dict[str, tuple[str, Callable[[], bool]]] = {}
-# Modules that the stock finders are being asked for: ours must not answer itself.
-_asking: set[str] = set()
-
 
 def when_imported(name: str, listener: Callable[[ModuleType], None]) -> None:
     """Call `listener` with a module once it has been executed: now, if it has been already.
@@ -31,10 +29,22 @@ def when_imported(name: str, listener: Callable[[ModuleType], None]) -> None:
         listener: called in the importing thread, before the import statement returns. What it raises, the import does.
     """
     _install()
-    if (module := _executed(name)) is not None:
+    if (module := executed(name)) is not None:
         listener(module)
     else:
-        _listeners.setdefault(name, []).append(listener)
+        _FINDER.listeners.setdefault(name, []).append(listener)
+
+
+def whenever_imported(matches: Callable[[str], bool], listener: Callable[[ModuleType], None]) -> None:
+    """Call `listener` with each module that is executed from now on, once the listeners of `when_imported` have run.
+
+    Args:
+        matches: whether the listener is to be called for a module, by its full name.
+        listener: as in `when_imported`. The same pair is added once.
+    """
+    _install()
+    if (matches, listener) not in _FINDER.watchers:
+        _FINDER.watchers.append((matches, listener))
 
 
 def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> None:
@@ -48,12 +58,24 @@ def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> 
         when: asked at the import, whether they do.
     """
     _install()
-    _replacements[name] = (target, when)
+    _FINDER.replacements[name] = (target, when)
     if name in sys.modules and when():
         _put(name, importlib.import_module(target))
 
 
-def _executed(name: str) -> ModuleType | None:
+def serve_missing(is_served: Callable[[str], bool], find: Callable[[str], ModuleSpec | None]) -> None:
+    """Serve modules that no other finder knows.
+
+    Args:
+        is_served: whether a module, by its full name, is to be served where it is missing.
+        find: returns its spec, or raises the ImportError that says why there is none. The same pair is added once.
+    """
+    _install()
+    if (is_served, find) not in _FINDER.servers:
+        _FINDER.servers.append((is_served, find))
+
+
+def executed(name: str) -> ModuleType | None:
     """Return a module that has been imported; None where it has not, or is being executed."""
     module = sys.modules.get(name)
     is_initializing = getattr(getattr(module, "__spec__", None), "_initializing", False)
@@ -73,26 +95,68 @@ def _install() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Answers for the modules that somebody waits for, or that are replaced."""
+    """Answers for the modules that a listener waits for, that are replaced, or that are served where they are missing.
+
+    Attributes:
+        listeners: by the module's name; each is called once.
+        watchers: called for each module that matches.
+        replacements: by the module's name: the other module's, and whether it is wanted.
+        servers: of missing modules.
+    """
+
+    def __init__(self) -> None:
+        self.listeners: dict[str, list[Callable[[ModuleType], None]]] = {}
+        self.watchers: list[tuple[Callable[[str], bool], Callable[[ModuleType], None]]] = []
+        self.replacements: dict[str, tuple[str, Callable[[], bool]]] = {}
+        self.servers: list[tuple[Callable[[str], bool], Callable[[str], ModuleSpec | None]]] = []
+        # Modules that the other finders are being asked for: one of them may ask all finders in turn.
+        self._asking: set[str] = set()
 
     def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None,  # noqa: ARG002 (importlib's signature)
-        target: ModuleType | None = None,  # noqa: ARG002
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if fullname in _replacements and _replacements[fullname][1]():
+        if fullname in self.replacements and self.replacements[fullname][1]():
             return importlib.util.spec_from_loader(fullname, _ReplacementLoader())
-        if fullname not in _listeners or fullname in _asking:
+        if fullname in self._asking:
             return None
-        _asking.add(fullname)
+        is_awaited = fullname in self.listeners or any(matches(fullname) for matches, _ in self.watchers)
+        servers = [find for is_served, find in self.servers if is_served(fullname)]
+        if not is_awaited and not servers:
+            return None
+        self._asking.add(fullname)
         try:
-            spec = importlib.util.find_spec(fullname)
+            spec = self._found_by_others(fullname, path, target)
         finally:
-            _asking.discard(fullname)
-        if spec is not None and spec.loader is not None:
+            self._asking.discard(fullname)
+        if spec is None:
+            return next((served for find in servers if (served := find(fullname)) is not None), None)
+        if is_awaited and spec.loader is not None:
             spec.loader = _WatchedLoader(spec.loader)
         return spec
+
+    def _found_by_others(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            if finder is not self and find is not None:
+                spec: ModuleSpec | None = find(fullname, path, target)
+                if spec is not None:
+                    return spec
+        return None
+
+    def call_listeners(self, module: ModuleType) -> None:
+        """Call all who wait for a module that has just run."""
+        name = module.__name__
+        # One that raises is kept, as the module is not; and a listener may add another.
+        waiting = self.listeners.get(name, [])
+        while waiting:
+            waiting[0](module)
+            waiting.pop(0)
+        self.listeners.pop(name, None)
+        for matches, listener in list(self.watchers):
+            if matches(name):
+                listener(module)
 
 
 class _ReplacementLoader(importlib.abc.Loader):
@@ -101,11 +165,11 @@ class _ReplacementLoader(importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         # The import system takes what stands in sys.modules when this returns.
         name = module.__name__
-        sys.modules[name] = importlib.import_module(_replacements[name][0])
+        sys.modules[name] = importlib.import_module(_FINDER.replacements[name][0])
 
 
 class _WatchedLoader(importlib.abc.Loader):
-    """Loads as the module's own loader does, then tells the listeners."""
+    """Loads as the module's own loader does, then calls the listeners; it leaves no trace in the module."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -118,15 +182,12 @@ class _WatchedLoader(importlib.abc.Loader):
         return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
-        self._loader.exec_module(module)
+        module.__loader__ = self._loader
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
-        # One that raises is kept, as the module is not; and a listener may add another.
-        waiting = _listeners.get(module.__name__, [])
-        while waiting:
-            waiting[0](module)
-            waiting.pop(0)
-        _listeners.pop(module.__name__, None)
+        self._loader.exec_module(module)
+        # TensorFlow puts another object in the module's place while it runs.
+        _FINDER.call_listeners(sys.modules.get(module.__name__, module))
 
 
 _FINDER = _Finder()

@@ -112,37 +112,38 @@ def largest_batch(steps: int, samples: float, squares: float) -> int:
     return math.ceil(most - _ROUNDING)
 
 
-_reports = Reports()
-_source: Source | None = None
-_last: TrainingReading | None = None
+class Meter:
+    """What the training on this rank did since it was last asked."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what the cell before reported."""
+        self.reports = Reports()
+        self._source: Source | None = None
+        self._last: TrainingReading | None = None
+
+    def attach(self, source: Source) -> None:
+        """Have `read` ask a source from here on."""
+        self._source = source
+
+    def detach(self, source: Source) -> None:
+        """Have `read` ask it no more; what it has not told yet is kept for the next `read`."""
+        if self._source is source:
+            self._last = source.read() or self._last
+            self._source = None
+
+    def read(self) -> TrainingReading | None:
+        """Return what the training did since the last call; None where there was none."""
+        last, self._last = self._last, None
+        reading = self._source.read() if self._source is not None else None
+        return reading or last or self.reports.read()
 
 
-def begin() -> None:
-    """Forget what the cell before reported."""
-    global _reports, _source, _last
-    _reports, _source, _last = Reports(), None, None
-
-
-def attach(source: Source) -> None:
-    """Have `read` ask a source from here on."""
-    global _source
-    _source = source
-
-
-def detach(source: Source) -> None:
-    """Have `read` ask it no more; what it has not told yet is kept for the next `read`."""
-    global _source, _last
-    if _source is source:
-        _last = source.read() or _last
-        _source = None
-
-
-def read() -> TrainingReading | None:
-    """Return what the training did since the last call; None where there was none."""
-    global _last
-    last, _last = _last, None
-    reading = _source.read() if _source is not None else None
-    return reading or last or _reports.read()
+# This rank's: programs report to it from wherever they train.
+_meter = Meter()
+begin, attach, detach, read = _meter.begin, _meter.attach, _meter.detach, _meter.read
 
 
 def report(samples: float, loss: float | None = None, **metrics: float) -> None:
@@ -166,7 +167,7 @@ def report(samples: float, loss: float | None = None, **metrics: float) -> None:
     """
     count = _reported("samples", samples)
     value = None if loss is None else _reported("loss", loss)
-    _reports.add(count, value, {_sendable(name): _reported(name, metric) for name, metric in metrics.items()})
+    _meter.reports.add(count, value, {_sendable(name): _reported(name, metric) for name, metric in metrics.items()})
 
 
 def number_of(value: Any) -> float:

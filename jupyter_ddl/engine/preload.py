@@ -17,6 +17,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.engine import devices, horovod_runtime
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.protocol.events import RankWarm
 
 if TYPE_CHECKING:
@@ -68,23 +69,22 @@ class Warmup:
         import that fails in one thread the import statement of another, which waited for it, gets the half-made module
         and no error (seen in CPython 3.10 to 3.13).
         """
-        stock, main = builtins.__import__, threading.main_thread()
+        main = threading.main_thread()
 
-        def held(name: str, *arguments: Any, **options: Any) -> Any:
+        def held(stock: Callable[..., Any], name: str, *arguments: Any, **options: Any) -> Any:
             package = name.partition(".")[0]
             if package in _IMPORTED and threading.current_thread() is main:
                 (self._keras_ended if package == "keras" else self.done).wait()
             return stock(name, *arguments, **options)
 
-        builtins.__import__ = held
-        self._stock_import = stock
+        self._held_import = patch(builtins, "__import__", held, Layer.RANK)
 
     def _warm_up(self) -> None:
         with _without_collections():
             self._prepare()
             # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
             _import_keras()
-        builtins.__import__ = self._stock_import
+        self._held_import.undo()
         self._keras_ended.set()
 
     def _prepare(self) -> None:

@@ -13,13 +13,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 VARIABLE = "HOROVOD_TIMELINE"
 # The user's own hvd.start_timeline then says where to.
 DYNAMIC = "DYNAMIC"
 _END = "\n]\n"
+# The coordinator's writer closes the file within milliseconds, unless Horovod is shut down at that moment.
+_CLOSES_S = 2.0
 
 
 def wanted() -> str | None:
@@ -118,3 +125,53 @@ class TimelineFile:
                 f"WARNING: Horovod's timeline {self.path} lacks this cell: {type(error).__name__}: {error}",
                 file=sys.stderr,
             )
+
+
+class Timelines:
+    """The files that HOROVOD_TIMELINE names: perhaps another in each of Horovod's lives."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, TimelineFile] = {}
+        self._current: TimelineFile | None = None
+
+    def choose(self) -> dict[str, str]:
+        """Take the file that the environment asks for now; return the variables with which Horovod is initialised."""
+        path = wanted()
+        self._current = None if path is None else self._files.setdefault(path, TimelineFile(path))
+        return {} if self._current is None else {VARIABLE: str(self._current.part)}
+
+    def begin(self) -> None:
+        """Begin the file, if there is one. On the coordinator."""
+        if self._current is not None:
+            self._current.begin()
+
+    def join(self) -> None:
+        """Put what Horovod has recorded at the file's end, if there is one, when Horovod has been shut down."""
+        if self._current is not None:
+            self._current.join()
+
+    def complete(self, stop: Callable[[], None], lock: threading.Lock) -> None:
+        """Put what Horovod has recorded at the file's end while Horovod runs on.
+
+        Args:
+            stop: Horovod's `stop_timeline`, which closes what it writes.
+            lock: held by whoever shuts Horovod down.
+        """
+        timeline = self._current
+        if timeline is None or not timeline.part.exists():
+            return
+
+        def close() -> None:
+            with suppress(ValueError):  # shut down meanwhile, which closes it too
+                stop()
+
+        # Not here: where a peer shuts Horovod down at this moment the call does not return.
+        closing = threading.Thread(target=close, name="jupyter_ddl timeline", daemon=True)
+        closing.start()
+        closing.join(_CLOSES_S)
+        # A shutdown that waits for a frozen peer holds the lock, and joins by itself when it ends.
+        if not closing.is_alive() and lock.acquire(timeout=_CLOSES_S):
+            try:
+                timeline.join()
+            finally:
+                lock.release()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,3 +117,25 @@ def check_started_world(world_size: int) -> None:
 def _number_of(name: str) -> int | None:
     text = os.environ.get(name, "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < _DIGITS else None
+
+
+def made_communicator(comm: Any) -> Any:
+    """Return what the user's `comm` means: a communicator of mpi4py's, or None for all ranks.
+
+    Horovod gets no list of ranks from us: it would prefer that list to every communicator that it is given later.
+    Source: horovod 0.28.1, horovod/common/mpi/mpi_context.cc, MPIContext::Initialize
+    """
+    if not isinstance(comm, Sequence):
+        return comm
+    if not comm:
+        return None
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    if world.rank not in comm:
+        raise InvalidInput(
+            "A rank must be in the communicator with which it initialises Horovod.",
+            f"hvd.init(comm={list(comm)}) on rank {world.rank}",
+            "Give each rank a list that it is in.",
+        )
+    return world.Create_group(world.Get_group().Incl(list(comm)))

@@ -9,7 +9,7 @@ today are left alone, saved models hold nothing of ours, and what cannot mean th
 | `page` | docs/legacy.md |
 | `hooks` | waits for Keras and TensorFlow to be imported |
 | `names` | names that left Keras's modules, and modules that left Keras |
-| `wrapping` | how a method or function of Keras is wrapped |
+| `wrapping` | how a method of Keras is wrapped, or added |
 | `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
 | `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
@@ -47,8 +47,7 @@ def install() -> None:
     """Make old spellings work, now or as soon as Keras 3 and TensorFlow are imported.
 
     Imports neither of them. With Keras 2, TF_USE_LEGACY_KERAS=1 or JUPYTER_DDL_LEGACY=0 it changes nothing. Safe to
-    call again; whoever wraps `keras.Model.fit` too calls it again afterwards, since the old arguments must be
-    translated first.
+    call again.
     """
     if is_wanted():
         hooks.install()

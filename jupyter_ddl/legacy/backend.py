@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jupyter_ddl.engine.patching import around
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.learning_phase import learning_phase, set_learning_phase
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.sessions import forget_session
-from jupyter_ddl.legacy.wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def patch_values(_keras: ModuleType) -> None:
     }
     for name, ours in replacements.items():
         stock = getattr(legacy, name)
-        names.replace(stock, wrapped(stock, ours))
+        names.replace(stock, around(stock, ours))
 
 
 def serve_functions(keras: ModuleType) -> None:
@@ -60,7 +60,7 @@ def serve_gone(keras: ModuleType) -> None:
         lambda _: import_module("tensorflow").control_dependencies,
     )
     stock = keras.backend.clear_session
-    names.replace(stock, wrapped(stock, _clear_session))
+    names.replace(stock, around(stock, _clear_session))
 
 
 def _clear_session(stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:

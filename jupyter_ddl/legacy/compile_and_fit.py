@@ -14,27 +14,23 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy.data import LOADING, configure, lasting, take_loading, whole
 from jupyter_ddl.legacy.learning_phase import require_training_phase
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method
+from jupyter_ddl.legacy.wrapping import add_missing, wrap, wrap_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
 
-def stand_in_front(keras: ModuleType) -> None:
-    """Wrap Keras's methods, or what another has put around them since: old arguments are translated first."""
-    model = keras.Model
-    wrap_method(model, "compile", _compile, ("experimental_run_tf_function",))
-    wrap_method(model, "fit", _fit, tuple(LOADING))
-    wrap_method(model, "evaluate", _evaluate, tuple(LOADING))
-    wrap_method(model, "predict", _predict, tuple(LOADING))
-    wrap_method(model, "train_on_batch", _on_batch, ("reset_metrics",))
-    wrap_method(model, "test_on_batch", _on_batch, ("reset_metrics",))
-
-
 def patch_compile(keras: ModuleType) -> None:
     """Have `compile`, `fit`, `evaluate` and `predict` take the arguments that they took."""
-    stand_in_front(keras)
+    model = keras.Model
+    wrap_method(model, "compile", _compile, ("experimental_run_tf_function",))
+    # In the class in which the other layers wrap them.
+    wrap(model, "fit", _fit, tuple(LOADING))
+    wrap(model, "evaluate", _evaluate, tuple(LOADING))
+    wrap(model, "predict", _predict, tuple(LOADING))
+    wrap(model, "train_on_batch", _on_batch, ("reset_metrics",))
+    wrap(model, "test_on_batch", _on_batch, ("reset_metrics",))
 
 
 def add_generators(keras: ModuleType) -> None:
@@ -44,15 +40,13 @@ def add_generators(keras: ModuleType) -> None:
         "evaluate_generator": evaluate_generator,
         "predict_generator": predict_generator,
     }.items():
-        if not hasattr(keras.Model, name):
-            setattr(keras.Model, name, method)
+        add_missing(keras.Model, name, method)
 
 
 def add_predict_classes(keras: ModuleType) -> None:
     """Give Sequential models `predict_classes` and `predict_proba`."""
     for name, method in {"predict_classes": predict_classes, "predict_proba": predict_proba}.items():
-        if not hasattr(keras.Sequential, name):
-            setattr(keras.Sequential, name, method)
+        add_missing(keras.Sequential, name, method)
 
 
 # --- compile -------------------------------------------------------------------------------------------------------

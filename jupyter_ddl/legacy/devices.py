@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrapped
+from jupyter_ddl.legacy.wrapping import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,12 +30,9 @@ class OwnDevices(list[Any]):
 def patch_devices(tf: ModuleType) -> None:
     """Have a program that picks its GPU by local rank find its own, and that asks for growing memory be content."""
     for owner in (tf.config, tf.config.experimental):
-        owner.list_physical_devices = wrapped(owner.list_physical_devices, _list)
-        owner.set_memory_growth = (
-            wrapped(tf.config.experimental.set_memory_growth, _grow) if hasattr(owner, "set_memory_growth") else None
-        )
-    if tf.config.set_memory_growth is None:
-        del tf.config.set_memory_growth
+        wrap(owner, "list_physical_devices", _list)
+        if hasattr(owner, "set_memory_growth"):
+            wrap(owner, "set_memory_growth", _grow)
 
 
 def follow(tf: Any, config: Any) -> None:

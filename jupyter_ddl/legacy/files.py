@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import hdf5, names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method, wrapped
+from jupyter_ddl.legacy.wrapping import wrap, wrap_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,9 +37,7 @@ def patch_weights(keras: ModuleType) -> None:
 
 def _replace(module: ModuleType, name: str, ours: Callable[..., Any]) -> None:
     stock = getattr(module, name)
-    new = wrapped(stock, ours)
-    setattr(module, name, new)
-    names.replace(stock, new)
+    names.replace(stock, wrap(module, name, ours))
 
 
 # --- models --------------------------------------------------------------------------------------------------------

@@ -1,8 +1,7 @@
 """Waits for Keras and TensorFlow to be imported, and has the table's functions change them then.
 
-Two finders stand in `sys.meta_path`. The first sees the import of a module that is to be changed, lets the others find
-it, and changes it when it has run. The last serves the names of modules that Keras no longer has: only what no other
-finder knows reaches it.
+The rank's import finder (`engine/import_hooks.py`) calls `_imported` when one of their public modules has run, and
+`_spec_of_missing` for modules that Keras no longer has.
 """
 
 from __future__ import annotations
@@ -11,14 +10,14 @@ import importlib
 import sys
 import threading
 from importlib import metadata
-from importlib.abc import Loader, MetaPathFinder
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import import_hooks
 from jupyter_ddl.legacy import names
 from jupyter_ddl.protocol.old_spellings import ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -29,16 +28,38 @@ _lock = threading.RLock()
 
 
 def install() -> None:
-    """Put the finders in place, and change what has been imported already."""
-    if not any(isinstance(finder, _Watcher) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Watcher())
-        sys.meta_path.append(_Server())
+    """Wait for the imports, and change what has been imported already."""
+    import_hooks.whenever_imported(_is_changed, _imported)
+    import_hooks.serve_missing(_is_served, _spec_of_missing)
     for name in _ROOTS:
-        module = sys.modules.get(name)
         # Not one that is being imported: it has what is to be changed only when it has run. A rank installs before
         # its warm-up begins to import.
-        if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
+        module = import_hooks.executed(name)
+        if module is not None:
             _imported(module)
+
+
+def _is_changed(fullname: str) -> bool:
+    return fullname in (*_ROOTS, _V1) or names.is_interface(fullname)
+
+
+def _is_served(fullname: str) -> bool:
+    if fullname.partition(".")[0] not in _ROOTS:
+        return False
+    return (names.refusal(fullname) is not None or names.served(fullname) is not None) and _is_keras_3()
+
+
+def _spec_of_missing(fullname: str) -> ModuleSpec | None:
+    """Return the spec of a module that stands in for one that is gone, or None.
+
+    Raises:
+        ImportError: a name, or a module, that is refused. `from keras.layers import Name` comes here too, after the
+            module itself has said that it has no such attribute, which Python then does not show.
+    """
+    if (text := names.refusal(fullname)) is not None:
+        raise ImportError(text, name=fullname)
+    target = names.served(fullname)
+    return None if target is None else names.spec_of(fullname, target)
 
 
 def _imported(module: ModuleType) -> None:
@@ -47,9 +68,7 @@ def _imported(module: ModuleType) -> None:
     if not _is_keras_3():
         return
     with _lock:
-        if name == "keras" and name in _changed:
-            _module("compile_and_fit").stand_in_front(module)
-        elif name in _ROOTS and name not in _changed:
+        if name in _ROOTS and name not in _changed:
             _changed.add(name)
             for installer in _installers(name):
                 installer(module)
@@ -86,75 +105,3 @@ def _is_keras_3() -> bool:
         except metadata.PackageNotFoundError:
             return False
     return int(version.partition(".")[0]) >= 3
-
-
-class _Watcher(MetaPathFinder):
-    """Finds, through the other finders, what is to be changed after its import."""
-
-    def __init__(self) -> None:
-        # Another finder may ask all finders in turn, as `jupyter_ddl.engine.import_hooks` does.
-        self._asking: set[str] = set()
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the spec that the other finders have, with a loader that tells us when the module has run."""
-        if fullname in self._asking or (fullname not in (*_ROOTS, _V1) and not names.is_interface(fullname)):
-            return None
-        self._asking.add(fullname)
-        try:
-            return self._find(fullname, path, target)
-        finally:
-            self._asking.discard(fullname)
-
-    def _find(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec: ModuleSpec | None = find(fullname, path, target)
-            if spec is not None:
-                if spec.loader is not None and not isinstance(finder, _Server):
-                    spec.loader = _ThenChange(spec.loader)
-                return spec
-        return None
-
-
-class _ThenChange(Loader):
-    """The loader of a module that is changed once it has run; it leaves no trace in the module."""
-
-    def __init__(self, stock: Loader) -> None:
-        self._stock = stock
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Return the module as its own loader makes it."""
-        return self._stock.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module, and change it."""
-        module.__loader__ = self._stock
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._stock
-        self._stock.exec_module(module)
-        # TensorFlow puts another object in the module's place while it runs.
-        _imported(sys.modules.get(module.__name__, module))
-
-
-class _Server(MetaPathFinder):
-    """Finds the modules that Keras no longer has, and says of names that are not served what to write instead."""
-
-    def find_spec(
-        self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the spec of a module that stands in for one that is gone, or None.
-
-        Raises:
-            ImportError: a name, or a module, that is refused. `from keras.layers import Name` comes here too, after
-                the module itself has said that it has no such attribute, which Python then does not show.
-        """
-        if fullname.partition(".")[0] not in _ROOTS or not _is_keras_3():
-            return None
-        if (text := names.refusal(fullname)) is not None:
-            raise ImportError(text, name=fullname)
-        target: Any = names.served(fullname)
-        return None if target is None else names.spec_of(fullname, target)

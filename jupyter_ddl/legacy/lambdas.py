@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrapped
+from jupyter_ddl.legacy.wrapping import wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,8 +22,7 @@ def patch_loading(keras: ModuleType) -> None:
     Keras 2 loaded the function's code from the file, which Keras 3 refuses with reason. The program's function of that
     name is taken instead, so that no code of a file is run.
     """
-    cls = keras.layers.Lambda
-    cls.from_config = classmethod(wrapped(cls.from_config.__func__, _from_config))
+    wrap(keras.layers.Lambda, "from_config", _from_config)
 
 
 def _from_config(

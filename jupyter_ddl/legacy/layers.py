@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jupyter_ddl.engine.patching import around
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method, wrapped
+from jupyter_ddl.legacy.wrapping import wrap, wrap_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,14 +45,14 @@ def patch_arguments(keras: ModuleType) -> None:
 
 def patch_shapes(keras: ModuleType) -> None:
     """Have `keras.Input` take the one size of a vector in place of its shape, as `InputLayer` and `input_shape` do."""
-    names.replace(keras.Input, wrapped(keras.Input, _with_tuple))
+    names.replace(keras.Input, around(keras.Input, _with_tuple))
 
 
 def patch_sequential(keras: ModuleType) -> None:
     """Give Sequential models `input` and `output` before they are called."""
     for name in ("input", "output"):
-        stock = getattr(keras.Sequential, name)
-        setattr(keras.Sequential, name, property(_end_of_sequential(stock.fget, name)))
+        # In this class alone: other operations inherit the same property.
+        wrap(keras.Sequential, name, partial(_end_of_sequential, name))
 
 
 def patch_sequences(keras: ModuleType) -> None:
@@ -65,17 +66,14 @@ def serve_recurrent(keras: ModuleType) -> None:
     names.move("layers", "CuDNNGRU", "CuDNNLSTM", lambda _: keras.layers.GRU)
 
 
-def _end_of_sequential(stock: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
-    def read(self: Any) -> Any:
-        try:
-            return stock(self)
-        except AttributeError:
-            if not self._functional:
-                raise
-        say("Sequential.input")
-        return getattr(self._functional, name)
-
-    return read
+def _end_of_sequential(name: str, stock: Callable[[Any], Any], self: Any) -> Any:
+    try:
+        return stock(self)
+    except AttributeError:
+        if not self._functional:
+            raise
+    say("Sequential.input")
+    return getattr(self._functional, name)
 
 
 def _initialise(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method, wrapped
+from jupyter_ddl.legacy.wrapping import add_missing, wrap, wrap_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,10 +26,8 @@ def patch_logs(_keras: ModuleType) -> None:
     """Have histories, logs and what `evaluate` returns answer to `acc` and `lr`."""
     python_utils: Any = import_module("keras.src.utils.python_utils")
     trainer: Any = import_module("keras.src.backend.tensorflow.trainer")
-    stock = python_utils.pythonify_logs
-    pythonify = wrapped(stock, lambda stock, logs: Logs(stock(logs)))
-    python_utils.pythonify_logs = pythonify
-    trainer.pythonify_logs = pythonify
+    for module in (python_utils, trainer):
+        wrap(module, "pythonify_logs", _pythonify_logs)
     wrap_method(import_module("keras.src.callbacks.history").History, "__init__", _initialise_history)
 
 
@@ -45,23 +43,13 @@ def patch_file_names(keras: ModuleType) -> None:
 
 def patch_metrics_names(keras: ModuleType) -> None:
     """Have `model.metrics_names` name each compiled metric, in the order in which `evaluate` returns them."""
-    stock = keras.Model.metrics_names.fget
-
-    def metrics_names(model: Any) -> list[str]:
-        # Keras reads every attribute of a model that it saves or loads: that is no spelling of the program's.
-        if not sys._getframe(1).f_globals.get("__name__", "").startswith("keras."):
-            say("metrics_names")
-        return _metrics_names(stock, model)
-
-    keras.Model.metrics_names = property(metrics_names)
+    wrap(keras.Model, "metrics_names", _read_metrics_names)
 
 
 def patch_metrics(keras: ModuleType) -> None:
     """Give metrics `reset_states()`, and models, for their recurrent layers."""
-    if not hasattr(keras.metrics.Metric, "reset_states"):
-        keras.metrics.Metric.reset_states = _reset_metric
-    if not hasattr(keras.Model, "reset_states"):
-        keras.Model.reset_states = _reset_model
+    add_missing(keras.metrics.Metric, "reset_states", _reset_metric)
+    add_missing(keras.Model, "reset_states", _reset_model)
 
 
 # --- logs ----------------------------------------------------------------------------------------------------------
@@ -100,6 +88,10 @@ class Logs(dict[str, Any]):
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
         """Be pickled as a plain dict, so that whoever reads the file needs nothing of ours."""
         return dict, (dict(self),)
+
+
+def _pythonify_logs(stock: Callable[..., dict[str, Any]], logs: Any) -> Logs:
+    return Logs(stock(logs))
 
 
 def _initialise_history(stock: Callable[..., None], self: Any) -> None:
@@ -145,6 +137,14 @@ def _file_path(stock: Callable[..., str], self: Any, epoch: int, batch: int | No
 
 
 # --- metrics -------------------------------------------------------------------------------------------------------
+
+
+def _read_metrics_names(stock: Callable[[Any], list[str]], model: Any) -> list[str]:
+    # Keras reads every attribute of a model that it saves or loads: that is no spelling of the program's. Two frames
+    # up: the reader's is below the replacement's.
+    if not sys._getframe(2).f_globals.get("__name__", "").startswith("keras."):
+        say("metrics_names")
+    return _metrics_names(stock, model)
 
 
 def _metrics_names(stock: Callable[[Any], list[str]], model: Any) -> list[str]:

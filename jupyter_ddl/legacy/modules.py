@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import around
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,7 +112,7 @@ def _forward(module: str, name: str, tree: ModuleType, row: str) -> None:
 def patch_to_categorical(keras: ModuleType) -> None:
     """Have `to_categorical` take `dtype`, `y` and `nb_classes`."""
     stock = keras.utils.to_categorical
-    names.replace(stock, wrapped(stock, _to_categorical, ("dtype", "nb_classes", "y")))
+    names.replace(stock, around(stock, _to_categorical, ("dtype", "nb_classes", "y")))
 
 
 def _to_categorical(stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -7,7 +7,6 @@ Source: tensorflow 2.10, keras/optimizers/optimizer_v2/optimizer_v2.py, `_decaye
 
 from __future__ import annotations
 
-import functools
 import inspect
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ import numpy as np
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import Attribute, wrap_method
+from jupyter_ddl.legacy.wrapping import Attribute, add, add_missing, wrap, wrap_method
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +37,7 @@ def patch_arguments(keras: ModuleType) -> None:
     wrap_method(base, "_get_current_learning_rate", _current_learning_rate)
     wrap_method(base, "_backend_apply_gradients", _apply)
     wrap_method(base, "get_config", _config)
-    base.decay = Attribute(lambda optimizer: vars(optimizer).get(_DECAY, 0.0))
+    add(base, "decay", Attribute(lambda optimizer: vars(optimizer).get(_DECAY, 0.0)))
     for optimizer in _built_in(keras):
         if {"epsilon", "momentum"} & set(inspect.signature(optimizer.__init__).parameters):
             wrap_method(optimizer, "__init__", _initialise_built_in)
@@ -47,17 +46,13 @@ def patch_arguments(keras: ModuleType) -> None:
 def patch_attributes(keras: ModuleType) -> None:
     """Give every optimizer `lr`, `variables()`, `weights`, `get_weights` and `minimize`."""
     base = _base()
-    base.lr = property(_read_lr, _set_lr)
+    add(base, "lr", property(_read_lr, _set_lr))
     for optimizer in {base, *_built_in(keras)}:
-        stock = vars(optimizer).get("variables")
-        if isinstance(stock, property) and stock.fget is not None:
-            optimizer.variables = property(_callable_list(stock.fget))
-    if not hasattr(base, "weights"):
-        base.weights = Attribute(_read_weights)
-    if not hasattr(base, "get_weights"):
-        base.get_weights = _get_weights
-    if not hasattr(base, "minimize"):
-        base.minimize = _minimize
+        if isinstance(vars(optimizer).get("variables"), property):
+            wrap(optimizer, "variables", _variables)
+    add_missing(base, "weights", Attribute(_read_weights))
+    add_missing(base, "get_weights", _get_weights)
+    add_missing(base, "minimize", _minimize)
     wrap_method(base, "apply_gradients", _apply_gradients, ("experimental_aggregate_gradients",))
 
 
@@ -176,12 +171,8 @@ class CallableList(list[Any]):
         return list(self)
 
 
-def _callable_list(stock: Callable[[Any], Iterable[Any]]) -> Callable[[Any], CallableList]:
-    @functools.wraps(stock)
-    def variables(self: Any) -> CallableList:
-        return CallableList(stock(self))
-
-    return variables
+def _variables(stock: Callable[[Any], Iterable[Any]], self: Any) -> CallableList:
+    return CallableList(stock(self))
 
 
 def _read_lr(self: Any) -> Any:

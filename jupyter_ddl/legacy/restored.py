@@ -11,6 +11,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.learning_phase import learning_phase
 from jupyter_ddl.legacy.notices import say
+from jupyter_ddl.legacy.wrapping import add_missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -74,13 +75,12 @@ def serve_others(keras: ModuleType) -> None:
 
 def patch_variables(keras: ModuleType) -> None:
     """Give Keras's variables `ref()`, by which sets and dicts hold them."""
+    add_missing(keras.Variable, "ref", _ref)
 
-    def ref(self: Any) -> Any:
-        say("variable.ref")
-        return self.value.ref()
 
-    if not hasattr(keras.Variable, "ref"):
-        keras.Variable.ref = ref
+def _ref(self: Any) -> Any:
+    say("variable.ref")
+    return self.value.ref()
 
 
 def _refuse_v1_dtypes() -> None:

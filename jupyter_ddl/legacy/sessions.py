@@ -13,7 +13,7 @@ from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.devices import follow, without_device
 from jupyter_ddl.legacy.learning_phase import forget
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrap_method
+from jupyter_ddl.legacy.wrapping import add, add_missing, wrap_method
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -61,15 +61,14 @@ def patch_sessions(tf: ModuleType) -> None:
 def patch_v1(v1: ModuleType) -> None:
     """Change the module `tf.compat.v1`, which Python makes anew when a program writes `import tensorflow.compat.v1`."""
     for name, value in _in_v1.items():
-        setattr(v1, name, value)
+        add(v1, name, value)
 
 
 def patch_configuration(tf: ModuleType) -> None:
     """Serve `tf.ConfigProto` and what programs wrote beside it."""
     old = {name: ("TensorFlow 1 names", getattr(tf.compat.v1, name)) for name in _SAME if hasattr(tf.compat.v1, name)}
     _serve(tf, {"ConfigProto": ("ConfigProto", tf.compat.v1.ConfigProto), **old})
-    if not hasattr(tf.random, "set_random_seed"):
-        tf.random.set_random_seed = _set_random_seed
+    add_missing(tf.random, "set_random_seed", _set_random_seed)
 
 
 def patch_eager_execution(tf: ModuleType) -> None:

@@ -6,10 +6,11 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import around
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
-from jupyter_ddl.legacy.wrapping import wrapped
+from jupyter_ddl.legacy.wrapping import add, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def patch_functions(keras: ModuleType) -> None:
     for name, stock in list(vars(backend).items()):
         is_function = getattr(stock, "__module__", None) == _BACKEND and callable(stock) and not name.startswith("_")
         if is_function and not names.is_replaced(stock):
-            names.replace(stock, wrapped(stock, _PLAIN.get(name) or partial(_or_symbolic, keras, operation)))
+            names.replace(stock, around(stock, _PLAIN.get(name) or partial(_or_symbolic, keras, operation)))
 
 
 def _or_symbolic(keras: Any, operation: Any, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -71,15 +72,18 @@ _PLAIN: dict[str, Callable[..., Any]] = {
 
 def patch_tensors(keras: ModuleType) -> None:
     """Give Keras tensors `get_shape()`, and their shape what TensorFlow's shapes have."""
-
-    def get_shape(self: Any) -> Any:
-        say("get_shape")
-        return import_module("tensorflow").TensorShape(self.shape)
-
-    stock = keras.KerasTensor.shape
     if not hasattr(keras.KerasTensor, "get_shape"):
-        keras.KerasTensor.get_shape = get_shape
-        keras.KerasTensor.shape = property(lambda self: _Shape(stock.fget(self)), stock.fset)
+        add(keras.KerasTensor, "get_shape", _get_shape)
+        wrap(keras.KerasTensor, "shape", _shape)
+
+
+def _get_shape(self: Any) -> Any:
+    say("get_shape")
+    return import_module("tensorflow").TensorShape(self.shape)
+
+
+def _shape(stock: Callable[[Any], tuple[Any, ...]], self: Any) -> _Shape:
+    return _Shape(stock(self))
 
 
 class _Shape(tuple[Any, ...]):

@@ -1,10 +1,11 @@
-"""How a method or a function of Keras is wrapped."""
+"""How a method of Keras is wrapped, or one that it no longer has is added."""
 
 from __future__ import annotations
 
-import functools
-import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from jupyter_ddl.engine.patching import Layer, around, definer, instead, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,60 +13,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def wrapped(stock: Callable[..., Any], ours: Callable[..., Any], also: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """Return a function with the name and signature of `stock` that calls `ours(stock, ...)`.
-
-    Args:
-        stock: Keras's own.
-        ours: called with `stock` in front of the arguments.
-        also: arguments that `ours` takes and `stock` no longer does; they show in the signature, so that whoever binds
-            a call by it finds them.
-    """
-
-    @functools.wraps(stock)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        return ours(stock, *args, **kwargs)
-
-    # Keras reads a layer's arguments with getfullargspec, which does not follow `__wrapped__`.
-    wrapper.__signature__ = _with(inspect.signature(stock), also)  # type: ignore[attr-defined]
-    return wrapper
-
-
-def _with(signature: inspect.Signature, also: tuple[str, ...]) -> inspect.Signature:
-    parameters = list(signature.parameters.values())
-    new = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-        for name in also
-        if name not in signature.parameters
-    ]
-    if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
-        return signature.replace(parameters=[*parameters[:-1], *new, parameters[-1]])
-    return signature.replace(parameters=[*parameters, *new])
-
-
 def wrap_method(cls: type, name: str, ours: Callable[..., Any], also: tuple[str, ...] = ()) -> None:
-    """Have a class's method call `ours(stock, self, ...)`, unless it does so already.
+    """Have a class's method call `ours(stock, self, ...)`, before any other layer of ours sees the call.
 
     It is wrapped where it is defined, in the class or above it: Keras compares `model.compile` with its own to see
     whether a user's model has another.
-
-    Called again after another has wrapped the method, it wraps that.
 
     Args:
         cls: the class.
         name: of the method.
         ours: called with Keras's own method in front.
-        also: as `wrapped` takes it.
+        also: arguments that `ours` takes and Keras's method no longer does.
     """
-    owner = next(one for one in cls.__mro__ if name in vars(one))
-    stock = vars(owner)[name]
-    if stock is not _methods.get((owner, name)):
-        _methods[owner, name] = wrapped(stock, ours, also)
-        setattr(owner, name, _methods[owner, name])
+    wrap(definer(cls, name), name, ours, also)
 
 
-# What stands in a class now. Not an attribute of the method: another's wrapper around ours would copy it.
-_methods: dict[tuple[type, str], Callable[..., Any]] = {}
+def wrap(owner: Any, name: str, ours: Callable[..., Any], also: tuple[str, ...] = ()) -> Any:
+    """Have an attribute of just this class or module call `ours(stock, ...)`; return what stands there now."""
+    patch(owner, name, ours, Layer.LEGACY, partial(around, also=also))
+    return getattr(owner, name)
+
+
+def add(owner: Any, name: str, value: Any) -> None:
+    """Give a class or module an attribute, in place of what it may have."""
+    patch(owner, name, value, Layer.LEGACY, instead)
+
+
+def add_missing(owner: Any, name: str, value: Any) -> None:
+    """Give a class or module an attribute that it lacks."""
+    if not hasattr(owner, name):
+        add(owner, name, value)
 
 
 class Attribute(Generic[T]):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.pipelines.shard_rules import READERS, WAYS, Way
 
 if TYPE_CHECKING:
@@ -94,50 +95,53 @@ def rebuilt(dataset: Any, make: Callable[[Recipe, Any, tuple[Any, ...]], Any]) -
 
 def install() -> None:
     """Have every dataset that is made from now on remember how. Safe to call twice."""
-    if hasattr(tf.data.Dataset.map, "__jupyter_ddl__"):
-        return
+    # The patches have TensorFlow's own module and name, so autograph leaves them as they are, too.
     for name, way in WAYS.items():
-        stock = inspect.getattr_static(tf.data.Dataset, name, None)
-        if isinstance(stock, staticmethod):
-            setattr(tf.data.Dataset, name, staticmethod(_remembering(stock.__func__, name, way)))
-        elif inspect.isfunction(stock):
-            setattr(tf.data.Dataset, name, _remembering(stock, name, way))
-    for owner, name in ((tf.data, each) for each in READERS):
-        reader = getattr(owner, name)
-        reader.__init__ = _remembering_constructor(reader.__init__, name)
-    _remember_assertions(tf.data.experimental)
+        if callable(inspect.getattr_static(tf.data.Dataset, name, None)):
+            patch(tf.data.Dataset, name, _Remembering(name, way), Layer.DATA)
+    for name in READERS:
+        patch(getattr(tf.data, name), "__init__", _RememberingReader(name), Layer.DATA)
+    patch(tf.data.experimental, "assert_cardinality", _assert_cardinality, Layer.DATA)
 
 
-def _remembering(stock: Callable[..., Any], name: str, way: Way) -> Callable[..., Any]:
-    signature = inspect.signature(stock)
+_signature = functools.cache(inspect.signature)
 
-    # functools.wraps makes it TensorFlow's in the eyes of autograph too, which then leaves it as it is.
-    @functools.wraps(stock)
-    def method(*args: Any, **kwargs: Any) -> Any:
+
+@dataclass(frozen=True)
+class _Remembering:
+    """Gives the datasets that a method makes their recipe."""
+
+    name: str
+    way: Way
+
+    def __call__(self, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         dataset = stock(*args, **kwargs)
-        _remember(dataset, name, method, signature, (args, kwargs) if way is not Way.STANDS else ((), {}))
+        make = getattr(tf.data.Dataset, self.name)
+        given = (args, kwargs) if self.way is not Way.STANDS else ((), {})
+        _remember(dataset, self.name, make, _signature(stock), given)
         return dataset
 
-    method.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return method
+
+@dataclass(frozen=True)
+class _RememberingReader:
+    """Gives the datasets of a class that reads files their recipe."""
+
+    name: str
+
+    def __call__(self, stock: Callable[..., None], dataset: Any, *args: Any, **kwargs: Any) -> None:
+        stock(dataset, *args, **kwargs)
+        _remember(dataset, self.name, type(dataset), _signature_without_self(stock), (args, kwargs))
 
 
-def _remembering_constructor(stock: Callable[..., None], name: str) -> Callable[..., None]:
+@functools.cache
+def _signature_without_self(stock: Callable[..., None]) -> inspect.Signature:
+    """Return what a constructor takes besides the object, which is not there yet when the reader is made again."""
     signature = inspect.signature(stock)
-    # Without self, which is not there yet when the reader is made again.
-    given = signature.replace(parameters=list(signature.parameters.values())[1:])
-
-    @functools.wraps(stock)
-    def constructor(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
-        _remember(self, name, type(self), given, (args, kwargs))
-
-    return constructor
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-def _remember_assertions(experimental: Any) -> None:
-    """Wrap `assert_cardinality`: what it asserts of the whole is false of a part."""
-    stock = experimental.assert_cardinality
+def _assert_cardinality(stock: Callable[..., Any], expected_cardinality: Any) -> Callable[[Any], Any]:
+    """Remember the assertion: what it asserts of the whole is false of a part."""
 
     def asserted(dataset: Any, expected_cardinality: Any) -> Any:
         result = stock(expected_cardinality)(dataset)
@@ -145,12 +149,7 @@ def _remember_assertions(experimental: Any) -> None:
         return result
 
     signature = inspect.signature(asserted)
-
-    @functools.wraps(stock)
-    def assert_cardinality(expected_cardinality: Any) -> Callable[[Any], Any]:
-        return lambda dataset: asserted(dataset, expected_cardinality)
-
-    experimental.assert_cardinality = assert_cardinality
+    return lambda dataset: asserted(dataset, expected_cardinality)
 
 
 def _remember(

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, legacy
 from jupyter_ddl.engine import import_hooks, run_context
+from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 _REPLACEMENTS = {
@@ -152,37 +154,36 @@ def _edits_of_horovod() -> int:
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
     """Give `horovod.tensorflow`, for loops of the user's own, what works on Keras 3's variables."""
-    from jupyter_ddl.training.unconverted import unconverted
+    from jupyter_ddl.training.unconverted import unconverted_around
 
-    def distributed_tape(*args: object, **kwargs: object) -> object:
+    def distributed_tape(_stock: Callable[..., object], *args: object, **kwargs: object) -> object:
         from jupyter_ddl.training.optimizer import tape
 
         return tape.DistributedGradientTape(*args, **kwargs)  # type: ignore[arg-type]
 
-    def partial_tape(*args: object, **kwargs: object) -> object:
+    def partial_tape(_stock: Callable[..., object], *args: object, **kwargs: object) -> object:
         from jupyter_ddl.training.optimizer import tape
 
         return tape.PartialDistributedGradientTape(*args, **kwargs)
 
-    stock_broadcast = horovod.broadcast_variables
-
-    def broadcast_variables(*args: object, **kwargs: object) -> object:
+    def broadcast_variables(stock: Callable[..., object], *args: object, **kwargs: object) -> object:
         import tensorflow as tf
 
         if not tf.executing_eagerly() and not tf.compat.v1.get_default_graph().building_function:
             # A graph of TensorFlow 1: the operation is returned, for a session to run.
-            return stock_broadcast(*args, **kwargs)
+            return stock(*args, **kwargs)
         from jupyter_ddl.training import collectives
 
         return collectives.broadcast_variables(*args, **kwargs)  # type: ignore[arg-type,func-returns-value]
 
-    for name, ours in {
+    replacements: dict[str, Callable[..., object]] = {
         "DistributedGradientTape": distributed_tape,
         "PartialDistributedGradientTape": partial_tape,
         "broadcast_variables": broadcast_variables,
-    }.items():
-        setattr(horovod, name, unconverted(ours))
+    }
+    for name, ours in replacements.items():
+        patch(horovod, name, ours, Layer.FIT, unconverted_around)
     if not hasattr(horovod, "BroadcastGlobalVariablesHook"):
         from jupyter_ddl.legacy.horovod_sessions import BroadcastGlobalVariablesHook
 
-        horovod.BroadcastGlobalVariablesHook = BroadcastGlobalVariablesHook  # type: ignore[attr-defined]
+        patch(horovod, "BroadcastGlobalVariablesHook", BroadcastGlobalVariablesHook, Layer.LEGACY, instead)

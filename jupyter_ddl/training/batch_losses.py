@@ -9,7 +9,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from keras.src.losses import loss as loss_module
 from keras.src.losses.losses import LossFunctionWrapper
 from keras.src.trainers.compile_utils import CompileLoss
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.unconverted import unconverted
 
@@ -47,8 +47,7 @@ class Kind(IntEnum):
 
 def install() -> None:
     """Wrap the losses of each model that is compiled. Safe to call twice."""
-    if not hasattr(CompileLoss.build, "__jupyter_ddl__"):
-        CompileLoss.build = _wrapped(CompileLoss.build)
+    patch(CompileLoss, "build", _build, Layer.FIT)
 
 
 def losses_of(model: Any) -> list[LossOfPart]:
@@ -191,13 +190,8 @@ def _of_each(function: Callable[[Any], Any], structure: Any) -> Any:
     return keras.tree.map_structure(lambda part: None if part is None else function(part), structure)
 
 
-def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(stock)
-    def build(self: Any, *args: Any, **kwargs: Any) -> None:
-        stock(self, *args, **kwargs)
-        self._flat_losses = [
-            each._replace(loss=LossOfPart(each.loss, number)) for number, each in enumerate(self._flat_losses)
-        ]
-
-    build.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return build
+def _build(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
+    stock(self, *args, **kwargs)
+    self._flat_losses = [
+        each._replace(loss=LossOfPart(each.loss, number)) for number, each in enumerate(self._flat_losses)
+    ]

@@ -8,14 +8,14 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import step
-from jupyter_ddl.training.unconverted import unconverted
+from jupyter_ddl.training.unconverted import unconverted_around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,23 +23,18 @@ if TYPE_CHECKING:
 
 def install() -> None:
     """Wrap the update of a mean. Safe to call twice."""
-    if not hasattr(keras.metrics.Mean.update_state, "__jupyter_ddl__"):
-        keras.metrics.Mean.update_state = _wrapped(keras.metrics.Mean.update_state)
+    patch(keras.metrics.Mean, "update_state", _update_state, Layer.FIT, unconverted_around)
 
 
-def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(stock)
-    @unconverted
-    def update_state(self: Any, values: Any, sample_weight: Any = None, *args: Any, **kwargs: Any) -> Any:
-        now = step.current()
-        is_part = now is not None and now.exchange is not None and now.manner.whole_batches
-        if is_part and _counts_batches(sample_weight) and keras.ops.ndim(values) == 0:
-            assert now is not None
-            sample_weight = _part(now)
-        return stock(self, values, sample_weight, *args, **kwargs)
-
-    update_state.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return update_state
+def _update_state(
+    stock: Callable[..., Any], self: Any, values: Any, sample_weight: Any = None, *args: Any, **kwargs: Any
+) -> Any:
+    now = step.current()
+    is_part = now is not None and now.exchange is not None and now.manner.whole_batches
+    if is_part and _counts_batches(sample_weight) and keras.ops.ndim(values) == 0:
+        assert now is not None
+        sample_weight = _part(now)
+    return stock(self, values, sample_weight, *args, **kwargs)
 
 
 def _counts_batches(sample_weight: Any) -> bool:

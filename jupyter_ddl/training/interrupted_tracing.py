@@ -16,9 +16,11 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
+import inspect
 import sys
 from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine.patching import Layer, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,51 +32,48 @@ _KEPT = ("_created_variables", "_variable_creation_config", "_no_variable_creati
 _LEFT = "_jupyter_ddl_left"
 
 
-def install(tensorflow: ModuleType) -> None:
+def install(_tensorflow: ModuleType) -> None:
     """Have functions forget a first trace that was cut. Does nothing with a TensorFlow that keeps it elsewhere."""
     try:
         from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
     except ImportError:
         # Private to TensorFlow, which may move it: functions then stay as they are.
         return
-    stock = getattr(Function, "_initialize", None)
-    if stock is None or hasattr(stock, "__jupyter_ddl__") or not _keeps_its_trace(Function):
-        return
-    Function._initialize = _forgetting(stock, tensorflow)
+    if hasattr(Function, "_initialize") and _keeps_its_trace(Function):
+        patch(Function, "_initialize", _initialize, Layer.RANK)
 
 
 def _keeps_its_trace(function: Any) -> bool:
-    names = {*function._initialize.__code__.co_names, *function._call.__code__.co_names}
-    return names.issuperset(_KEPT)
+    stock = inspect.unwrap(function._initialize)
+    return {*stock.__code__.co_names, *function._call.__code__.co_names}.issuperset(_KEPT)
 
 
-def _forgetting(stock: Callable[..., None], tf: Any) -> Callable[..., None]:
-    @functools.wraps(stock)
-    def initialize(function: Any, args: Any, kwds: Any, add_initializers_to: Any = None) -> None:
-        made, initializers = function.__dict__.pop(_LEFT, ([], []))
-        try:
-            stock(function, args, kwds, add_initializers_to=add_initializers_to)
-        except BaseException:  # an interrupt too: whatever cut the trace, it is not to be kept
-            left = [*made, *(function._created_variables or [])], [*initializers, *(add_initializers_to or [])]
-            for name in _KEPT:
-                setattr(function, name, None)
-            setattr(function, _LEFT, left)
-            raise
-        # The program's own `if self.v is None` has not made them again: they still wait for their initial values.
-        function._created_variables.extend(made)
-        if add_initializers_to is not None:
-            add_initializers_to.extend(_without_constants(initializers, tf))
-
-    initialize.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return initialize
+def _initialize(
+    stock: Callable[..., None], function: Any, args: Any, kwds: Any, add_initializers_to: Any = None
+) -> None:
+    made, initializers = function.__dict__.pop(_LEFT, ([], []))
+    try:
+        stock(function, args, kwds, add_initializers_to=add_initializers_to)
+    except BaseException:  # an interrupt too: whatever cut the trace, it is not to be kept
+        left = [*made, *(function._created_variables or [])], [*initializers, *(add_initializers_to or [])]
+        for name in _KEPT:
+            setattr(function, name, None)
+        setattr(function, _LEFT, left)
+        raise
+    # The program's own `if self.v is None` has not made them again: they still wait for their initial values.
+    function._created_variables.extend(made)
+    if add_initializers_to is not None:
+        add_initializers_to.extend(_without_constants(initializers))
 
 
-def _without_constants(initializers: list[tuple[Any, Any]], tf: Any) -> list[tuple[Any, Any]]:
+def _without_constants(initializers: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Give variables their initial values where these are constants, such as an optimizer's zeros; return the rest.
 
     The rest TensorFlow lifts out of the graph that was cut. It cannot where all that a step does waits for its batch,
     as ours does.
     """
+    import tensorflow as tf
+
     rest = []
     for variable, initial in initializers:
         value = tf.get_static_value(initial)

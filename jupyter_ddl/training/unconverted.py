@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorflow as tf
 
+from jupyter_ddl.engine.patching import around
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -22,3 +24,9 @@ def unconverted(function: Function) -> Function:
     """Return the function, as autograph is to leave it: as it is, with all that it calls."""
     left_alone: Function = tf.autograph.experimental.do_not_convert(function)
     return left_alone
+
+
+def unconverted_around(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a replacement that calls `ours(stock, ...)`, both as they are: a `how` of `patching.patch`."""
+    replacement: Callable[..., Any] = around(stock, ours)
+    return unconverted(replacement)

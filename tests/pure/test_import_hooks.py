@@ -78,3 +78,49 @@ import email.charset
 print(email.charset.__name__)
 """
     assert told(program) == ["email.charset"]
+
+
+def test_whoever_watches_is_called_for_each_module_after_its_listeners() -> None:
+    program = """
+def watches(name):
+    return name.startswith("wav") or name == "email.charset"
+def watched(module):
+    print("watched", module.__name__)
+for _ in range(2):
+    hooks.whenever_imported(watches, watched)
+hooks.when_imported("wave", lambda module: print("listened"))
+import wave, email.charset
+from importlib import reload
+reload(wave)
+"""
+    assert told(program)[:3] == ["listened", "watched wave", "watched email.charset"]
+
+
+def test_a_missing_module_is_served_and_one_that_exists_is_not() -> None:
+    program = """
+from importlib.machinery import ModuleSpec
+class Made:
+    def create_module(self, spec): return None
+    def exec_module(self, module): module.made = True
+def find(name):
+    if name == "email.refused":
+        raise ImportError("write something else", name=name)
+    return ModuleSpec(name, Made())
+hooks.serve_missing(lambda name: name.startswith("email."), find)
+import email.charset, email.gone
+print(hasattr(email.charset, "made"), email.gone.made)
+try:
+    import email.refused
+except ImportError as error:
+    print(error)
+print(sum(type(finder).__module__ == hooks.__name__ for finder in sys.meta_path))
+"""
+    assert told(program) == ["False True", "write something else", "1"]
+
+
+def test_the_loader_leaves_no_trace_while_the_module_runs() -> None:
+    program = """
+hooks.when_imported("wave", lambda module: print(type(module.__loader__).__name__, module is sys.modules["wave"]))
+import wave
+"""
+    assert told(program) == ["SourceFileLoader True"]

@@ -90,11 +90,11 @@ print(len(sys.meta_path) - len(before), heavy, took < 0.05)
 @pytest.mark.parametrize(
     ("variables", "finders"),
     [
-        ({}, 2),
-        ({"JUPYTER_DDL_LEGACY": "1"}, 2),
+        ({}, 1),
+        ({"JUPYTER_DDL_LEGACY": "1"}, 1),
         ({"JUPYTER_DDL_LEGACY": "0"}, 0),
         ({"TF_USE_LEGACY_KERAS": "1"}, 0),
-        ({"TF_USE_LEGACY_KERAS": "0"}, 2),
+        ({"TF_USE_LEGACY_KERAS": "0"}, 1),
     ],
 )
 def test_installing_is_cheap_and_can_be_switched_off(

@@ -22,6 +22,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.engine import late_variables, run_context
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
 from jupyter_ddl.training.consistency import same_batches, same_gradients
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
@@ -60,30 +61,16 @@ _made: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
 
 def install() -> None:
     """Wrap the methods. Safe to call twice."""
-    if hasattr(keras.Model.fit, "__jupyter_ddl__"):
-        return
-    keras.Model.make_train_function = _wrapped(keras.Model.make_train_function, _make_train_function)
-    keras.Model.make_test_function = _wrapped(keras.Model.make_test_function, make_test_function)
-    keras.Model.fit = _wrapped(keras.Model.fit, _fit)
-    scaling = keras.optimizers.LossScaleOptimizer
-    scaling.__init__ = _wrapped(scaling.__init__, _initialise_scaling)
-    keras.Model.train_on_batch = _wrapped(keras.Model.train_on_batch, _train_on_batch)
+    patch(keras.Model, "make_train_function", _make_train_function, Layer.FIT)
+    patch(keras.Model, "make_test_function", make_test_function, Layer.FIT)
+    patch(keras.Model, "fit", _fit, Layer.FIT)
+    patch(keras.Model, "train_on_batch", _train_on_batch, Layer.FIT)
+    patch(keras.optimizers.LossScaleOptimizer, "__init__", _initialise_scaling, Layer.FIT)
     early_exchange.install()
     batch_losses.install()
     batch_means.install()
     for at_begin in (interrupted_fit.begin_cell, same_gradients.begin_cell):
         run_context.prepare_with(at_begin)
-
-
-def _wrapped(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a method that calls `ours(stock, self, ...)`."""
-
-    @functools.wraps(stock)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return ours(stock, self, *args, **kwargs)
-
-    method.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return method
 
 
 def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **kwargs: Any) -> None:

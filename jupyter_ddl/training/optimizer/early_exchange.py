@@ -8,17 +8,17 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.optimizer.local_variables import LocalVariables, reduce_in_step
 from jupyter_ddl.training.optimizer.tape import DistributedTapeMixin
-from jupyter_ddl.training.unconverted import unconverted
+from jupyter_ddl.training.unconverted import unconverted, unconverted_around
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +28,7 @@ _NONE_IS_LOCAL = LocalVariables()
 
 def install() -> None:
     """Wrap the tape's `gradient`. Safe to call twice."""
-    if not hasattr(tf.GradientTape.gradient, "__jupyter_ddl__"):
-        tf.GradientTape.gradient = _wrapped(tf.GradientTape.gradient)
+    patch(tf.GradientTape, "gradient", _gradient, Layer.FIT, unconverted_around)
 
 
 def is_trained(source: Any) -> bool:
@@ -37,19 +36,13 @@ def is_trained(source: Any) -> bool:
     return isinstance(source, (keras.Variable, tf.Variable)) and bool(source.trainable)
 
 
-def _wrapped(stock: Callable[..., Any]) -> Callable[..., Any]:
-    @unconverted
-    @functools.wraps(stock)
-    def gradient(tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-        found = stock(tape, target, sources, *args, **kwargs)
-        now = step.current()
-        if now is None or not now.manner.exchanges_early or isinstance(tape, DistributedTapeMixin):
-            return found
-        # Under another tape it is a step of a larger formula, whose own gradient is exchanged.
-        return _exchanged(now, found, sources) if pywrap_tfe.TFE_Py_TapeSetIsEmpty() else found
-
-    gradient.__jupyter_ddl__ = True  # type: ignore[attr-defined]
-    return gradient
+def _gradient(stock: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
+    found = stock(tape, target, sources, *args, **kwargs)
+    now = step.current()
+    if now is None or not now.manner.exchanges_early or isinstance(tape, DistributedTapeMixin):
+        return found
+    # Under another tape it is a step of a larger formula, whose own gradient is exchanged.
+    return _exchanged(now, found, sources) if pywrap_tfe.TFE_Py_TapeSetIsEmpty() else found
 
 
 @unconverted

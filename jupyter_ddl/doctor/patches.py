@@ -1,0 +1,58 @@
+"""The table of patches as text and JSON: what a rank replaces of its libraries, and why."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.protocol.patch_table import PATCHES, VERSIONS, Layer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jupyter_ddl.protocol.patch_table import Declared
+
+_TITLES = {
+    Layer.RANK: "What makes a process a rank",
+    Layer.DATA: "Data sets and pipelines",
+    Layer.FIT: "Training with Horovod",
+    Layer.AUTO: "--auto",
+    Layer.LEGACY: "Old spellings of Keras and TensorFlow (JUPYTER_DDL_LEGACY=0 leaves them out)",
+}
+_WIDTH = 100
+
+
+def patches_text() -> str:
+    """Return the table, a block for each layer, the innermost first."""
+    lines = ["A rank replaces these methods and functions, and no others. Outer layers are called first."]
+    lines += [f"Made for: {', '.join(f'{library} {versions}' for library, versions in VERSIONS.items())}."]
+    for layer in Layer:
+        lines += ["", f"{layer.name}  {_TITLES[layer]}"]
+        for row in PATCHES:
+            if row.layer is layer:
+                lines += _lines_of(row)
+    return "\n".join(lines)
+
+
+def patches_json() -> list[dict[str, object]]:
+    """Return the table as JSON values."""
+    return [
+        {
+            "owner": row.owner,
+            "names": list(row.names),
+            "layer": row.layer.name,
+            "library": row.library,
+            "versions": row.versions,
+            "reason": row.reason,
+            "passing": row.is_passing,
+        }
+        for row in PATCHES
+    ]
+
+
+def _lines_of(row: Declared) -> Iterator[str]:
+    yield from textwrap.wrap(
+        f"{row.owner}: {', '.join(row.names)}", _WIDTH, initial_indent="  ", subsequent_indent="      "
+    )
+    until = ", until start-up ends" if row.is_passing else ""
+    yield f"      {row.library} {row.versions}{until}: {row.reason}"

@@ -1,0 +1,116 @@
+"""IPython on a rank: its output becomes events, a cell's traceback goes with the rank's report, and `exit` is refused.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ipykernel.zmqshell import ZMQInteractiveShell
+from ipyparallel.engine.kernel import IPythonParallelKernel
+from traitlets import Type
+
+from jupyter_ddl.engine.disabled_calls import refuse_exit
+from jupyter_ddl.engine.display import RankDisplayHook, RankDisplayPublisher
+from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
+from jupyter_ddl.engine.handlers import MESSAGE_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.engine.display import Outlet
+
+
+class RankShell(ZMQInteractiveShell):
+    """The shell in which a rank's cells run.
+
+    Attributes:
+        traceback_lines: of the last exception that IPython showed.
+        when_raised: called when a cell's own code has raised, before its traceback is formatted; returns whether
+            Python's own, plain traceback will do. None before the guard is there.
+    """
+
+    displayhook_class = Type(RankDisplayHook)
+    display_pub_class = Type(RankDisplayPublisher)
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.traceback_lines: list[str] = []
+        self.when_raised: Callable[[BaseException | None], bool] | None = None
+        super().__init__(*arguments, **options)
+
+    def send_to(self, outlet: Outlet) -> None:
+        """Send rich output to `outlet` from now on."""
+        publisher, hook = self.display_pub, self.displayhook
+        assert isinstance(publisher, RankDisplayPublisher)
+        assert isinstance(hook, RankDisplayHook)
+        publisher.outlet = hook.outlet = outlet
+
+        def show_page(_shell: Any, page: str | dict[str, Any], *_arguments: Any, **_options: Any) -> None:
+            bundle: dict[str, Any] = page if isinstance(page, dict) else {"text/plain": page}
+            outlet.show("display", bundle.get("data", bundle))
+
+        # `len?`: ipykernel puts the page into the reply's payload, and a rank sends no reply.
+        self.set_hook("show_in_pager", show_page, 0)
+
+    def ask_exit(self) -> NoReturn:
+        """Refuse. `exit`, `quit` and %exit all call this; ipykernel's stops the engine's event loop."""
+        refuse_exit()
+
+    def showtraceback(self, *arguments: Any, **options: Any) -> None:
+        """Keep the traceback of the exception that is being handled, as IPython formats it where it can."""
+        error = sys.exc_info()[1]
+        # %run shows tracebacks too, and the cell goes on.
+        has_cell_raised = bool(options.get("running_compiled_code"))
+        is_plain = has_cell_raised and self.when_raised is not None and self.when_raised(error)
+        # Of a recursion IPython takes a millisecond and more for each frame.
+        if error is not None and (is_plain or is_recursion(error)):
+            self._keep_plain(error)
+            return
+        try:
+            super().showtraceback(*arguments, **options)
+        except Exception:
+            if error is None:
+                raise
+            self._keep_plain(error)
+
+    def _keep_plain(self, error: BaseException) -> None:
+        self._showtraceback(type(error), error, traceback.format_exception(error))
+
+    def _showtraceback(self, _etype: Any, _evalue: Any, stb: list[str]) -> None:
+        """Keep the lines. IPython would print or publish them: they go with the rank's report instead."""
+        self.traceback_lines = [bounded(line) for line in stb]
+        # ipyparallel's own requests (push, pull) read it here.
+        self._last_traceback = self.traceback_lines
+
+    @contextmanager
+    def _tee(self, channel: str) -> Iterator[None]:  # noqa: ARG002 (IPython's signature)
+        """Keep no copy of what a cell prints: IPython 9 has one in its history, where a flood would fill the memory."""
+        yield
+
+    def _format_exception_for_storage(self, exception: BaseException, *_: Any, **__: Any) -> dict[str, Any]:
+        """Take what is formatted already: IPython 9 formats it once more, which takes seconds for TensorFlow's."""
+        return {"ename": type(exception).__name__, "evalue": text_of(exception), "traceback": self.traceback_lines}
+
+
+# rich, tqdm and others take a process for a notebook's by this name.
+RankShell.__name__ = ZMQInteractiveShell.__name__
+
+
+class RankKernel(IPythonParallelKernel):
+    """ipyparallel's kernel with the rank's shell."""
+
+    shell_class = Type(RankShell)
+
+    def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
+        """Publish "busy" and "idle" for ipyparallel's own requests only.
+
+        Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is
+        most of what a short cell costs.
+        """
+        cause = parent or self.get_parent(channel)
+        if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
+            super()._publish_status(status, channel, parent)

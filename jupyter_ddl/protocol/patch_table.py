@@ -1,0 +1,286 @@
+"""Every method and function of a library that a rank replaces: whose, in which versions, and why.
+
+`engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
+compares it with the register of a real rank (tests/ranks/test_patches.py).
+
+Not here: the public modules of Keras answer for names that Keras 3 dropped (`legacy/names.py`); docs/legacy.md lists
+those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+# What each library's patches are tested with. A patch whose target a version lacks is left out there.
+VERSIONS = {
+    "python": ">=3.10,<3.14",
+    "ipyparallel": ">=9.1",
+    "tensorflow": ">=2.16",
+    "keras": ">=3,<4",
+    "horovod": "0.28.1",
+}
+
+
+class Layer(IntEnum):
+    """Which of several patches of one method is called first: the highest.
+
+    Attributes:
+        RANK: makes a process a rank: no terminal, Horovod's life between cells.
+        DATA: data sets and pipelines.
+        FIT: training with Horovod.
+        AUTO: what `--auto` divides among the ranks, which FIT then trains on.
+        LEGACY: translates old arguments, before any other layer sees them.
+    """
+
+    RANK = 0
+    DATA = 1
+    FIT = 2
+    AUTO = 3
+    LEGACY = 4
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Some patches of one owner.
+
+    Attributes:
+        owner: dotted name of the class or module; "module.*" stands for each class of a module.
+        names: of its attributes.
+        layer: of the patches.
+        reason: one clause.
+        is_passing: whether they are undone when the rank's start-up ends.
+    """
+
+    owner: str
+    names: tuple[str, ...]
+    layer: Layer
+    reason: str
+    is_passing: bool = False
+
+    @property
+    def library(self) -> str:
+        """The library that the owner belongs to."""
+        root = self.owner.partition(".")[0]
+        return root if root in VERSIONS else "python"
+
+    @property
+    def versions(self) -> str:
+        """The versions of the library for which the patches are made."""
+        return VERSIONS[self.library]
+
+
+# The methods of tf.data.Dataset that make a dataset. Those of them that a TensorFlow lacks stay out.
+_DATASET_METHODS = (
+    *("batch", "bucket_by_sequence_length", "cache", "choose_from_datasets", "concatenate", "counter"),
+    *("enumerate", "filter", "flat_map", "from_generator", "from_tensor_slices", "from_tensors"),
+    *("group_by_window", "ignore_errors", "interleave", "list_files", "load", "map", "padded_batch", "prefetch"),
+    *("ragged_batch", "random", "range", "rebatch", "rejection_resample", "repeat", "sample_from_datasets", "scan"),
+    *("shard", "shuffle", "skip", "snapshot", "sparse_batch", "take", "take_while", "unbatch", "unique", "window"),
+    *("with_options", "zip"),
+)
+_DATASETS = (
+    *("boston_housing", "california_housing", "cifar10", "cifar100"),
+    *("fashion_mnist", "imdb", "mnist", "reuters"),
+)
+_RECIPE = "a pipeline remembers how it was made, so that it can be made again for a rank's shard"
+_OLD_ARGUMENTS = "takes the arguments of Keras 1 and 2"
+_OLD_METHODS = "is there again for programs of Keras 1 and 2"
+_CALLED = "may be called, as in Keras 2"
+_OLD_FILES = "takes the file names and arguments of Keras 2"
+_OWN_GPU = "gpus[local_rank] is a rank's one GPU"
+_SEEDS = "within a training step each rank draws other random numbers"
+_ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
+
+PATCHES = (
+    # --- what makes a process a rank
+    Declared("builtins", ("input",), Layer.RANK, "refuses: nobody can answer on a rank"),
+    Declared("getpass", ("getpass",), Layer.RANK, "refuses: nobody can answer on a rank"),
+    Declared("builtins", ("__import__",), Layer.RANK, "waits for the imports that start-up began", is_passing=True),
+    Declared("ipyparallel.engine.app", ("Kernel",), Layer.RANK, "the kernel class with the rank's shell"),
+    Declared(
+        "horovod.common.basics.HorovodBasics",
+        ("init", "shutdown"),
+        Layer.RANK,
+        "Horovod rests between cells, and starts again as the program asked",
+    ),
+    Declared(
+        "horovod.common.process_sets",
+        ("add_process_set", "remove_process_set"),
+        Layer.RANK,
+        "process sets are there again after Horovod's rest",
+    ),
+    Declared(
+        "tensorflow.python.eager.polymorphic_function.polymorphic_function.Function",
+        ("_initialize",),
+        Layer.RANK,
+        "a tf.function whose first trace was interrupted is traced again",
+    ),
+    # --- data
+    Declared("tensorflow.data.Dataset", _DATASET_METHODS, Layer.DATA, _RECIPE),
+    Declared("tensorflow.data.TFRecordDataset", ("__init__",), Layer.DATA, _RECIPE),
+    Declared("tensorflow.data.TextLineDataset", ("__init__",), Layer.DATA, _RECIPE),
+    Declared("tensorflow.data.FixedLengthRecordDataset", ("__init__",), Layer.DATA, _RECIPE),
+    Declared("tensorflow.data.experimental", ("assert_cardinality",), Layer.DATA, _RECIPE),
+    *(
+        Declared(f"keras.src.datasets.{name}", ("get_file",), Layer.DATA, "local copies, and one download per host")
+        for name in _DATASETS
+    ),
+    Declared(
+        "tensorflow.python.data.ops.iterator_ops.OwnedIterator",
+        ("__del__",),
+        Layer.DATA,
+        "an iterator ends in a thread of its own, and no cell waits for it",
+    ),
+    # --- training with Horovod
+    Declared(
+        "keras.Model", ("fit", "train_on_batch"), Layer.FIT, "callbacks, and checks that the ranks train the same model"
+    ),
+    Declared(
+        "keras.Model",
+        ("make_train_function", "make_test_function"),
+        Layer.FIT,
+        "the step weighs and times its samples, without XLA, which has no kernel for Horovod's operations",
+    ),
+    Declared(
+        "keras.optimizers.LossScaleOptimizer",
+        ("__init__",),
+        Layer.FIT,
+        "gradients are exchanged before the check for overflow",
+    ),
+    Declared(
+        "keras.src.trainers.compile_utils.CompileLoss", ("build",), Layer.FIT, "a loss of a part of a batch is weighed"
+    ),
+    Declared("keras.metrics.Mean", ("update_state",), Layer.FIT, "a part of a batch counts as that part of one"),
+    Declared(
+        "keras.src.backend.tensorflow.trainer.TFEpochIterator",
+        ("__init__",),
+        Layer.FIT,
+        "--checkpoint finds the training data's position",
+    ),
+    Declared(
+        "tensorflow.GradientTape",
+        ("gradient",),
+        Layer.FIT,
+        "gradients are exchanged before the program clips or scales them",
+    ),
+    Declared(
+        "horovod.tensorflow",
+        ("DistributedGradientTape", "PartialDistributedGradientTape", "broadcast_variables"),
+        Layer.FIT,
+        "takes the variables of Keras 3",
+    ),
+    # --- --auto
+    Declared(
+        "keras.Model",
+        ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch"),
+        Layer.AUTO,
+        "divides the data among the ranks where --auto distributes the cell",
+    ),
+    Declared("keras.Model", ("save", "save_weights", "export"), Layer.AUTO, _ON_RANK_0),
+    Declared("keras.saving", ("save_model", "save_weights"), Layer.AUTO, _ON_RANK_0),
+    Declared("keras.models", ("save_model",), Layer.AUTO, _ON_RANK_0),
+    Declared("keras.optimizers.Optimizer", ("apply",), Layer.AUTO, "refuses updates whose data no rank divides"),
+    Declared(
+        "tensorflow.GradientTape", ("gradient",), Layer.AUTO, "notes a training loop that --auto does not distribute"
+    ),
+    Declared("tensorflow.python.framework.random_seed", ("get_seed",), Layer.AUTO, _SEEDS),
+    Declared("tensorflow.random.Generator", ("_prepare_key_counter",), Layer.AUTO, _SEEDS),
+    Declared("keras.random.SeedGenerator", ("next",), Layer.AUTO, _SEEDS),
+    # --- old spellings; docs/legacy.md says which
+    Declared(
+        "keras.Model",
+        ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "save_weights"),
+        Layer.LEGACY,
+        _OLD_ARGUMENTS,
+    ),
+    Declared("keras.src.trainers.trainer.Trainer", ("compile",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared(
+        "keras.Model",
+        ("fit_generator", "evaluate_generator", "predict_generator", "reset_states"),
+        Layer.LEGACY,
+        _OLD_METHODS,
+    ),
+    Declared("keras.Model", ("metrics_names",), Layer.LEGACY, "names each metric that was compiled"),
+    Declared("keras.Sequential", ("predict_classes", "predict_proba"), Layer.LEGACY, _OLD_METHODS),
+    Declared("keras.Sequential", ("input", "output"), Layer.LEGACY, "is there before the model is called"),
+    Declared("keras.Sequential", ("add",), Layer.LEGACY, "takes a first layer's batch_input_shape"),
+    Declared("keras.layers.Layer", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.layers.InputLayer", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.layers.Embedding", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.layers.LeakyReLU", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.layers.Lambda", ("from_config",), Layer.LEGACY, "finds the program's functions that a file names"),
+    Declared(
+        "keras.utils.PyDataset", ("_warn_if_super_not_called",), Layer.LEGACY, "super().__init__() may be left out"
+    ),
+    Declared("keras.KerasTensor", ("get_shape",), Layer.LEGACY, _OLD_METHODS),
+    Declared("keras.KerasTensor", ("shape",), Layer.LEGACY, "has as_list() and ndims, as TensorFlow's shapes"),
+    Declared("keras.Variable", ("ref",), Layer.LEGACY, _OLD_METHODS),
+    Declared("keras.metrics.Metric", ("reset_states",), Layer.LEGACY, _OLD_METHODS),
+    Declared(
+        "keras.src.optimizers.base_optimizer.BaseOptimizer",
+        ("__init__", "apply_gradients", "get_config"),
+        Layer.LEGACY,
+        "takes lr and decay",
+    ),
+    Declared(
+        "keras.src.optimizers.base_optimizer.BaseOptimizer",
+        ("_get_current_learning_rate", "_backend_apply_gradients"),
+        Layer.LEGACY,
+        "decay lowers the learning rate at each step",
+    ),
+    Declared(
+        "keras.src.optimizers.base_optimizer.BaseOptimizer",
+        ("decay", "lr", "weights", "get_weights", "minimize"),
+        Layer.LEGACY,
+        _OLD_METHODS,
+    ),
+    Declared("keras.src.optimizers.base_optimizer.BaseOptimizer", ("variables",), Layer.LEGACY, _CALLED),
+    Declared("keras.optimizers.*", ("__init__",), Layer.LEGACY, "takes epsilon=None and whole numbers"),
+    Declared("keras.optimizers.*", ("variables",), Layer.LEGACY, _CALLED),
+    Declared(
+        "keras.callbacks.ModelCheckpoint",
+        ("__init__", "_get_file_path", "_save_model"),
+        Layer.LEGACY,
+        _OLD_FILES,
+    ),
+    Declared("keras.callbacks.TensorBoard", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.callbacks.ReduceLROnPlateau", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
+    Declared("keras.callbacks.History", ("__init__",), Layer.LEGACY, "logs answer to acc and lr"),
+    Declared("keras.src.utils.python_utils", ("pythonify_logs",), Layer.LEGACY, "logs answer to acc and lr"),
+    Declared("keras.src.backend.tensorflow.trainer", ("pythonify_logs",), Layer.LEGACY, "logs answer to acc and lr"),
+    Declared(
+        "keras.src.callbacks.monitor_callback.MonitorCallback",
+        ("_set_monitor_op",),
+        Layer.LEGACY,
+        "monitors acc and val_acc",
+    ),
+    Declared(
+        "keras.src.saving.saving_api",
+        ("save_model", "load_model", "save_weights", "load_weights"),
+        Layer.LEGACY,
+        _OLD_FILES,
+    ),
+    Declared("keras.src.legacy.saving.legacy_h5_format", ("load_model_from_hdf5",), Layer.LEGACY, _OLD_FILES),
+    Declared(
+        "tensorflow.compat.v1",
+        ("Session", "InteractiveSession", "enable_eager_execution"),
+        Layer.LEGACY,
+        "a session begins when it computes; start-up has chosen the GPU",
+    ),
+    Declared(
+        "tensorflow.python.client.session.BaseSession", ("__init__",), Layer.LEGACY, "a rank's one GPU has number 0"
+    ),
+    Declared("tensorflow.config", ("list_physical_devices",), Layer.LEGACY, _OWN_GPU),
+    Declared("tensorflow.config.experimental", ("list_physical_devices",), Layer.LEGACY, _OWN_GPU),
+    Declared(
+        "tensorflow.config.experimental", ("set_memory_growth",), Layer.LEGACY, "may come late: start-up has set it"
+    ),
+    Declared("tensorflow.random", ("set_random_seed",), Layer.LEGACY, "is there again for programs of TensorFlow 1"),
+    Declared(
+        "horovod.tensorflow",
+        ("BroadcastGlobalVariablesHook",),
+        Layer.LEGACY,
+        "is there again for programs of TensorFlow 1",
+    ),
+)
