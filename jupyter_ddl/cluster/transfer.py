@@ -26,7 +26,7 @@ from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.protocol.codec import decode, encode
-from jupyter_ddl.protocol.requests import PullValue, PushValues, Release, ValuesMoved
+from jupyter_ddl.protocol.requests import MESSAGE_TYPE, PullValue, PushValues, Release, ValuesMoved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     _Move = PushValues | PullValue
 
 _POLL_S = 0.05
-_MESSAGE_TYPE = "ddl_request"
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ class Transfer:
             self._socket = None
 
     def _send(self, socket: zmq.Socket[bytes], request: _Move, buffers: list[Any], rank: int) -> None:
-        message = self._signer.msg(_MESSAGE_TYPE, content=encode(request))
+        message = self._signer.msg(MESSAGE_TYPE, content=encode(request))
         frames = self._signer.serialize(message, ident=f"{self._world_id}.{rank}".encode())
         socket.send_multipart(frames + buffers, copy=False)
 

@@ -15,6 +15,7 @@ from jupyter_ddl.engine.values import Values
 from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.events import RankAlive, RankReady
 from jupyter_ddl.protocol.requests import (
+    MESSAGE_TYPE,
     Describe,
     LookAtStacks,
     LookUp,
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.guard import Guard
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.world import World
-
-MESSAGE_TYPE = "ddl_request"
 
 
 class Handlers:

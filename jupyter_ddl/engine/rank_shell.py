@@ -17,7 +17,7 @@ from traitlets import Type
 from jupyter_ddl.engine.disabled_calls import refuse_exit
 from jupyter_ddl.engine.display import RankDisplayHook, RankDisplayPublisher
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
-from jupyter_ddl.engine.handlers import MESSAGE_TYPE
+from jupyter_ddl.protocol.requests import MESSAGE_TYPE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,6 +8,9 @@ from typing import ClassVar
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Wire
 
+# Of the messages that carry a request, on ipyparallel's channels to a rank.
+MESSAGE_TYPE = "ddl_request"
+
 
 @dataclass(frozen=True)
 class RunCell(Wire):
