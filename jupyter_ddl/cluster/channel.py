@@ -19,6 +19,7 @@ from jupyter_client.session import Session as Signer
 
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
+from jupyter_ddl.protocol import requests
 from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
 from jupyter_ddl.protocol.faults import Facts, Fault
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 TOPIC = b"ddl"
 MESSAGE_TYPE = "ddl_event"
-_REQUEST_TYPE = "ddl_request"
 
 
 class Channel:
@@ -88,7 +88,7 @@ class Channel:
             if self._context.closed:
                 return  # nobody is there any more, and whoever asks is told so otherwise
             for rank in ranks:
-                message = self._sender.msg(_REQUEST_TYPE, content=content)
+                message = self._sender.msg(requests.MESSAGE_TYPE, content=content)
                 identity = f"{self._world_id}.{rank}".encode()
                 socket.send_multipart(self._sender.serialize(message, ident=identity))
 
