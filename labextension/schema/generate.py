@@ -155,7 +155,7 @@ def _schema(kinds: tuple[Any, ...], title: str, source: str) -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": title,
-        "description": f"Generated from jupyter_ddl/{source} by `make schema`.",
+        "description": f"Generated from jupyter_ddl/protocol/{source} by `make schema`.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
         "$defs": {kind.__name__: _schema_of_class(kind) for kind in kinds},
     }

@@ -78,7 +78,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
-    "keras": {"rank", "training"},
+    "keras": {"errors", "rank", "training"},
     "__init__": {"engine", "kernel", "rank"},
 }
 KERNEL_SIDE = {
