@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "ranks"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "ranks" / "hub"))
 
 from hub_server import Server
 from servers import Notebook

@@ -29,7 +29,8 @@ def run_program(program: Path, n: int, folder: Path, timeout_s: float) -> list[d
     environment = {
         **os.environ,
         **launch_environment(mpi),
-        "PYTHONPATH": str(REPOSITORY),
+        # Programs import what several folders share from here.
+        "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{Path(__file__).parent}",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_NUM_INTRAOP_THREADS": "1",
     }

@@ -21,7 +21,8 @@ class World:
     def __init__(self, program: str, n: int, folder: Path, timeout_s: float = TIMEOUT_S) -> None:
         self.size = n
         self.folder = folder
-        self.ranks = run_program(HERE / program, n, folder, timeout_s)
+        (path,) = HERE.rglob(program)
+        self.ranks = run_program(path, n, folder, timeout_s)
 
     def every(self, finding: str) -> list[Any]:
         """Return the finding, a rank at a time."""

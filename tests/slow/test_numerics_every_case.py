@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from ranks.numerics_world import World
-from ranks.test_numerics_equality import assert_equal_to_one_process
-from ranks.test_numerics_training import assert_features_as_in_one_process
-from ranks.test_numerics_uneven import assert_weighed_by_samples
+from ranks.training.test_numerics_equality import assert_equal_to_one_process
+from ranks.training.test_numerics_training import assert_features_as_in_one_process
+from ranks.training.test_numerics_uneven import assert_weighed_by_samples
 
 if TYPE_CHECKING:
     from pathlib import Path

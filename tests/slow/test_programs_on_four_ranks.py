@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.programs import PROGRAMS, TIMELINE, exchanges_in, run_as_script, write_mnist
+from ranks.program_runs import PROGRAMS, TIMELINE, exchanges_in, run_as_script, write_mnist
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cli import demo
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "03-what-large-batches-do.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "03-what-large-batches-do.ipynb"
 
 
 @pytest.mark.mpi

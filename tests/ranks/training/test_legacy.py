@@ -20,7 +20,7 @@ from jupyter_ddl.protocol.old_spellings import ROWS
 pytestmark = pytest.mark.timeout(600)
 
 HERE = Path(__file__).parent
-REPOSITORY = HERE.parents[1]
+REPOSITORY = HERE.parents[2]
 # What works without us where there is no GPU, or is no more than a thing left alone.
 NOT_REFUSED = {"gpus[hvd.local_rank()]"}
 PHASE = (

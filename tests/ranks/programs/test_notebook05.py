@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cli import demo
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "05-horovod-programs-as-they-are.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "05-horovod-programs-as-they-are.ipynb"
 COURSES = ["Queensland", "NPTEL", "IT4Innovations", "IBM"]
 # Of ten classes. Fashion-MNIST, where a machine has it, is harder than digits.
 LEAST_ACCURACY = 0.7

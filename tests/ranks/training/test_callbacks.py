@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ranks.callbacks_reference import RATE, STEPS, reference_weights, warm_up_rates
 from ranks.mpirun import PAIR
 from ranks.numerics_world import World
+from ranks.training.callbacks_reference import RATE, STEPS, reference_weights, warm_up_rates
 
 pytestmark = pytest.mark.mpi
 

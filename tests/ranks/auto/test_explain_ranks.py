@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks.explain_cases import CASES
+from ranks.auto.explain_cases import CASES
 from ranks.mpirun import run_program
 
 from jupyter_ddl.explain import explain

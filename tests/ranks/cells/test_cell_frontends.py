@@ -131,7 +131,7 @@ if __name__ == "__main__":
 def test_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     done = python(str(script), env=os.environ | {"PYTHONPATH": str(root)})
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.programs import (
+from ranks.program_runs import (
     PROGRAMS,
     TIMELINE,
     Outcome,

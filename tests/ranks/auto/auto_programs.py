@@ -16,7 +16,7 @@ import keras
 if TYPE_CHECKING:
     import numpy as np
 
-PROGRAMS = Path(__file__).parents[1] / "auto_programs"
+PROGRAMS = Path(__file__).parents[2] / "auto_programs"
 # What a program needs that not every environment has.
 NEEDS = {"data_frame": "pandas"}
 

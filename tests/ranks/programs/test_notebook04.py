@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cli import demo
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "04-feeding-the-ranks.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "04-feeding-the-ranks.ipynb"
 
 
 @pytest.mark.slow

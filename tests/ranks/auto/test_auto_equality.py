@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.mpi
 
-PROGRAMS = sorted(path.stem for path in (Path(__file__).parents[1] / "auto_programs").glob("*.py"))
+PROGRAMS = sorted(path.stem for path in (Path(__file__).parents[2] / "auto_programs").glob("*.py"))
 OWN_RULES = ("batch_normalization", "dropout", "random_augmentation")
 SOME, EVERY = "auto_equality_program.py", "auto_equality_every_program.py"
 DATA = "auto_equality_data_program.py"

@@ -9,7 +9,7 @@ import pytest
 
 from jupyter_ddl.cli import demo
 
-NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02-no-changes-at-all.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "notebooks" / "02-no-changes-at-all.ipynb"
 
 
 @pytest.mark.mpi
