@@ -99,7 +99,10 @@ def test_all_ranks_that_exit_alike_have_nothing_to_tell() -> None:
 def test_an_interrupt_is_told_once_also_where_ranks_died_of_it() -> None:
     interrupts = [failed(rank, "KeyboardInterrupt", released=True) for rank in range(2)]
     assert outcome(*interrupts, interrupted=True).report.count("KeyboardInterrupt") == 1
-    assert outcome(status=137, interrupted=True) == Outcome(130, "KeyboardInterrupt")
+    died = outcome(status=137, interrupted=True)
+    assert (died.status, died.report) == (130, "KeyboardInterrupt")
+    assert died.fault is not None
+    assert died.fault.kind == "interrupted"
     finished = [RankFinished("script", rank, 0.0) for rank in range(2)]
     assert outcome(*finished, status=0, interrupted=True) == Outcome(0)
 
@@ -107,7 +110,10 @@ def test_an_interrupt_is_told_once_also_where_ranks_died_of_it() -> None:
 def test_a_signal_is_the_status() -> None:
     record = Record(2)
     record.ended_by = signal.SIGTERM
-    assert record.outcome(0, "") == Outcome(143, "Ended by SIGTERM.")
+    ended = record.outcome(0, "")
+    assert (ended.status, ended.report) == (143, "Ended by SIGTERM.")
+    assert ended.fault is not None
+    assert ended.fault.facts.signum == signal.SIGTERM
 
 
 def test_a_host_that_is_unfit(

@@ -45,7 +45,9 @@ class Model(Base):
 
 
 @pytest.fixture(autouse=True)
-def _undone() -> Iterator[None]:
+def _undone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # Of its own: what other tests of this process have patched stays.
+    monkeypatch.setattr(patching, "_register", patching._Register())
     yield
     assert patching.undo_all() == []
     assert not vars(Model).keys() & {"fit", "made", "named", "size"}
