@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first, single_rank_samples_per_s
 from jupyter_ddl.server.requests import HubHandler
 from jupyter_ddl.views.event_batches import finite
+from jupyter_ddl.views.fault import with_text
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
@@ -135,8 +136,13 @@ class SearchHandler(HubHandler):
 
 
 def as_json(record: RunRecord) -> dict[str, Any]:
-    """Return a run's record as a browser reads it: words for NaN and the infinities, and no path."""
+    """Return a run's record as a browser reads it: words for NaN and the infinities, and no path.
+
+    The fault has its text, as in events.
+    """
     content = {field.name: getattr(record, field.name) for field in fields(record) if field.name != "path"}
+    if record.fault is not None:
+        content["fault"] = asdict(with_text(record.fault))
     as_words: dict[str, Any] = finite(content)
     return as_words
 
@@ -152,7 +158,9 @@ def _listing(text: str, before: str | None, limit: int) -> dict[str, Any]:
         if len(found) == limit:
             break
     more = next(records, None) is not None
-    return {"runs": [as_json(record) for record in found], "more": more, "next": last if more else None}
+    # A list shows no fault, and one holds where each rank was.
+    listed = [as_json(replace(record, fault=None)) for record in found]
+    return {"runs": listed, "more": more, "next": last if more else None}
 
 
 def _has(record: RunRecord, text: str) -> bool:

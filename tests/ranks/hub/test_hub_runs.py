@@ -6,6 +6,7 @@ import json
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -22,6 +23,7 @@ from jupyter_ddl.protocol.events import (
     RunStarted,
     StragglerMarked,
 )
+from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.folder import this_process
 
 if TYPE_CHECKING:
@@ -122,6 +124,15 @@ def test_a_run_has_its_cell_hosts_and_devices(server: Server) -> None:
     assert content["cell"] == "hvd.init()"
     assert (content["hosts"], content["devices"], content["cluster"]) == ({"0": "node-a"}, {"0": "CPU"}, "default")
     assert (content["ranks"], content["seconds"]) == ([0, 1], 2.5)
+
+
+def test_a_run_with_a_fault_has_it_as_data_and_as_text_and_stands_in_the_list(server: Server) -> None:
+    fault = Fault("lost", "rank", (1,), "node-a", 5.0, facts=Facts(world_size=2, signum=9))
+    run = over("faulty", fault=asdict(fault))
+    content = server.ask("GET", f"runs/{run.run}").json
+    assert content["fault"]["facts"]["signum"] == 9
+    assert content["fault"]["text"] == "rank 1 on node-a was ended by signal 9 (Killed)."
+    assert [record["fault"] for record in server.ask("GET", "runs?search=-faulty").json["runs"]] == [None]
 
 
 def test_a_run_that_trained_and_is_over_has_a_picture(server: Server) -> None:
