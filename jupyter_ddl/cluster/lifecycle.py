@@ -217,7 +217,7 @@ class Cluster:
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
         if given_up.is_set():
-            raise ClusterStartFailed("Ranks come up while they are wanted. Received: %ddl stop or %ddl restart.")
+            raise ClusterStartFailed("The start was cancelled by %ddl stop or %ddl restart.")
         if not self.is_running():
             ending = self.folder.ending()
             cause = describe(ending) if ending else leases.last_words(self.folder)

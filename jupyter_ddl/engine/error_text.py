@@ -18,7 +18,7 @@ def text_of(error: BaseException) -> str:
     try:
         return bounded(str(error))
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
-        return f"<its text cannot be had: {type(second).__name__}>"
+        return f"<its text could not be read: {type(second).__name__}>"
 
 
 def bounded(text: str, limit: int = _LIMIT) -> str:

@@ -154,7 +154,7 @@ class CellOptions:
             )
         if self.sample_every_s is not None and not self.sample_every_s >= 0:
             raise InvalidInput(
-                "Samples come every so many seconds.",
+                "The interval between samples must not be negative.",
                 f"--sample-every {self.sample_every_s:g}",
                 "Pass a number above 0, or 0 for none.",
             )

@@ -49,7 +49,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         ):
             raise HTTPError(403)
         if self._hub.is_full:
-            raise HTTPError(503, "So many browsers cannot be served. Close other pages of this server.")
+            raise HTTPError(503, "Too many browsers are connected. Close other pages of this server.")
         await super().get(*args, **kwargs)
 
     def open(self) -> None:

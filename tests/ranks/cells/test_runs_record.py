@@ -378,6 +378,6 @@ def test_a_cell_that_trains_shows_a_dashboard_and_in_the_end_a_picture(notebook:
     assert not plain.outputs
     refused = notebook.run("1", "--sample-every -1")  # type: ignore[attr-defined]
     assert refused.told == (
-        "InvalidInput: Samples come every so many seconds. Received: --sample-every -1. "
+        "InvalidInput: The interval between samples must not be negative. Received: --sample-every -1. "
         "Pass a number above 0, or 0 for none."
     )

@@ -235,7 +235,7 @@ def test_a_stop_ends_a_cell_that_spins_and_a_restart_that_goes_on(browser: Brows
     browser.wait_for_cluster(notebook.id, "starting")
     assert browser.control(notebook.id, "stop", timeout_s=60)["error"] is None
     error = browser.wait_for("answer", id="restart")["error"]
-    assert error == "Ranks come up while they are wanted. Received: %ddl stop or %ddl restart."
+    assert error == "The start was cancelled by %ddl stop or %ddl restart."
     _, error = notebook.wait(notebook.send("%%distributed\n1"))
     assert "the cluster 'hub' was stopped. Start one with %ddl start." in error
     notebook.do("%ddl start -n 2 --name hub", timeout_s=120)
