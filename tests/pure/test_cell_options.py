@@ -199,8 +199,10 @@ def test_options_that_a_newer_kernel_has_are_left_out() -> None:
         ),
         (
             {"sample_every_s": -1.0},
-            "The interval between samples must not be negative. Received: --sample-every -1. "
-            "Pass a number above 0, or 0 for none.",
+            (
+                "The interval between samples must not be negative. Received: --sample-every -1. "
+                "Pass a number above 0, or 0 for none."
+            ),
         ),
         (
             {"timeout_s": 0.0},
