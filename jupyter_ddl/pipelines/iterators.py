@@ -7,9 +7,7 @@ is woken *before* what it then looks at says that it must end. It goes back to s
 waits for that with Python's lock held: a rank that answers nobody, at the end of a loop or at an interrupt. (A third
 of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
 
-So what keeps an iterator is put into a stack of TensorFlow's before Python drops it, and a thread of its own closes
-that stack: TensorFlow runs this, as every operation, without Python's lock. (An eager tensor that Python itself drops
-is freed with the lock held, in whichever thread.)
+So what keeps an iterator is taken over before Python drops it, and let go of where nobody waits.
 
 Source: tensorflow 2.21, core/framework/model.cc (Model::OptimizeLoop: the callback notifies, the loop asks IsCancelled)
 and cancellation.cc (StartCancelWithStatus: `is_cancelled_` is set after the callbacks have run).
@@ -19,9 +17,10 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import functools
+import ctypes
 import sys
 import threading
+from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -31,63 +30,100 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+# The C++ function that returns an eager tensor's handle, by its mangled name, and the libraries one of which has it.
+_HANDLE_OF = "_Z18EagerTensor_HandlePK7_object"
+_LIBRARIES_OF_PYTHON = ("lib_pywrap_tensorflow_common.so", "_pywrap_tensorflow_internal.so")
+_LIBRARY = "libtensorflow_cc.so.2"
+
+_iterator_class: Any = None
+
 
 def install(tensorflow: ModuleType) -> None:
-    """Have iterators end in a thread of their own. Does nothing where TensorFlow's iterators end in another way."""
+    """Have iterators end in a thread of their own, once. Does nothing with a TensorFlow that hides what that takes."""
+    global _iterator_class
+    if _iterator_class is not None:
+        return
     try:
+        handles = _Handles(Path(tensorflow.__file__ or "").parent)
         from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-    except ImportError:
+
+        eager_tensor = tensorflow.__internal__.EagerTensor
+    except (OSError, AttributeError, ImportError):
         # Private to TensorFlow, which may move it: iterators then end as they always did.
         return
-    if not hasattr(OwnedIterator, "__del__"):
-        patch(OwnedIterator, "__del__", _taking_over(_ends(), tensorflow), Layer.DATA, instead)
+    if hasattr(OwnedIterator, "__del__"):
+        return
+    _iterator_class = OwnedIterator
+    ends: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+    patch(OwnedIterator, "__del__", _taking_over(handles.keep, ends, eager_tensor), Layer.DATA, instead)
+    threading.Thread(target=_end_each, args=(handles.drop, ends), name="jupyter_ddl iterators", daemon=True).start()
 
 
-@functools.cache
-def _ends() -> SimpleQueue[tuple[Callable[[], None], Any]]:
-    """Return what ends iterators: a queue, from which a thread takes a function and what must live until it returns."""
-    ends: SimpleQueue[tuple[Callable[[], None], Any]] = SimpleQueue()
-    threading.Thread(target=_end_each, args=(ends,), name="jupyter_ddl iterators", daemon=True).start()
-    return ends
+class _Handles:
+    """TensorFlow's references to what stands behind an eager tensor.
+
+    Args:
+        folder: TensorFlow's package.
+
+    Raises:
+        OSError, AttributeError: this TensorFlow has them elsewhere.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        # With Python's lock: it reads a Python object.
+        self._handle_of = _first_with(_HANDLE_OF, [folder / "python" / name for name in _LIBRARIES_OF_PYTHON])
+        self._handle_of.argtypes, self._handle_of.restype = [ctypes.py_object], ctypes.c_void_p
+        library = ctypes.CDLL(str(folder / _LIBRARY))
+        self._copy = library.TFE_TensorHandleCopySharingTensor
+        self._copy.argtypes, self._copy.restype = [ctypes.c_void_p, ctypes.c_void_p], ctypes.c_void_p
+        # Without Python's lock: this is what waits.
+        self._delete = library.TFE_DeleteTensorHandle
+        self._delete.argtypes, self._delete.restype = [ctypes.c_void_p], None
+        library.TF_NewStatus.restype = ctypes.c_void_p
+        self._status = library.TF_NewStatus()
+
+    def keep(self, tensor: Any) -> int:
+        """Return one more reference to what an eager tensor refers to."""
+        handle: int = self._copy(self._handle_of(tensor), self._status)
+        return handle
+
+    def drop(self, handle: int) -> None:
+        """Let go of a reference that `keep` returned. Waits for what ends by that, with Python's lock free."""
+        self._delete(handle)
 
 
-def _taking_over(ends: SimpleQueue[tuple[Callable[[], None], Any]], tf: Any) -> Callable[[Any], None]:
+def _first_with(symbol: str, files: list[Path]) -> Any:
+    for file in files:
+        if file.exists() and hasattr(library := ctypes.PyDLL(str(file)), symbol):
+            return getattr(library, symbol)
+    raise AttributeError(f"None of {[file.name for file in files]} has {symbol}.")
+
+
+def _taking_over(
+    keep: Callable[[Any], int], ends: SimpleQueue[tuple[int, Any]], eager_tensor: type
+) -> Callable[[Any], None]:
     """Return what Python calls when it drops an iterator."""
 
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
-        resource = attributes.get("_iterator_resource")
         # That of an iterator within a graph is symbolic. At Python's end nobody would let go of it any more.
-        if not hasattr(resource, "numpy") or sys.is_finalizing():
+        resource = attributes.get("_iterator_resource")
+        if not isinstance(resource, eager_tensor) or sys.is_finalizing():
             return
-        let_go = _kept(resource, tf)
+        kept = keep(resource)
         try:
             # Python's own reference first: whoever drops the last one waits.
             del resource, attributes["_iterator_resource"]
         finally:
             # The dataset has the Python functions that the iterator's threads may still call.
-            ends.put((let_go, attributes.get("_dataset")))
+            ends.put((kept, attributes.get("_dataset")))
 
     return take_over
 
 
-def _kept(resource: Any, tf: Any) -> Callable[[], None]:
-    """Keep what an eager tensor refers to; return what lets go of it, and waits for what ends by that."""
-    # Python may drop an iterator anywhere, also within the tracing of a function. Stacks of resources are the CPU's.
-    with tf.init_scope(), tf.device("CPU:0"):
-        stack = tf.raw_ops.StackV2(max_size=1, elem_type=tf.resource)
-        tf.raw_ops.StackPushV2(handle=stack, elem=resource)
-
-    def let_go() -> None:
-        with tf.device("CPU:0"):
-            tf.raw_ops.StackCloseV2(handle=stack)
-
-    return let_go
-
-
-def _end_each(ends: SimpleQueue[tuple[Callable[[], None], Any]]) -> None:
-    def end(let_go: Callable[[], None], _dataset: Any) -> None:
-        let_go()
+def _end_each(drop: Callable[[int], None], ends: SimpleQueue[tuple[int, Any]]) -> None:
+    def end(handle: int, _dataset: Any) -> None:
+        drop(handle)
 
     while True:
         # In a thread each: one that waits for an element that never comes must not keep the next one's memory. Started
