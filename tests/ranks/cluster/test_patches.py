@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from jupyter_ddl.protocol.auto_options import AutoOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions
 
 import jupyter_ddl
 

@@ -98,8 +98,8 @@ def test_what_fails_on_rank_0_fails_on_all(notebook: Kernel, tmp_path: Path) -> 
 # A job of one process, with a ramdisk of its own.
 ALONE = """
 import os, sys
-from jupyter_ddl.pipelines import places
-places.PLACES["ramdisk"] = (sys.argv[1],)
+from jupyter_ddl.pipelines import storage
+storage.PLACES["ramdisk"] = (sys.argv[1],)
 import numpy as np
 import horovod.tensorflow as hvd
 import jupyter_ddl.data as data
