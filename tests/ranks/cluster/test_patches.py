@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from jupyter_ddl.protocol.cell_options import AutoOptions
 
 import jupyter_ddl
+from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
