@@ -30,7 +30,7 @@ def test_a_python_that_does_not_start() -> None:
     with pytest.raises(ClusterStartFailed) as error:
         jupyter_ddl.start(n=2, name="broken", env={"PYTHONHOME": "/nonexistent"})
     text = str(error.value)
-    assert text.startswith("Every rank must come up. Received: mpiexec ended with status 1\n")
+    assert text.startswith("Every rank must come up. Received: mpiexec ended with status 1.\n")
     assert "/nonexistent" in text
     assert text.endswith("or run `jupyter ddl doctor`.")
 
