@@ -60,7 +60,7 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
     partial_lab.write("partial.ipynb", "1")
     partial_lab.open(page, "partial.ipynb")
     panel = show_panel(page)
-    with ToldKernel("partial") as kernel:
+    with ToldKernel(partial_lab, "partial") as kernel:
         card = panel.locator(".ddl-cluster")
         kernel.tell([rank(0), rank(1)])
         card.wait_for()

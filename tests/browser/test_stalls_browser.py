@@ -9,6 +9,7 @@ from lab import set_theme
 from panel import serious
 
 from jupyter_ddl.protocol.events import CollectiveStalled, RunFinished, StallReported
+from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +28,8 @@ FITS = "box => box.scrollWidth <= box.clientWidth && box.getBoundingClientRect()
 def stall(folder: Path) -> None:
     """Have a run say that its ranks stall, and where they are."""
     stalled = CollectiveStalled(recorded.RUN, 0, recorded.BEGAN_S + 9, 2.0, ("alone",), {"1": ["alone"]})
-    recorded.append(folder, stalled, StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, f"{WHAT}\n{WHERE}"))
+    fault = Fault("stalled", "unknown", (0, 1), facts=Facts(note=f"{WHAT}\n{WHERE}"))
+    recorded.append(folder, stalled, StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, fault))
 
 
 def test_a_stall_shows_on_the_page_of_its_run_until_a_step_comes_and_until_the_run_ends(lab: Lab, page: Page) -> None:
@@ -67,6 +69,7 @@ def test_a_run_that_stalls_says_so_under_its_cell(lab: Lab, page: Page) -> None:
     code = f"""
 import recorded
 from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
+from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.views.dashboard import Dashboard
 from jupyter_ddl.views.publish import JupyterPublisher
 dashboard = Dashboard(JupyterPublisher(get_ipython()))
@@ -74,7 +77,7 @@ dashboard.handle(recorded.started(2))
 for event in recorded.second(2, 1):
     dashboard.handle(event)
 dashboard.handle(CollectiveStalled(recorded.RUN, 0, recorded.BEGAN_S + 9, 2.0, ("alone",), {{"1": ["alone"]}}))
-dashboard.handle(StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, {WHAT!r}))
+dashboard.handle(StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, Fault("stalled", "unknown", (0, 1), facts=Facts(note={WHAT!r}))))
 dashboard.tick(1.0)
 """
     lab.write("stall-cell.ipynb", code)
