@@ -77,7 +77,8 @@ dashboard.handle(recorded.started(2))
 for event in recorded.second(2, 1):
     dashboard.handle(event)
 dashboard.handle(CollectiveStalled(recorded.RUN, 0, recorded.BEGAN_S + 9, 2.0, ("alone",), {{"1": ["alone"]}}))
-dashboard.handle(StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, Fault("stalled", "unknown", (0, 1), facts=Facts(note={WHAT!r}))))
+fault = Fault("stalled", "unknown", (0, 1), facts=Facts(note={WHAT!r}))
+dashboard.handle(StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, fault))
 dashboard.tick(1.0)
 """
     lab.write("stall-cell.ipynb", code)
