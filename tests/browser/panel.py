@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lab import ROOT, command
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from lab import Lab
@@ -30,6 +31,18 @@ def show_panel(page: Page) -> Locator:
     panel = page.locator(PANEL)
     panel.wait_for()
     return panel
+
+
+def search_runs(panel: Locator, text: str, count: int) -> None:
+    """Search the list, and wait until it shows so many runs.
+
+    Args:
+        panel: the sidebar's.
+        text: not of hexadecimal digits alone, which the random end of any other run's name may have in it, too.
+        count: of rows, no more than fit.
+    """
+    panel.get_by_label("Search runs").fill(text)
+    expect(panel.locator(".ddl-run-row:not([hidden])")).to_have_count(count, timeout=30_000)
 
 
 def start_ranks(lab: Lab, page: Page, name: str, *cells: str, keep: bool = False) -> Locator:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import jupyterlab, number, set_theme
-from panel import PANEL, START_MS, TRAINING, run_cell, serious, show_panel, start_ranks
+from panel import PANEL, START_MS, TRAINING, run_cell, search_runs, serious, show_panel, start_ranks
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -203,8 +203,7 @@ def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: 
     lab.open(page, "compare.ipynb")
     set_theme(page, dark=dark)
     panel = show_panel(page)
-    panel.get_by_label("Search runs").fill("compared")
-    page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 2")
+    search_runs(panel, "compared", 2)
     assert panel.get_by_role("button", name="Compare").is_disabled()
     for name in two_runs:
         panel.get_by_role("checkbox", name=name).check()
@@ -225,12 +224,11 @@ def test_two_runs_are_compared(lab: Lab, page: Page, two_runs: list[str], dark: 
 
 
 def test_a_run_is_deleted_when_that_is_confirmed(lab: Lab, page: Page) -> None:
-    folder = recorded.record("2026-11-19T02-00-00-default-dead", 2, 5)
+    folder = recorded.record("2026-11-19T02-00-00-deleted-4f21", 2, 5)
     lab.write("delete.ipynb", "1")
     lab.open(page, "delete.ipynb")
     panel = show_panel(page)
-    panel.get_by_label("Search runs").fill("dead")
-    page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 1")
+    search_runs(panel, "deleted", 1)
     panel.get_by_role("checkbox", name=folder.name).check()
     panel.get_by_role("button", name="Delete").click()
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()

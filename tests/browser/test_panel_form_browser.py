@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import set_theme
-from panel import show_panel
+from panel import search_runs, show_panel
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -93,15 +93,14 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
 
 
 def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
-    folder = recorded.record("2026-11-16T02-00-00-default-e47e", 2, 5)
+    folder = recorded.record("2026-11-16T02-00-00-entered-e47e", 2, 5)
     lab.write("enter.ipynb", "%%distributed\n1")
     lab.open(page, "enter.ipynb")
     lab.wait_until_idle(page)
     panel = show_panel(page)
     with ToldKernel(lab, page.evaluate(KERNEL)) as kernel:
         kernel.tell([rank(0), rank(1)])
-        panel.get_by_label("Search runs").fill("e47e")
-        page.wait_for_function("document.querySelectorAll('.ddl-run-row:not([hidden])').length === 1")
+        search_runs(panel, "entered", 1)
         panel.get_by_role("checkbox", name=folder.name).check()
         for button in ("Stop…", "Restart…", "Delete…"):
             panel.get_by_role("button", name=button).click()
