@@ -36,7 +36,7 @@ MESSAGE_TYPE = "ddl_event"
 
 
 class Channel:
-    """The session's sockets on one cluster's controller.
+    """The session's sockets on one cluster's controller: a `RankTransport`.
 
     Args:
         connection_file: ipyparallel's connection file for clients.
@@ -64,13 +64,17 @@ class Channel:
         self._thread = Supervised(self._read, "jupyter_ddl events", self._on_failure)
         self._thread.start()
 
-    def queue(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles in its turn."""
-        self._send(self._mux, request, ranks)
-
-    def interject(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles at once, whatever its main thread does."""
-        self._send(self._control, request, ranks)
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
+        """Send a request that each rank handles in its turn; with `now` at once, whatever its main thread does."""
+        content = encode(request)
+        socket = self._control if now else self._mux
+        with self._send_lock:
+            if self._context.closed:
+                return  # no rank is there any more, which an event has said
+            for rank in ranks:
+                message = self._sender.msg(requests.MESSAGE_TYPE, content=content)
+                identity = f"{self._world_id}.{rank}".encode()
+                socket.send_multipart(self._sender.serialize(message, ident=identity))
 
     def close(self) -> None:
         """Close the sockets. Safe to call twice."""
@@ -81,16 +85,6 @@ class Channel:
             self._thread.join()
         with self._send_lock:
             self._context.destroy(linger=0)
-
-    def _send(self, socket: zmq.Socket[bytes], request: Request, ranks: Iterable[int]) -> None:
-        content = encode(request)
-        with self._send_lock:
-            if self._context.closed:
-                return  # nobody is there any more, and whoever asks is told so otherwise
-            for rank in ranks:
-                message = self._sender.msg(requests.MESSAGE_TYPE, content=content)
-                identity = f"{self._world_id}.{rank}".encode()
-                socket.send_multipart(self._sender.serialize(message, ident=identity))
 
     def _read(self) -> None:
         poller = zmq.Poller()

@@ -118,8 +118,8 @@ class Cluster:
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             # Asked again and again, both ways: a rank that has not registered yet cannot be reached; ZeroMQ does not
             # say so.
-            self.channel.queue(Describe(), missing)
-            self.channel.interject(Describe(), missing)
+            self.channel.send(Describe(), missing)
+            self.channel.send(Describe(), missing, now=True)
             with self._changed:
                 self._changed.wait(_POLL_S)
             if len(self.ranks) != told:
@@ -157,12 +157,12 @@ class Cluster:
     def request(self, request: Request, ranks: Iterable[int]) -> None:
         """Send a request that each rank handles in its turn."""
         assert self.channel is not None
-        self.channel.queue(request, ranks)
+        self.channel.send(request, ranks)
 
     def request_now(self, request: Request, ranks: Iterable[int]) -> None:
         """Send a request that each rank handles at once, whatever its main thread does; nothing once it is stopped."""
         assert self.channel is not None
-        self.channel.interject(request, ranks)
+        self.channel.send(request, ranks, now=True)
 
     def announce(self, reason: str) -> None:
         """Tell the other kernels that use the cluster that all ranks were released, and why."""

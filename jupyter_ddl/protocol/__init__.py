@@ -5,7 +5,7 @@
 | `codec` | frozen dataclasses to JSON values and back |
 | `events` | what happened: on the ranks, and to a run |
 | `faults` | what failed, as data |
-| `requests` | what a session asks of a rank |
+| `requests`, `transport` | what a session asks of a rank; the one border that it goes over |
 | `hub_messages` | what kernels, the hub and browsers say to each other |
 | `cell_options` | how a cell or a script is to run |
 | `plan_texts` | the plan of `--auto`, in the same words from `--auto` and from `--explain` |

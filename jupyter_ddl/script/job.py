@@ -163,8 +163,7 @@ class Job:
     def _release(self, listener: Listener, reason: str, answer_s: float) -> None:
         """Have the ranks that are still at it end, within a time."""
         self._end_due_s = time.monotonic() + answer_s
-        for rank in self._record.pending:
-            listener.request(rank, Release("", reason))
+        listener.send(Release("", reason), self._record.pending)
 
     def _must_end(self) -> bool:
         if self._record.ended_by is not None:

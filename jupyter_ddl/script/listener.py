@@ -18,7 +18,7 @@ from jupyter_ddl.protocol.events import OutputChunk
 from jupyter_ddl.protocol.script_pipes import STREAMS, Pipes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from jupyter_ddl.protocol.events import Event, Stream
@@ -35,17 +35,16 @@ _STARTUP_LOG = re.compile(
 
 
 class Listener:
-    """All ranks' pipes.
+    """All ranks' pipes: a `RankTransport` that is read by `read`, in the caller's thread.
 
     Args:
         folder: where to make the pipes; only their owner may enter it.
         world_size: the number of ranks.
-        take: called with each event, and with what ranks write, as events.
+        on_event: called with each event, and with what ranks write, as events.
         shows_start: TensorFlow's remarks at its start are wanted too.
     """
 
-    def __init__(self, folder: Path, world_size: int, take: Callable[[Event], None], *, shows_start: bool) -> None:
-        self._take = take
+    def __init__(self, folder: Path, world_size: int, on_event: Callable[[Event], None], *, shows_start: bool) -> None:
         self._stack = ExitStack()
         self._selector = self._stack.enter_context(selectors.DefaultSelector())
         self._requests: dict[int, int] = {}
@@ -54,8 +53,8 @@ class Listener:
             pipes.make()
             for stream in STREAMS:
                 leaves_out = _STARTUP_LOG if stream == "stderr" and not shows_start else None
-                self._read_from(pipes.open_to_read(stream), _Output(rank, stream, take, leaves_out))
-            self._read_from(pipes.open_to_read("events"), _Events(take))
+                self._read_from(pipes.open_to_read(stream), _Output(rank, stream, on_event, leaves_out))
+            self._read_from(pipes.open_to_read("events"), _Events(on_event))
             self._requests[rank] = self._kept(pipes.open_to_request())
 
     def read(self, timeout_s: float) -> bool:
@@ -68,9 +67,11 @@ class Listener:
                 self._selector.unregister(key.fd)  # nobody holds its other end any more
         return bool(ready)
 
-    def request(self, rank: int, request: Request) -> None:
-        """Send a request to a rank; one that has not begun to listen gets it then."""
-        os.write(self._requests[rank], as_line(request))
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:  # noqa: ARG002
+        """Send a request, which each rank handles at once; one that has not begun to listen gets it then."""
+        line = as_line(request)
+        for rank in ranks:
+            os.write(self._requests[rank], line)
 
     def close(self) -> None:
         """Close all pipes."""

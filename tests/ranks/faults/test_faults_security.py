@@ -131,8 +131,8 @@ def test_other_keys_run_nothing_and_hear_nothing(pair: Session, other_key: Path,
     try:
         code = f"open({str(tmp_path / 'ran')!r}, 'w').close()"
         cell = RunCell("intruder", code, (0, 1), False, None)
-        channel.queue(cell, (0, 1))
-        channel.interject(cell, (0, 1))
+        channel.send(cell, (0, 1))
+        channel.send(cell, (0, 1), now=True)
         with pytest.raises(NoAnswer):
             Client(str(other_key), timeout=2)
         assert pair.run("print('secret'); rank").ranks[1].value == "1"
