@@ -7,7 +7,7 @@
 | `preflight` | what ranks need besides: loopback, a host name, room on disks |
 | `files`, `untrusted_files`, `private_folders` | whole files for readers; files and folders that others may have made |
 | `process_identity`, `process_tree` | what names a process for good; processes that end with their parent |
-| `interrupts`, `threads` | Ctrl-C between our own steps; threads whose failure is known |
+| `clock`, `interrupts`, `threads` | the clock of a run; Ctrl-C between our own steps; threads whose failure is known |
 | `run_module` | `python -m` that does not look in the working folder |
 
 Imports nothing of jupyter_ddl but protocol, paths and errors. Runs on: kernel, lease, server and every rank.

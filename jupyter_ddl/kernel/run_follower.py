@@ -3,7 +3,7 @@
 The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all, and so
 does whoever else asks for it; a rank that does not answer its release is named, step by step, and then all ranks are
 ended and replaced. Where ranks are not to be replaced, the cell gives such a rank up, and the next one works once it
-has answered. What only shows or counts may fail: that is said once, and the run is followed on.
+has answered. What only shows or counts may fail: that is reported once, and the run is followed to its end.
 
 Runs on: kernel.
 """
@@ -11,30 +11,23 @@ Runs on: kernel.
 from __future__ import annotations
 
 import contextvars
-import queue
 import time
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.errors import (
-    HostUnfit,
-)
+from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.interrupts import interrupts_noted
-from jupyter_ddl.host.threads import Supervised, described, print_error
+from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel import observers
-from jupyter_ddl.kernel.release_policy import Patience
+from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
-from jupyter_ddl.kernel.run_views import Isolated
-from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RankSilent, RunFinished
-from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
-from jupyter_ddl.protocol.rank_sets import named
+from jupyter_ddl.kernel.run_views import Notes
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.runs.unseen import last_words
-from jupyter_ddl.views.fault import headline, render_process
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.kernel.stall_watch import StallWatch
@@ -42,18 +35,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.runs.run import Run, RunResult
     from jupyter_ddl.views.view import View
 
-# Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
-GRACE_S = 0.5
-# A rank that has not answered its release by then is stuck outside Python and Horovod, or does not let itself be
-# interrupted.
-ANSWER_S = 15.0
-# One that says that its Python code was interrupted has longer: it may have much to tidy up.
-UNWIND_S = 25.0
-# One that is still importing TensorFlow, which cannot be interrupted, has until then; the others' time begins after it.
-IMPORT_S = 120.0
-# What is known of ranks that have not answered is told after this time.
-_TOLD_S = 5.0
-_ASK_S = 1.0
 _TICK_S = 0.1
 
 
@@ -61,7 +42,8 @@ class Follower:
     """One run, its view, and what must still happen to it.
 
     Args:
-        runs: the cluster's runs that go on, of which it is one.
+        run: the run.
+        runs: the cluster's active runs, of which it is one.
         view: what shows it, or None.
         timeout_s: how long it may take, or None.
         finished: called when the run has finished well, or None.
@@ -80,20 +62,13 @@ class Follower:
         self.run = run
         self._runs = runs
         self._finished = finished
-        self._view = Isolated(view, self._tell)
+        self._notes = Notes(run, view)
+        self._view = self._notes.view
         self._timeout_s = timeout_s
         self._stalls = stalls
-        self._release_due_s: float | None = None
-        self._released_s: float | None = None
-        self._reasons: set[str] = set()
-        self._patience: Patience | None = None
-        self._asked_s = 0.0
-        self._is_stuck_told = False
+        self._release = RunRelease(run, runs, self._notes)
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
-        self._is_told = False
-        self._released_by: str | None = None
-        self._problems: set[str] = set()
         runs.follow(run, self.release)
 
     def wait(self) -> RunResult:
@@ -138,8 +113,8 @@ class Follower:
         Args:
             reason: what asked for it, e.g. "the panel"; the ranks' reports say it.
         """
-        self._released_by = reason
-        self._begin_release(reason)
+        self._release.by = reason
+        self._release.begin(reason)
 
     @property
     def done(self) -> bool:
@@ -149,13 +124,13 @@ class Follower:
     def _follow(self) -> None:
         with interrupts_noted() as interrupted:
             try:
-                while not self.run.is_over and not (self._is_given_up() and not self._runs.replaces_lost):
+                while not self.run.is_over and not (self._release.is_given_up and not self._runs.replaces_lost):
                     self._step()
                     if interrupted.came:
                         interrupted.came = False
                         self._let_go("interrupted", "interrupted")
             except BaseException as error:
-                # The last line of defence: ranks that run on with nobody following would block the next cell.
+                # The last line of defence: ranks whose run is not followed would block the next cell.
                 self._let_go("failed", f"following the run raised {described(error)}")
                 raise
             finally:
@@ -166,47 +141,27 @@ class Follower:
             interrupted.came = False
 
     def _step(self) -> None:
-        run = self.run
-        try:
-            # Blocks in C with the GIL free.
-            event = run.events.get(timeout=_TICK_S)
-        except queue.Empty:
-            event = None
+        event = self.run.next_event(_TICK_S)
         if event is not None:
             self._take(event)
-        self._tell_of_the_record()
-        now_s = time.monotonic()
+        self._notes.tell_of_the_record()
+        now_s = self.run.clock.now_s()
         self._view.tick(now_s)
         self._note_stall(now_s)
         self._check_deadlines(now_s)
 
     def _take(self, event: Event) -> None:
-        with self._going_on("what a rank reported"):
+        with self._notes.guarded("what a rank reported"):
             self.run.handle(event)
         if isinstance(event, RankSilent):
-            self._tell_of_silence(event)
+            self._notes.tell_of_silence(event)
         else:
             self._view.handle(event)
         if self._stalls is not None:
-            with self._going_on("the stall watch"):
+            with self._notes.guarded("the stall watch"):
                 self._stalls.handle(event)
         if isinstance(event, RankFinished | RankFailed):
             observers.tell()
-
-    @contextmanager
-    def _going_on(self, what: str) -> Iterator[None]:
-        """Say once that a part of ours raised in the block, and go on: the run must come to its end.
-
-        Args:
-            what: the part, as the subject of a sentence.
-        """
-        try:
-            yield
-        except Exception as error:  # noqa: BLE001  whatever it is, leaving the loop would leave the ranks alone
-            if what not in self._problems:
-                self._problems.add(what)
-                print_error(error)
-                self._tell(f"{what} raised {described(error)}; the cell goes on")
 
     def _note_stall(self, now_s: float) -> None:
         """Have the panel show a stall for as long as it lasts."""
@@ -215,116 +170,30 @@ class Follower:
             self.run.stall = stall
             observers.tell()
 
-    def _tell_of_the_record(self) -> None:
-        """Tell, once, that the run's folder cannot be written: the run goes on."""
-        problem = self.run.recorder.problem
-        if problem is None or self._is_told:
-            return
-        self._is_told = True
-        self._tell(f"this run is not recorded any more: {problem}")
-
-    def _tell(self, text: str) -> None:
-        """Show a line of ours under the cell."""
-        if self._view.is_shown:
-            self._view.handle(OutputChunk(self.run.id, self.run.ranks[0], "stderr", f"jupyter_ddl: {text}\n"))
-
-    def _tell_of_silence(self, event: RankSilent) -> None:
-        if event.fault is not None:
-            self._tell(headline(event.fault))
-        else:
-            self._tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
-
     def _check_deadlines(self, now_s: float) -> None:
-        run = self.run
+        run, release = self.run, self._release
         if run.is_over:
             return
-        if self._released_s is not None and self._patience is not None:
-            self._patience.tick(now_s)
-            self._check_release(now_s, now_s - self._released_s)
+        if release.policy.is_released:
+            release.check(now_s, self._outcome)
         elif self._timeout_s is not None and run.seconds > self._timeout_s:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
         elif self._stalls is not None and self._stalls.aborts:
             self._let_go("stalled", "the cell stalled")
-        elif causes := run.causes():
-            if self._release_due_s is None:
-                self._release_due_s = now_s + GRACE_S
-            elif now_s >= self._release_due_s:
-                self._let_go(self._outcome_of_failures(), f"rank {causes[0].rank} raised")
+        elif (causes := run.causes()) and release.policy.grace_is_over(now_s):
+            self._let_go(self._outcome_of_failures(), f"rank {causes[0].rank} raised")
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:
         self._outcome = outcome
-        self._reasons.add(reason)
-        self._begin_release(reason)
-
-    def _begin_release(self, reason: str) -> None:
-        if self._released_s is None:
-            now_s = time.monotonic()
-            self._patience = Patience(self._starve, now_s)
-            self._released_s = now_s
-        with self._going_on("the release of the ranks"):
-            self._runs.release(self.run, reason)
-
-    def _starve(self) -> bool:
-        # Where it cannot be known, time counts: else the ranks would be waited for without an end.
-        found = [False]
-        with self._going_on("the look for a free core"):
-            found.append(self._runs.starve(self.run))
-        return found[-1]
-
-    def _check_release(self, now_s: float, since_s: float) -> None:
-        """See to it that ranks answer their release, and say what is known of those that do not."""
-        if since_s > _ASK_S and now_s - self._asked_s > _ASK_S:
-            self._asked_s = now_s
-            with self._going_on("asking the ranks"):
-                self._runs.ask(self.run)
-        if since_s < IMPORT_S and self._runs.importing(self.run) and self._patience is not None:
-            self._patience.renew()
-        if since_s > _TOLD_S and not self._is_stuck_told:
-            self._is_stuck_told = True
-            for rank in sorted(self.run.pending):
-                self._tell(
-                    f"rank {rank} has not answered its release for {_TOLD_S:g} s: {render_process(self._process(rank))}"
-                )
-        if self._is_given_up() and self._runs.replaces_lost:
-            self._tell(f"{self._who()} did not answer in time: all ranks are ended")
-            self._runs.give_up(self._unanswered(since_s))
-
-    def _unanswered(self, since_s: float) -> Fault:
-        """Return why all ranks are ended: some did not answer their release."""
-        stuck = tuple(sorted(self.run.pending))
-        facts = Facts(
-            seconds=since_s,
-            outcome=self._outcome if self._outcome != "finished" else "",
-            by=(self._released_by or "") if self._outcome == "finished" else "",
-            processes=tuple(map(self._process, stuck)),
-        )
-        return Fault("lost", "release", stuck, at_s=time.time(), facts=facts)
-
-    def _process(self, rank: int) -> RankProcess:
-        """Return what is known of a rank that does not answer its release."""
-        if rank in self._runs.importing(self.run):
-            return RankProcess(rank, "importing")
-        if rank in self.run.unwinding:
-            return RankProcess(rank, "unwinding")
-        known = [RankProcess(rank, "unknown")]
-        with self._going_on("the look at a rank"):
-            known.append(self._runs.state_of(rank))
-        return known[-1]
-
-    def _who(self) -> str:
-        return named(self.run.pending)
-
-    def _is_given_up(self) -> bool:
-        if self._patience is None:
-            return False
-        return self._patience.used_s > (ANSWER_S if self.run.pending - self.run.unwinding else UNWIND_S)
+        self._release.reasons.add(reason)
+        self._release.begin(reason)
 
     def _finish(self) -> None:
         """Record and show the run's end. Each part on its own: the run must be taken off the active ones."""
-        run = self.run
+        run, guarded = self.run, self._notes.guarded
         if run.lost is not None:
             self._outcome = "lost"
-            with self._going_on("the search for what a lost rank printed last"):
+            with guarded("the search for what a lost rank printed last"):
                 self._show_last_words()
         elif run.causes() and self._outcome in ("finished", "failed"):
             # Also where ranks failed first of which none knew why.
@@ -332,21 +201,21 @@ class Follower:
         elif run.pending and self._outcome == "finished":
             # Given up after a release that was not this cell's own.
             self._outcome = "interrupted"
-        with self._going_on("the cause of the run's end"):
+        with guarded("the cause of the run's end"):
             run.fault = fault_of(run, self._outcome, self._circumstances(), time.time())
         finished = RunFinished(run.id, self._outcome, run.seconds, run.fault)
         figures: dict[str, Any] = {}
-        with self._going_on("the sum of the run's figures"):
+        with guarded("the sum of the run's figures"):
             figures = run.summary.fields()
-        with self._going_on("the record of the run"):
+        with guarded("the record of the run"):
             run.recorder.handle(finished)
-        with self._going_on("the record of the run"):
+        with guarded("the record of the run"):
             fault = None if run.fault is None else asdict(run.fault)
             run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), fault=fault, **figures)
-        self._tell_of_the_record()
+        self._notes.tell_of_the_record()
         self._view.handle(finished)
         self._view.flush()
-        with self._going_on("the end of the run"):
+        with guarded("the end of the run"):
             self._runs.end(run)
         if self._outcome == "finished" and self._finished is not None:
             self._finished()
@@ -356,7 +225,7 @@ class Follower:
 
     def _reason_elsewhere(self) -> str | None:
         """Return by what other release than this follower's the ranks ended; None where by none."""
-        return next((reason for reason in self.run.reasons() if reason not in self._reasons), None)
+        return next((reason for reason in self.run.reasons() if reason not in self._release.reasons), None)
 
     def _show_last_words(self) -> None:
         run = self.run
@@ -371,7 +240,7 @@ class Follower:
             elsewhere=self._reason_elsewhere(),
             timeout_s=self._timeout_s,
             stall=None if self._stalls is None else self._stalls.fault,
-            answer_s=ANSWER_S,
+            answer_s=self._release.policy.times.answer_s,
         )
 
     def _conclude(self) -> RunResult:

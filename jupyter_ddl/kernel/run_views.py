@@ -1,21 +1,27 @@
 """The views of one run, each on its own: one that raises is left out from then on, and the run is not disturbed.
 
+And what its follower says there itself.
+
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.host.threads import described
+from jupyter_ddl.host.threads import described, print_error
+from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.views.fault import headline
 from jupyter_ddl.views.together import Together
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.events import Event, RankSilent
+    from jupyter_ddl.runs.run import Run
     from jupyter_ddl.views.view import View
 
 
@@ -66,6 +72,58 @@ class Isolated:
         self._failed(
             f"the cell goes on without its {type(view).__name__}, which raised {described(error)}{_place(error)}"
         )
+
+
+class Notes:
+    """What a run's follower says under the cell: lines of ours, and what of ours has failed, once.
+
+    Args:
+        run: the run.
+        view: shows it; None for nothing.
+
+    Attributes:
+        view: the same, which never raises.
+    """
+
+    def __init__(self, run: Run, view: View | None) -> None:
+        self._run = run
+        self._problems: set[str] = set()
+        self._is_record_told = False
+        self.view = Isolated(view, self.tell)
+
+    def tell(self, text: str) -> None:
+        """Show a line of ours."""
+        if self.view.is_shown:
+            self.view.handle(OutputChunk(self._run.id, self._run.ranks[0], "stderr", f"jupyter_ddl: {text}\n"))
+
+    @contextmanager
+    def guarded(self, what: str) -> Iterator[None]:
+        """Report, once, that a part of ours raised in the block, and continue: the run must come to its end.
+
+        Args:
+            what: the part, as the subject of a sentence.
+        """
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001  whatever it is, leaving the loop would leave the ranks alone
+            if what not in self._problems:
+                self._problems.add(what)
+                print_error(error)
+                self.tell(f"{what} raised {described(error)}; the cell goes on")
+
+    def tell_of_silence(self, event: RankSilent) -> None:
+        """Show that a rank has gone silent, or is back."""
+        if event.fault is not None:
+            self.tell(headline(event.fault))
+        else:
+            self.tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
+
+    def tell_of_the_record(self) -> None:
+        """Show, once, that the run's folder cannot be written: the run goes on."""
+        problem = self._run.recorder.problem
+        if problem is not None and not self._is_record_told:
+            self._is_record_told = True
+            self.tell(f"this run is not recorded any more: {problem}")
 
 
 def _place(error: BaseException) -> str:

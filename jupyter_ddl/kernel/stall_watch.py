@@ -50,7 +50,7 @@ class StallWatch:
         """Return who waits for whom, of a stall that was told and lasts; empty where none does.
 
         Args:
-            now_s: by the monotonic clock.
+            now_s: by the run's clock.
         """
         return self._sentence if now_s <= self._until_s else ""
 
@@ -72,7 +72,7 @@ class StallWatch:
             self._seen_s[what] = first_s, event.at_s
             lasts_s = event.at_s - first_s + event.waited_s
             # Horovod says it again and again for as long as it lasts.
-            self._until_s = time.monotonic() + 3 * event.waited_s + _SLACK_S
+            self._until_s = self._run.clock.now_s() + 3 * event.waited_s + _SLACK_S
             if what not in self._told and lasts_s + _SLACK_S >= self._options.after_s / 2:
                 self._told.add(what)
                 self._begin_telling(event, lasts_s)

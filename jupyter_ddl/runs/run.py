@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
 from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.recorder import Recorder
@@ -14,6 +15,7 @@ from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
 
 if TYPE_CHECKING:
+    from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.protocol.events import Event, Outcome
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.runs.folder import RunFolder
@@ -61,6 +63,12 @@ class RunResult:
 class Run:
     """One run, fed with its events by whoever follows it.
 
+    Args:
+        folder: the run's.
+        ranks: that run it.
+        world_size: of all ranks.
+        clock: by which it is followed.
+
     Attributes:
         events: what has come and waits for whoever follows the run.
         recorder: writes all that comes into the run's folder.
@@ -76,8 +84,9 @@ class Run:
         is_resumed: another kernel began it.
     """
 
-    def __init__(self, folder: RunFolder, ranks: tuple[int, ...], world_size: int) -> None:
+    def __init__(self, folder: RunFolder, ranks: tuple[int, ...], world_size: int, clock: Clock = MONOTONIC) -> None:
         self.folder = folder
+        self.clock = clock
         self.id = folder.run
         self.ranks = ranks
         self.world_size = world_size
@@ -100,7 +109,7 @@ class Run:
         self.summary = Summary()
         self._stragglers = Stragglers()
         self._failures: list[RankFailed] = []
-        self._began_s = time.monotonic() - (time.time() - folder.start_s)
+        self._began_s = clock.now_s() - (time.time() - folder.start_s)
         self._last_end_s = 0.0
 
     @property
@@ -113,7 +122,11 @@ class Run:
         """Seconds since it was sent; of a run that ended while no kernel was there, what its ranks say it took."""
         if self.is_resumed and not self.pending:
             return self._last_end_s - self.folder.start_s
-        return time.monotonic() - self._began_s
+        return self.clock.now_s() - self._began_s
+
+    def next_event(self, timeout_s: float) -> Event | None:
+        """Return the next event for whoever follows the run; None where none comes within a time."""
+        return self.clock.next_of(self.events, timeout_s)
 
     def take(self, event: Event) -> None:
         """Take an event as it comes: record it, and keep it for whoever follows the run."""

@@ -17,8 +17,9 @@ from kernel_sides import RANKS, TestCluster, View, finished, followed, within
 from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterError, ClusterLost, HostUnfit, RankError, RunInterrupted
 from jupyter_ddl.host.threads import Supervised
-from jupyter_ddl.kernel import observers, run_follower
+from jupyter_ddl.kernel import observers, release_policy
 from jupyter_ddl.kernel.rebuilder import Rebuilder
+from jupyter_ddl.kernel.release_policy import ReleaseTimes
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
 from jupyter_ddl.protocol.faults import loss_in_words
 from jupyter_ddl.protocol.requests import Release, ReleaseAsked
@@ -198,8 +199,7 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
 def test_a_release_comes_to_its_end_whatever_it_looks_at_raises(
     seam: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(run_follower, "ANSWER_S", 2.0)
-    monkeypatch.setattr(run_follower, "_TOLD_S", 0.5)
+    monkeypatch.setattr(release_policy, "CELL", ReleaseTimes(answer_s=2.0, report_s=0.5))
     cluster, output = TestCluster(), View()
     follower, _, runs = followed(cluster, output)
     monkeypatch.setattr(type(runs), seam, raising(OSError(5, "odd")))
@@ -261,8 +261,7 @@ def _released(run: Run, rank: int, reason: str) -> RankFailed:
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_follower, "ANSWER_S", 2.0)
-    monkeypatch.setattr(run_follower, "_TOLD_S", 0.5)
+    monkeypatch.setattr(release_policy, "CELL", ReleaseTimes(answer_s=2.0, report_s=0.5))
 
 
 @pytest.mark.parametrize("way", ["this kernel", "another kernel"])

@@ -12,6 +12,7 @@ import pytest
 
 from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
@@ -173,6 +174,7 @@ class Told:
     """Stands for a run: notes what it is told of itself."""
 
     id, ranks, world_size, pending = "run", (0, 1), 2, frozenset({0, 1})
+    clock = MONOTONIC
 
     def __init__(self) -> None:
         self.came: queue.Queue[Event] = queue.Queue()

@@ -152,12 +152,15 @@ def test_a_timeout_is_positive(notebook, text):
 @pytest.fixture
 def impatient(notebook):
     """A kernel that gives a rank up after 2 s instead of 15, and does not replace it."""
-    code = "import jupyter_ddl.kernel.run_follower as follow\npatience, follow.ANSWER_S = follow.ANSWER_S, 2"
+    code = (
+        "import jupyter_ddl.kernel.release_policy as policy\n"
+        "times, policy.CELL = policy.CELL, policy.ReleaseTimes(answer_s=2)"
+    )
     assert notebook.execute(code).error is None
     rebuild = "from jupyter_ddl.kernel.current import current\ncurrent()._rebuilder.enabled = "
     assert notebook.execute(f"{rebuild}False").error is None
     yield notebook
-    assert notebook.execute(f"follow.ANSWER_S = patience\n{rebuild}True").error is None
+    assert notebook.execute(f"policy.CELL = times\n{rebuild}True").error is None
 
 
 def stuck_in_c(notebook, milliseconds):

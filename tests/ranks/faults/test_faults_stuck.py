@@ -14,7 +14,8 @@ from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RunTimedOut
-from jupyter_ddl.kernel import run_follower
+from jupyter_ddl.kernel import release_policy
+from jupyter_ddl.kernel.release_policy import ReleaseTimes
 from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def escalate(session: Session, what: str) -> None:
     "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK]
 )
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("ANSWER_S", 5.0), ("UNWIND_S", 5.5), ("_TOLD_S", 4.0)):
-        monkeypatch.setattr(run_follower, name, seconds)
+    times = ReleaseTimes(answer_s=5.0, unwind_s=5.5, report_s=4.0)
+    monkeypatch.setattr(release_policy, "CELL", times)
     escalate(stuck, what)
 
 
@@ -143,7 +144,7 @@ def test_the_same_in_the_time_that_users_wait(stuck: Session, what: str) -> None
 
 @pytest.mark.slow
 def test_a_peer_frozen_in_horovods_shutdown(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_follower, "ANSWER_S", 5.0)
+    monkeypatch.setattr(release_policy, "CELL", ReleaseTimes(answer_s=5.0))
     pair.run("import horovod.tensorflow as hvd, tensorflow as tf\nhvd.init()")
     pid = pair.ranks[1].pid
     threading.Timer(1.0, os.kill, (pid, signal.SIGSTOP)).start()

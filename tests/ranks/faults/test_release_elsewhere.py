@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.errors import RunInterrupted
-from jupyter_ddl.kernel.run_follower import GRACE_S
+from jupyter_ddl.kernel.release_policy import CELL
 from jupyter_ddl.protocol.requests import Release
 from jupyter_ddl.views.stack_text import render_stacks
 
@@ -33,7 +33,7 @@ except KeyboardInterrupt:
 
 # Rank 1 ends Horovod once it is released, and so rank 0's collective, perhaps before rank 0 is released itself. Where
 # rank 1 tidies up, rank 0 has raised first; also longer than a follower waits before it releases the others.
-@pytest.mark.parametrize("tidies_s", [0.0, 0.2, 2 * GRACE_S])
+@pytest.mark.parametrize("tidies_s", [0.0, 0.2, 2 * CELL.grace_s])
 @pytest.mark.parametrize("released", [[0, 1], [1]], ids=["both", "one"])
 def test_a_rank_that_hears_of_it_by_horovods_end_is_interrupted_too(
     pair: Session, released: list[int], tidies_s: float
