@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Argparse would put what belongs to --auto beside it.
 SCRIPT_USAGE = (
-    "[--independent] [--no-legacy] [--checkpoint DIR] [--on-drift stop|warn] "
+    "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
 )
 _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
@@ -40,14 +40,7 @@ def add_cell_arguments(parser: ArgumentParser) -> None:
         "--timeout", dest="timeout_s", type=float, metavar="S", help="release the ranks after S seconds"
     )
     _add_independent(parser)
-    parser.add_argument(
-        "--sample-every",
-        dest="sample_every_s",
-        type=float,
-        default=1.0,
-        metavar="S",
-        help="how often ranks say how they fare; 0 for never",
-    )
+    _add_sampling(parser)
     parser.add_argument(
         "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
     )
@@ -74,6 +67,7 @@ def add_script_arguments(parser: ArgumentParser) -> None:
         action="store_false",
         help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
     )
+    _add_sampling(parser)
     _add_fit(parser)
     _add_auto(parser)
 
@@ -85,8 +79,7 @@ def cell_options(arguments: Namespace) -> CellOptions:
         InvalidInput: a value is wrong, or two exclude each other.
     """
     stalls = StallOptions(arguments.stall_after or None, arguments.on_stall)
-    options = CellOptions(**_values(arguments), stalls=stalls)
-    return replace(options, sample_every_s=options.sample_every_s or None)
+    return CellOptions(**_values(arguments), stalls=stalls)
 
 
 def script_options(arguments: Namespace) -> CellOptions:
@@ -101,6 +94,17 @@ def script_options(arguments: Namespace) -> CellOptions:
 def _add_independent(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
+    )
+
+
+def _add_sampling(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--sample-every",
+        dest="sample_every_s",
+        type=float,
+        default=1.0,
+        metavar="S",
+        help="how often ranks say how they fare; 0 for never",
     )
 
 
@@ -135,7 +139,8 @@ def _add_auto(parser: ArgumentParser) -> None:
 def _values(arguments: Namespace) -> dict[str, Any]:
     """Return what the arguments say of each field; a script has fewer of them."""
     named = {field.name for field in fields(CellOptions)} & vars(arguments).keys()
-    return {**{name: getattr(arguments, name) for name in named}, "auto": _auto_options(arguments)}
+    values = {name: getattr(arguments, name) for name in named}
+    return {**values, "auto": _auto_options(arguments), "sample_every_s": arguments.sample_every_s or None}
 
 
 def _auto_options(arguments: Namespace) -> AutoOptions | None:

@@ -139,7 +139,8 @@ def show_dashboard(arguments: Namespace) -> None:
 def _told(fault: Fault, ending: Ending, record: RunRecord) -> str:
     """Return a fault as the cell showed it: under the name of what it raised."""
     error = ERRORS.get(fault.kind)
-    text = render_fault(fault, ending.causes(), logs=record.path)
+    program = "cell" if record.script is None else "script"
+    text = render_fault(fault, ending.causes(), logs=record.path, program=program)
     return text if error is None else f"{error.__name__}: {text}"
 
 

@@ -11,7 +11,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import codecs
 import errno
 import fcntl
 import io
@@ -22,22 +21,20 @@ import sys
 import threading
 from contextlib import suppress
 from os import dup2, fstat, read, write
-from time import monotonic, sleep, time
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.engine.stalls import StallReader
-from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.engine.run_files import RunFiles
+    from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event, Stream
 
-CHUNK_INTERVAL_S = 0.1
-CHUNK_LIMIT_BYTES = 32 * 1024
 _READ_BYTES = 1 << 16
 # A flood of 10 MB/s fills a pipe's 64 KiB in 6 ms, where no more are to be had.
 _NAP_S = 0.005
@@ -52,11 +49,11 @@ _STARTUP_LOG = re.compile(
 )
 
 
-class _Pipe:
+class _Pipe(Chunks):
     """One captured descriptor: its pipe, and what was read from it but not yet sent."""
 
     def __init__(self, stream: Stream, descriptor: int) -> None:
-        self.stream = stream
+        super().__init__(stream)
         self._descriptor = descriptor
         # The writer stays open beside its copy, or the reader would find an end when a cell closes the copy.
         self.reader, self._writer = os.pipe()
@@ -65,9 +62,6 @@ class _Pipe:
             # A smaller one works too: each time that it is full the rank waits for our thread.
             fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         os.dup2(self._writer, descriptor)
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        self._pending = bytearray()
-        self._skipped_bytes = 0
 
     def restore(self) -> None:
         """Open the descriptor again where a cell has closed it; one that put its own there keeps it."""
@@ -82,38 +76,6 @@ class _Pipe:
             return read(self.reader, _READ_BYTES)
         except BlockingIOError:
             return b""
-
-    def keep(self, data: bytes) -> None:
-        """Keep what was read, or its end, to be sent."""
-        self._pending += data
-        if len(self._pending) > CHUNK_LIMIT_BYTES:
-            # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
-            cut = len(self._pending) - CHUNK_LIMIT_BYTES
-            line = self._pending.find(b"\n", cut)
-            cut = line + 1 if line >= 0 else cut
-            del self._pending[:cut]
-            self._skipped_bytes += cut
-
-    def take(self, run: str, rank: int, end_bytes: int) -> OutputChunk | None:
-        """Return what has not been sent yet as an event, or None.
-
-        Args:
-            run: the event's.
-            rank: likewise.
-            end_bytes: how long the log is by now.
-        """
-        if not self._pending:
-            return None
-        text = self._decoder.decode(bytes(self._pending))
-        chunk = OutputChunk(run, rank, self.stream, text, self._skipped_bytes, time(), end_bytes)
-        self._pending.clear()
-        self._skipped_bytes = 0
-        return chunk
-
-    def take_back(self, chunk: OutputChunk) -> None:
-        """Keep what could not be sent."""
-        self._skipped_bytes += chunk.skipped_bytes
-        self._pending[:0] = chunk.text.encode()
 
 
 class Capture:

@@ -17,7 +17,7 @@ from jupyter_ddl.protocol.events import OutputChunk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.engine.run_files import RunFiles
+    from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS, CellOptions
+from jupyter_ddl.protocol.cell_options import PLAIN_OPTIONS, CellOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ class Cell:
     """
 
     ranks: int
-    options: CellOptions = SCRIPT_OPTIONS
+    options: CellOptions = PLAIN_OPTIONS
 
 
 _current: Cell | None = None
@@ -70,8 +70,8 @@ def current() -> Cell | None:
 
 
 def options() -> CellOptions:
-    """Return the options of what runs, or ran last; a script's defaults in a process that is no rank of ours."""
-    return SCRIPT_OPTIONS if _current is None else _current.options
+    """Return the options of what runs, or ran last; those of plain Python in a process that is no rank of ours."""
+    return PLAIN_OPTIONS if _current is None else _current.options
 
 
 def is_sampled() -> bool:

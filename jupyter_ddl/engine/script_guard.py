@@ -22,31 +22,54 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from jupyter_ddl.engine import advice, interrupts, run_context
 from jupyter_ddl.engine.error_text import bounded, text_of
+from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
+from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady
+from jupyter_ddl.protocol.rank_files import EVENTS
 from jupyter_ddl.protocol.requests import Release
 
 if TYPE_CHECKING:
+    from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.requests import RunScript
     from jupyter_ddl.protocol.script_pipes import Pipes
 
 # Horovod's shutdown takes milliseconds, unless a peer is frozen: then it waits, and this rank ends without it.
 _SHUTDOWN_S = 5.0
-_RUN = "script"
 
 
 class ScriptRank:
-    """One rank of a script."""
+    """One rank of a script.
 
-    def __init__(self, world: World, pipes: Pipes) -> None:
+    Args:
+        world: this rank's.
+        pipes: to the terminal, which keeps the logs of what comes there.
+        request: what is to run.
+    """
+
+    def __init__(self, world: World, pipes: Pipes, request: RunScript) -> None:
         self._world = world
         self._pipes = pipes
+        self._run = request.run
+        self._sample_every_s = request.options.sample_every_s
         self._events = pipes.open_events()
+        self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
+        self._emit.begin(request.run, request.log_dir)
+        self._sampler = Sampler(world.rank, self._emit)
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
+
+    def describe(self, pinned: Pinned) -> None:
+        """Tell the terminal what this rank is."""
+        world, device = self._world, pinned.device
+        self._emit(
+            RankReady(world.rank, world.world_size, world.local_rank, world.host, world.pid, device, pinned.threads)
+        )
 
     def run(self, script: str) -> None:
         """Run the script to its end, whatever that is; tell it to the terminal, and end as Python would.
@@ -58,23 +81,34 @@ class ScriptRank:
         path = str(Path(script).absolute())  # now: the script may go to another folder
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
-            self._interrupts.arm(_RUN)
+            self._sampler.begin(self._run, self._sample_every_s)
+            self._interrupts.arm(self._run)
             run_context.prepare()
             _run_as_main(path)
-        except SystemExit as error:
-            self._exited(error)
-            raise
-        except BaseException as error:  # noqa: BLE001  the script may raise anything, and the terminal tells it
+        except BaseException as error:
+            if self._is_child():
+                raise
+            if isinstance(error, SystemExit):
+                self._exited(error)
+                raise
             self._raised(error, path)
+        if not self._is_child():
+            self._finish()
+
+    def _is_child(self) -> bool:
+        """Return whether this is a process that the script forked: its end is not the rank's."""
+        return os.getpid() != self._world.pid
+
+    def _finish(self) -> None:
         self._interrupts.disarm()
-        self._emit(RankFinished(_RUN, self._world.rank, time.time()))
+        self._sampler.end()
+        self._emit(RankFinished(self._run, self._world.rank, time.time()))
 
     def _exited(self, error: SystemExit) -> None:
         """End as `sys.exit` asks: with a status other than 0 the other ranks cannot go on."""
         status = _status(error)
         if status == 0:
-            self._interrupts.disarm()
-            self._emit(RankFinished(_RUN, self._world.rank, time.time()))
+            self._finish()
             return
         released = self._give_up()
         self._emit(self._failed(error, str(status), (), released=released))
@@ -95,23 +129,24 @@ class ScriptRank:
     def _give_up(self) -> bool:
         """Let the others go; return whether this rank was let go itself."""
         self._interrupts.disarm()
-        released = self._interrupts.is_requested(_RUN)
+        released = self._interrupts.is_requested(self._run)
         self._horovod.begin()
+        self._sampler.end()
         return released
 
     def _failed(self, error: BaseException, text: str, told: tuple[str, ...], *, released: bool) -> RankFailed:
         world = self._world
         return RankFailed(
-            _RUN, world.rank, world.host, type(error).__name__, text, told, released=released, at_s=time.time()
+            self._run, world.rank, world.host, type(error).__name__, text, told, released=released, at_s=time.time()
         )
 
     def _listen(self) -> None:
         for request in self._pipes.requests():
             if isinstance(request, Release):
-                self._interrupts.request(_RUN, request.reason)
+                self._interrupts.request(self._run, request.reason)
                 self._horovod.begin()
 
-    def _emit(self, event: Event) -> None:
+    def _send(self, event: Event) -> None:
         line = as_line(event)
         while line:
             line = line[os.write(self._events, line) :]

@@ -201,8 +201,10 @@ class CellOptions:
         return {name: value for name, value in asdict(self).items() if name not in _UNRECORDED}
 
 
-# Nobody reads a script's samples, or follows its stalls.
-SCRIPT_OPTIONS = CellOptions(sample_every_s=None, stalls=StallOptions(None))
+# A script's stalls are not followed.
+SCRIPT_OPTIONS = CellOptions(stalls=StallOptions(None))
+# In a process that is no rank of ours, neither stalls nor samples are.
+PLAIN_OPTIONS = replace(SCRIPT_OPTIONS, sample_every_s=None)
 
 
 class Options(TypedDict, total=False):

@@ -39,6 +39,8 @@ class RunScript(Wire):
     """Run a script on the receiving rank. It comes in the rank's environment, as JSON.
 
     Attributes:
+        run: the run's id.
+        log_dir: the run's folder, where rank K keeps its events, as rank-K.events.jsonl; None where there is none.
         folder: the folder of the pipes to the terminal.
         n: the number of ranks.
         devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
@@ -47,6 +49,8 @@ class RunScript(Wire):
     """
 
     type: ClassVar[str] = "run_script"
+    run: str
+    log_dir: str | None
     folder: str
     n: int
     devices: tuple[str, ...]

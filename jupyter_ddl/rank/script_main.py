@@ -53,10 +53,11 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
         sys.stdout.reconfigure(line_buffering=True)
-    devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
+    pinned = devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
     run_context.begin(run_context.Cell(world.world_size, request.options))
     install()
-    rank = ScriptRank(world, pipes)
+    rank = ScriptRank(world, pipes, request)
+    rank.describe(pinned)
     _look_in_folder_of(script)
     rank.run(script)
 

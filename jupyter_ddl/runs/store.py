@@ -59,8 +59,9 @@ class RunRecord:
         samples_per_s: of all ranks together; None where nothing was measured.
         loss: the last one.
         computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where nobody wrote that down.
-        options: as the cell had them.
+        options: as the cell, or the script, had them.
         fault: why it did not finish well; None where it did, and where nobody wrote that down.
+        script: as its command line named it; None of a cell.
     """
 
     path: Path
@@ -76,6 +77,7 @@ class RunRecord:
     computes_on: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
+    script: str | None = None
 
 
 def newest_first(before: str | None = None) -> Iterator[RunRecord]:
@@ -137,6 +139,7 @@ def read_record(path: Path) -> RunRecord:
     if not (isinstance(ranks, list) and all(map(_is_count, ranks))):
         ranks = list(rank_files(path, _LOG))
     outcome, model, options = content.get("outcome"), content.get("model"), content.get("options")
+    script = content.get("script")
     return RunRecord(
         path=path,
         run=path.name,
@@ -151,6 +154,7 @@ def read_record(path: Path) -> RunRecord:
         computes_on=_computes_on(content),
         options=options if isinstance(options, dict) else {},
         fault=_fault(content.get("fault")),
+        script=script[:_MOST_CHARACTERS] if isinstance(script, str) else None,
     )
 
 

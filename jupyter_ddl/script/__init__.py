@@ -4,6 +4,7 @@
 |---|---|---|
 | job | terminal | the processes, from their start to their end |
 | listener | terminal | what comes from the ranks, and the requests to them |
+| recording | terminal | the run as it is recorded, as a cell's is |
 | outcome | terminal | how it ended: an exit status, and the text of a failure |
 | reaper | a process of its own | ends the job if the terminal is killed |
 

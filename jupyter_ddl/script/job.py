@@ -1,7 +1,7 @@
 """The processes of one script on its ranks, from their start to their end.
 
-The rules are those of a cell (jupyter_ddl.kernel.run_follower): a rank that raised releases the others after a grace
-time; Ctrl-C releases all; who does not answer is ended.
+The rules are those of a cell (`kernel.release_policy`): a rank that raised releases the others after a grace time;
+Ctrl-C releases all; who does not answer is ended. So is the record: a script's run is a run as a cell's is.
 
 Runs on: the terminal's process.
 """
@@ -14,20 +14,22 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
+from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
 from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS
 from jupyter_ddl.protocol.codec import as_json
-from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.protocol.events import RankReady
 from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.listener import Listener
-from jupyter_ddl.script.outcome import Outcome, Record
+from jupyter_ddl.script.outcome import Ending, Outcome, signalled
+from jupyter_ddl.script.recording import Recording
 from jupyter_ddl.views.first_rank import FirstRank
 from jupyter_ddl.views.terminal import TerminalView
 
@@ -36,19 +38,15 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.kernel.release_policy import ReleaseTimes
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.views.view import View
 
-# Ranks in a collective get Horovod's error at once; those busy elsewhere may be about to end by themselves.
-GRACE_S = 0.5
-# A rank that has not ended by then, after another raised, is stuck outside Python and Horovod.
-ANSWER_S = 10.0
-# After Ctrl-C a script may have a checkpoint to write.
-INTERRUPT_ANSWER_S = 30.0
 _HINT_S = 2.0
 _TICK_S = 0.1
-_LONG_LINE = 1 << 20  # characters: there is no log of the rank's to read the rest in
+_LONG_LINE = 1 << 20  # characters: a terminal has what was printed, and not a part of it
 _LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # with "0" TensorFlow tells all, and so do we
 
 
@@ -67,21 +65,38 @@ class Job:
         self._options = options
         terminal = TerminalView(range(spec.n), line_limit=_LONG_LINE)
         self._view: View = terminal if options.auto is None else FirstRank(terminal)
-        self._record = Record(spec.n)
-        self._release_due_s: float | None = None
-        self._end_due_s: float | None = None
+        self._recording = Recording(spec, script, options)
+        self._run = self._recording.run
+        self._ending = Ending(self._run)
+        self._core_time = CoreTime()
+        self._policy = ReleasePolicy(SCRIPT, self._starves)
+        self._ends_now = False
         self._hint_due_s: float | None = None
 
     def run(self) -> Outcome:
         """Start the ranks, show what they print, and return what it came to when all processes have ended."""
+        self._recording.begin()
+        # Of an error of ours, the record says that much.
+        outcome = Outcome(1)
+        try:
+            outcome = self._outcome()
+        except BrokenPipeError:
+            outcome = signalled(signal.SIGPIPE)
+            raise
+        finally:
+            self._recording.end(outcome)
+        return outcome
+
+    def _outcome(self) -> Outcome:
         with (
             tempfile.TemporaryDirectory(prefix="jupyter_ddl-") as name,
-            _signals_noted(self._record),
+            _signals_noted(self._ending),
             interrupts_noted() as interrupted,
         ):
             folder = Path(name)
             level = self._spec.environment.get(_LOG_LEVEL, os.environ.get(_LOG_LEVEL))
-            listener = Listener(folder, self._spec.n, self._take, shows_start=level == "0")
+            output = self._recording.take_output
+            listener = Listener(folder, self._spec.n, self._take, output, shows_start=level == "0")
             with contextlib.closing(listener), self._started(folder) as holder:
                 while holder.poll() is None:
                     self._step(listener)
@@ -91,10 +106,10 @@ class Job:
                     if self._must_end():
                         _end(holder)
                 while listener.read(0):
-                    self._view.tick(time.monotonic())
+                    self._tick()
             self._view.flush()
             interrupted.came = False
-            return self._record.outcome(holder.returncode, (folder / "mpiexec.log").read_text(errors="replace"))
+            return self._ending.outcome(holder.returncode, (folder / "mpiexec.log").read_text(errors="replace"))
 
     @contextlib.contextmanager
     def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
@@ -121,7 +136,8 @@ class Job:
 
     def _environment(self, folder: Path) -> dict[str, str]:
         spec = self._spec
-        request = RunScript(str(folder), spec.n, spec.devices, spec.threads, self._options)
+        run, log_dir = self._run.id, self._run.folder.log_dir
+        request = RunScript(run, log_dir, str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
         environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request)}
         horovod_dir = paths.horovod_dir()
@@ -130,47 +146,56 @@ class Job:
         return environment
 
     def _take(self, event: Event) -> None:
-        if isinstance(event, RankFinished | RankFailed):
-            self._record.handle(event)
+        if getattr(event, "run", None) == self._run.id or isinstance(event, RankReady):
+            self._recording.take(event)
         self._view.handle(event)
+
+    def _tick(self) -> float:
+        """Record and show what has come; return the time."""
+        now_s = self._run.clock.now_s()
+        self._recording.tick(now_s)
+        self._view.tick(now_s)
+        return now_s
 
     def _step(self, listener: Listener) -> None:
         """Take what comes within a tick, show it, and see what is due."""
         listener.read(_TICK_S)
-        now_s = time.monotonic()
-        self._view.tick(now_s)
+        now_s = self._tick()
         if self._hint_due_s is not None and now_s >= self._hint_due_s:
             self._hint_due_s = None
             print(
-                f"Interrupted. The ranks have {INTERRUPT_ANSWER_S:.0f} s to end; another Ctrl-C ends them now.",
+                f"Interrupted. The ranks have {SCRIPT_INTERRUPTED.answer_s:.0f} s to end; another Ctrl-C ends them "
+                "now.",
                 file=sys.stderr,
             )
-        if self._end_due_s is None and (causes := self._record.causes()):
-            if self._release_due_s is None:
-                self._release_due_s = now_s + GRACE_S
-            elif now_s >= self._release_due_s:
-                self._release(listener, f"rank {causes[0].rank} raised", ANSWER_S)
+        if self._policy.is_released:
+            self._policy.look(now_s)
+        elif (causes := self._run.causes()) and self._policy.grace_is_over(now_s):
+            self._release(listener, f"rank {causes[0].rank} raised", SCRIPT)
 
     def _interrupt(self, listener: Listener) -> None:
-        now_s = time.monotonic()
-        if self._record.interrupted:
-            self._end_due_s = now_s
+        if self._ending.interrupted:
+            self._ends_now = True
             return
-        self._record.interrupted = True
-        self._hint_due_s = now_s + _HINT_S
-        self._release(listener, "interrupted", INTERRUPT_ANSWER_S)
+        self._ending.interrupted = True
+        self._hint_due_s = self._run.clock.now_s() + _HINT_S
+        self._release(listener, "interrupted", SCRIPT_INTERRUPTED)
 
-    def _release(self, listener: Listener, reason: str, answer_s: float) -> None:
+    def _release(self, ranks: RankTransport, reason: str, times: ReleaseTimes) -> None:
         """Have the ranks that are still at it end, within a time."""
-        self._end_due_s = time.monotonic() + answer_s
-        listener.send(Release("", reason), self._record.pending)
+        self._policy.begin(self._run.clock.now_s(), times)
+        ranks.send(Release(self._run.id, reason), sorted(self._run.pending), now=True)
+
+    def _starves(self) -> bool:
+        ready = self._recording.ready
+        return any(self._core_time.is_starved(ready[rank].pid) for rank in self._run.pending if rank in ready)
 
     def _must_end(self) -> bool:
-        if self._record.ended_by is not None:
+        if self._ending.ended_by is not None:
             return True
-        if self._end_due_s is None or time.monotonic() < self._end_due_s:
+        if not (self._ends_now or self._policy.is_over()):
             return False
-        self._record.given_up = tuple(sorted(self._record.pending))
+        self._ending.given_up = tuple(sorted(self._run.pending))
         return True
 
 
@@ -182,11 +207,11 @@ def _end(holder: subprocess.Popen[bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _signals_noted(record: Record) -> Iterator[None]:
-    """Note in the record that a signal asks us to end, in place of ending anywhere in our own steps."""
+def _signals_noted(ending: Ending) -> Iterator[None]:
+    """Note that a signal asks us to end, in place of ending anywhere in our own steps."""
 
     def note(signum: int, _frame: FrameType | None) -> None:
-        record.ended_by = signal.Signals(signum)
+        ending.ended_by = signal.Signals(signum)
 
     before = {
         signum: signal.signal(signum, note)

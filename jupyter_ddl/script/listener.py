@@ -28,9 +28,9 @@ _READ_BYTES = 1 << 16
 # What TensorFlow's C++ code remarks of itself at its start, line after line on each rank; and that it finds no GPU
 # where it is to use none.
 _STARTUP_LOG = re.compile(
-    r"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
-    r"|I0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
-    r"|E0000 00:00:\d+\.\d+ +\d+ cuda_platform\.cc:\d+\] failed call to cuInit: .{0,4000}\n"
+    rb"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
+    rb"|I0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
+    rb"|E0000 00:00:\d+\.\d+ +\d+ cuda_platform\.cc:\d+\] failed call to cuInit: .{0,4000}\n"
 )
 
 
@@ -40,11 +40,20 @@ class Listener:
     Args:
         folder: where to make the pipes; only their owner may enter it.
         world_size: the number of ranks.
-        on_event: called with each event, and with what ranks write, as events.
+        on_event: called with each event, and with what of the ranks' output is to be shown, as events.
+        on_output: called before that with what a rank wrote: rank, stream, all of it, and what of it is to be shown.
         shows_start: TensorFlow's remarks at its start are wanted too.
     """
 
-    def __init__(self, folder: Path, world_size: int, on_event: Callable[[Event], None], *, shows_start: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        world_size: int,
+        on_event: Callable[[Event], None],
+        on_output: Callable[[int, Stream, bytes, bytes], None],
+        *,
+        shows_start: bool,
+    ) -> None:
         self._stack = ExitStack()
         self._selector = self._stack.enter_context(selectors.DefaultSelector())
         self._requests: dict[int, int] = {}
@@ -53,14 +62,15 @@ class Listener:
             pipes.make()
             for stream in STREAMS:
                 leaves_out = _STARTUP_LOG if stream == "stderr" and not shows_start else None
-                self._read_from(pipes.open_to_read(stream), _Output(rank, stream, on_event, leaves_out))
+                self._read_from(pipes.open_to_read(stream), _Output(rank, stream, on_event, on_output, leaves_out))
             self._read_from(pipes.open_to_read("events"), _Events(on_event))
             self._requests[rank] = self._kept(pipes.open_to_request())
 
     def read(self, timeout_s: float) -> bool:
         """Read once from each pipe that has something, within a time; return whether one had."""
         ready = self._selector.select(timeout_s) if self._selector.get_map() else []
-        for key, _ in ready:
+        # What a rank printed before it sent an event is in its pipe by then.
+        for key, _ in sorted(ready, key=lambda one: isinstance(one[0].data, _Events)):
             if data := os.read(key.fd, _READ_BYTES):
                 cast("_Reader", key.data).feed(data)
             else:
@@ -94,19 +104,24 @@ class _Output:
     """What comes from one rank's one stream."""
 
     def __init__(
-        self, rank: int, stream: Stream, take: Callable[[Event], None], leaves_out: re.Pattern[str] | None
+        self,
+        rank: int,
+        stream: Stream,
+        take: Callable[[Event], None],
+        record: Callable[[int, Stream, bytes, bytes], None],
+        leaves_out: re.Pattern[bytes] | None,
     ) -> None:
         self._rank = rank
         self._stream = stream
         self._take = take
+        self._record = record
         self._leaves_out = leaves_out
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def feed(self, data: bytes) -> None:
-        text = self._decoder.decode(data)
-        if self._leaves_out is not None:
-            text = self._leaves_out.sub("", text)
-        self._take(OutputChunk("", self._rank, self._stream, text))
+        shown = data if self._leaves_out is None else self._leaves_out.sub(b"", data)
+        self._record(self._rank, self._stream, data, shown)
+        self._take(OutputChunk("", self._rank, self._stream, self._decoder.decode(shown)))
 
 
 class _Events:

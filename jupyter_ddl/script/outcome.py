@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.deaths import mpiexec_loss
-from jupyter_ddl.protocol.events import RankFailed
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.ending import raised
 from jupyter_ddl.views.fault import render_fault
@@ -19,13 +18,16 @@ if TYPE_CHECKING:
     import signal
     from collections.abc import Sequence
 
-    from jupyter_ddl.protocol.events import RankFinished
+    from jupyter_ddl.protocol import events
+    from jupyter_ddl.protocol.events import RankFailed
+    from jupyter_ddl.runs.run import Run
 
 # As shells have it: 128 and the number of the signal that ended a process.
 SIGNALLED = 128
 INTERRUPTED = 130
 EXIT = "SystemExit"
 INTERRUPT = "KeyboardInterrupt"
+_NAMES: dict[str, events.Outcome] = {"raised": "failed", "interrupted": "interrupted", "lost": "lost"}
 
 
 @dataclass(frozen=True)
@@ -42,38 +44,31 @@ class Outcome:
     report: str = ""
     fault: Fault | None = None
 
+    @property
+    def name(self) -> events.Outcome:
+        """The outcome, as a run's record has it."""
+        if self.fault is None:
+            return "failed" if self.status else "finished"
+        return _NAMES[self.fault.kind]
 
-class Record:
-    """What the ranks of one script said of themselves, and what was done to them.
+
+class Ending:
+    """What was done to a script's ranks, and what it came to.
+
+    Args:
+        run: what its ranks said of themselves.
 
     Attributes:
-        pending: the ranks that have neither finished nor failed.
         interrupted: Ctrl-C came.
         ended_by: the signal that asked us to end.
         given_up: the ranks that were ended because they did not end by themselves.
     """
 
-    def __init__(self, world_size: int) -> None:
-        self.pending = set(range(world_size))
+    def __init__(self, run: Run) -> None:
+        self._run = run
         self.interrupted = False
         self.ended_by: signal.Signals | None = None
         self.given_up: tuple[int, ...] = ()
-        self._world_size = world_size
-        self._failures: dict[int, RankFailed] = {}
-        self._finished: list[int] = []
-
-    def handle(self, event: RankFinished | RankFailed) -> None:
-        """Take what a rank said of itself."""
-        self.pending.discard(event.rank)
-        if isinstance(event, RankFailed):
-            self._failures[event.rank] = event
-        else:
-            self._finished.append(event.rank)
-
-    def causes(self) -> list[RankFailed]:
-        """Return what ranks raised by themselves, first first; where all were released, the first of those."""
-        failures = sorted(self._failures.values(), key=lambda failure: failure.at_s)
-        return [failure for failure in failures if not failure.released] or failures[:1]
 
     def outcome(self, status: int, log: str) -> Outcome:
         """Return what it came to, once all has ended.
@@ -83,39 +78,47 @@ class Record:
             log: what mpiexec printed.
         """
         at_s = time.time()
+        failures = self._failures()
         if self.ended_by is not None:
-            facts = Facts(signum=self.ended_by)
-            return _told(SIGNALLED + self.ended_by, Fault("interrupted", "user", at_s=at_s, facts=facts))
-        if self.interrupted and (self._failures or self.given_up or status):
-            return self._interrupted(at_s)
-        if self._failures:
-            return self._failed()
+            return signalled(self.ended_by)
+        if self.interrupted and (failures or self.given_up or status):
+            return self._interrupted(failures, at_s)
+        if failures:
+            return self._failed(failures)
         if not status:
             return Outcome(0)
         printed = "\n".join(line for line in log.splitlines() if line.strip(" -"))
         return _told(status, mpiexec_loss(status, printed, at_s))
 
-    def _failed(self) -> Outcome:
-        causes = self.causes()
+    def _failures(self) -> dict[int, RankFailed]:
+        return {rank: one.failure for rank, one in self._run.results.items() if one.failure is not None}
+
+    def _failed(self, failures: dict[int, RankFailed]) -> Outcome:
+        run, causes = self._run, self._run.causes()
         first = causes[0]
         status = int(first.message) if first.name == EXIT else INTERRUPTED if first.name == INTERRUPT else 1
         alike = [cause for cause in causes if (cause.name, cause.message) == (EXIT, first.message)]
-        if len(alike) == self._world_size:
+        if len(alike) == run.world_size:
             return Outcome(status)  # every rank exited so, which is the script's own end
-        aborted = sorted(self._failures.keys() - {cause.rank for cause in causes})
-        fault = raised(causes, aborted, self._world_size)
-        ended_before = tuple(self._finished) if first.released else ()
+        fault = raised(causes, sorted(run.released()), run.world_size)
+        finished = tuple(rank for rank in run.ranks if rank not in failures and rank not in run.pending)
+        ended_before = finished if first.released else ()
         return _told(status, replace(fault, facts=self._with_others(fault.facts, ended_before)), causes)
 
-    def _interrupted(self, at_s: float) -> Outcome:
+    def _interrupted(self, failures: dict[int, RankFailed], at_s: float) -> Outcome:
         """Return the first interrupted rank's traceback; ranks in a collective have only Horovod's error to show."""
-        own = [failure for failure in self.causes() if not failure.released]
-        interrupted = [failure for failure in self._failures.values() if failure.name == INTERRUPT]
-        facts = self._with_others(Facts(world_size=self._world_size, error=INTERRUPT))
+        own = [failure for failure in self._run.causes() if not failure.released]
+        interrupted = [failure for failure in failures.values() if failure.name == INTERRUPT]
+        facts = self._with_others(Facts(world_size=self._run.world_size, error=INTERRUPT))
         return _told(INTERRUPTED, Fault("interrupted", "user", at_s=at_s, facts=facts), own or interrupted)
 
     def _with_others(self, facts: Facts, finished: tuple[int, ...] = ()) -> Facts:
         return replace(facts, finished=finished, killed=self.given_up)
+
+
+def signalled(signum: signal.Signals) -> Outcome:
+    """Return what a script came to that ended because this process got a signal."""
+    return _told(SIGNALLED + signum, Fault("interrupted", "user", at_s=time.time(), facts=Facts(signum=signum)))
 
 
 def _told(status: int, fault: Fault, failures: Sequence[RankFailed] = ()) -> Outcome:

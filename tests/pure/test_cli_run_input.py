@@ -9,7 +9,9 @@ import pytest
 
 from jupyter_ddl.cli import main
 from jupyter_ddl.protocol.events import RankFailed, RankFinished
-from jupyter_ddl.script.outcome import Outcome, Record
+from jupyter_ddl.runs.folder import RunFolder
+from jupyter_ddl.runs.run import Run
+from jupyter_ddl.script.outcome import Ending, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,11 +72,12 @@ def failed(rank: int, name: str, message: str = "", *, released: bool = False, a
 
 
 def outcome(*events: RankFailed | RankFinished, status: int = 1, n: int = 2, interrupted: bool = False) -> Outcome:
-    record = Record(n)
-    record.interrupted = interrupted
+    run = Run(RunFolder("script"), tuple(range(n)), n)
+    ending = Ending(run)
+    ending.interrupted = interrupted
     for event in events:
-        record.handle(event)
-    return record.outcome(status, "")
+        run.handle(event)
+    return ending.outcome(status, "")
 
 
 def test_the_first_cause_is_told_first() -> None:
@@ -108,9 +111,9 @@ def test_an_interrupt_is_told_once_also_where_ranks_died_of_it() -> None:
 
 
 def test_a_signal_is_the_status() -> None:
-    record = Record(2)
-    record.ended_by = signal.SIGTERM
-    ended = record.outcome(0, "")
+    ending = Ending(Run(RunFolder("script"), (0, 1), 2))
+    ending.ended_by = signal.SIGTERM
+    ended = ending.outcome(0, "")
     assert (ended.status, ended.report) == (143, "Ended by SIGTERM.")
     assert ended.fault is not None
     assert ended.fault.facts.signum == signal.SIGTERM

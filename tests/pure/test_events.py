@@ -46,7 +46,9 @@ EXAMPLES = (
     events.LookedUp("look", 0, {"data": {}, "found": False}),
     events.RunFinished("run-1", "failed", 0.25, FAULT),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
-    requests.RunScript("/pipes", 2, ("0", "1"), 4, CellOptions(auto=AutoOptions(warmup_epochs=1.5))),
+    requests.RunScript(
+        "run-1", "/runs/run-1", "/pipes", 2, ("0", "1"), 4, CellOptions(auto=AutoOptions(warmup_epochs=1.5))
+    ),
     requests.PrepareHorovod("run-1"),
     requests.RestHorovod(),
     requests.Describe(),

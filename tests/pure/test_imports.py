@@ -57,7 +57,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "cluster": {"errors", "host", "paths", "protocol", "views"},
     "commands": {"errors", "protocol", "runs", "views"},
     "server": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
-    "script": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "paths", "protocol"},
@@ -66,6 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.
     "explain": {"errors", "modernise", "protocol"},
     "kernel": {"cluster", "commands", "doctor", "errors", "explain", "host", "paths", "protocol", "runs", "views"},
+    # A script is released by the rules of a cell.
+    "script": {"cluster", "errors", "host", "kernel", "paths", "protocol", "runs", "views"},
     "cli": {
         "cluster",
         "commands",

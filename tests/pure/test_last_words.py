@@ -12,8 +12,9 @@ import pytest
 from jupyter_ddl import paths
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.last_words import LastWords
-from jupyter_ddl.engine.run_files import RunFiles
+from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.rank_files import LOG
 from jupyter_ddl.runs import unseen
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
@@ -154,6 +155,6 @@ def test_a_run_begins_where_closing_the_one_before_fails(folder: RunFolder) -> N
     files = RunFiles(0)
     files.begin(folder.log_dir)
     assert files._open is not None
-    os.close(files._open.log)
+    os.close(files._open.descriptors[LOG])
     files.begin(None)
     assert not files.has_log

@@ -5,9 +5,9 @@ rank-K.log             all bytes that the rank wrote to its standard streams, as
 rank-K.stderr.jsonl    [offset, length] of each stretch of the log that is stderr
 rank-K.events.jsonl    the rank's events, numbered
 ```
-A disk that is full, or a folder that cannot be written, is told once; the cell goes on without files.
+A disk that is full, or a folder that cannot be written, is reported once; the cell, or script, runs on without files.
 
-Runs on: every rank.
+Runs on: every rank. Of a script, the terminal's process has the logs, since it reads what the ranks write.
 """
 
 from __future__ import annotations
@@ -22,23 +22,29 @@ from jupyter_ddl.host.files import append, open_to_append
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, rank_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jupyter_ddl.protocol.events import Stream
 
+KINDS = (LOG, STDERR_SPANS, EVENTS)
+
 
 class RunFiles:
-    """The three files of one rank, of one run at a time.
+    """Files of one rank, of one run at a time.
 
     Args:
-        rank: this rank.
+        rank: the rank.
+        kinds: those of the three that this process writes.
+        program: what runs there, for people: "cell" or "script".
 
     Attributes:
         tell: called with a sentence when nothing more can be written; once a run.
     """
 
-    def __init__(self, rank: int) -> None:
+    def __init__(self, rank: int, kinds: Sequence[str] = KINDS, program: str = "cell") -> None:
         self._rank = rank
+        self._kinds = kinds
+        self._program = program
         self._lock = threading.Lock()
         self._open: _Open | None = None
         self._size_bytes = 0
@@ -52,7 +58,7 @@ class RunFiles:
             if folder is None:
                 return
             try:
-                self._open = _Open(Path(folder), self._rank)
+                self._open = _Open(Path(folder), self._rank, self._kinds)
                 self._size_bytes = 0
             except OSError as error:
                 problem = self._give_up(error, "cannot be written")
@@ -79,16 +85,16 @@ class RunFiles:
     def write_event(self, line: bytes) -> None:
         """Append an event, as a line of JSON."""
         with self._lock:
-            problem = self._written(lambda files: append(files.events, line))
+            problem = self._written(lambda files: files.append(EVENTS, line))
         if problem:
             self.tell(problem)
 
     def _append_output(self, files: _Open, stream: Stream, data: bytes) -> None:
         start = self._size_bytes
-        append(files.log, data)
+        files.append(LOG, data)
         self._size_bytes += len(data)
         if stream == "stderr":
-            append(files.spans, f"[{start}, {len(data)}]\n".encode())
+            files.append(STDERR_SPANS, f"[{start}, {len(data)}]\n".encode())
 
     def _written(self, write: Callable[[_Open], None]) -> str | None:
         """Write, where files are open; return what is to be told where it fails."""
@@ -102,7 +108,7 @@ class RunFiles:
 
     def _give_up(self, error: OSError, how: str) -> str:
         self._close()
-        return f"jupyter_ddl: the log of rank {self._rank} {how}: {error.strerror}. The cell goes on.\n"
+        return f"jupyter_ddl: the log of rank {self._rank} {how}: {error.strerror}. The {self._program} goes on.\n"
 
     def _close(self) -> None:
         if self._open is not None:
@@ -111,20 +117,22 @@ class RunFiles:
 
 
 class _Open:
-    """The descriptors of the three files, all or none."""
+    """The descriptors of the files, all or none."""
 
-    def __init__(self, folder: Path, rank: int) -> None:
-        self._all: list[int] = []
+    def __init__(self, folder: Path, rank: int, kinds: Sequence[str]) -> None:
+        self.descriptors: dict[str, int] = {}
         try:
-            for kind in (LOG, STDERR_SPANS, EVENTS):
-                self._all.append(open_to_append(folder / rank_file(rank, kind)))
+            for kind in kinds:
+                self.descriptors[kind] = open_to_append(folder / rank_file(rank, kind))
         except OSError:
             self.close()
             raise
-        self.log, self.spans, self.events = self._all
+
+    def append(self, kind: str, data: bytes) -> None:
+        append(self.descriptors[kind], data)
 
     def close(self) -> None:
-        for descriptor in self._all:
+        for descriptor in self.descriptors.values():
             # NFS tells here that the disk is full; the descriptor is gone all the same.
             with suppress(OSError):
                 os.close(descriptor)
