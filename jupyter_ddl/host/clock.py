@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import queue
+import heapq
+import itertools
+import math
 import time
-from typing import Protocol, TypeVar
+from queue import Empty
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    import queue
+    from collections.abc import Callable
 
 T = TypeVar("T")
 
@@ -30,8 +37,47 @@ class MonotonicClock:
         """Wait in C, with the GIL free."""
         try:
             return events.get(timeout=timeout_s)
-        except queue.Empty:
+        except Empty:
             return None
 
 
 MONOTONIC = MonotonicClock()
+
+
+class SimulatedClock:
+    """A clock that advances only while it is waited for, and then at once. For one thread.
+
+    What is to happen at a time happens then, in the thread that waits; at the same time, in the order in which it was
+    asked for.
+    """
+
+    def __init__(self) -> None:
+        self._now_s = 0.0
+        self._count = itertools.count()
+        self._due: list[tuple[float, int, Callable[[], object]]] = []
+
+    def now_s(self) -> float:
+        """Return how far it has come, in seconds."""
+        return self._now_s
+
+    def after(self, seconds: float, do: Callable[[], object]) -> None:
+        """Have something called after a time; never where that is infinite."""
+        if math.isfinite(seconds):
+            heapq.heappush(self._due, (self._now_s + seconds, next(self._count), do))
+
+    def advance(self, seconds: float) -> None:
+        """Let a time pass, and what is due in it happen."""
+        self._advance(self._now_s + seconds, lambda: True)
+
+    def next_of(self, events: queue.Queue[T], timeout_s: float) -> T | None:
+        """Let time pass until there is an event, or the time is up."""
+        self._advance(self._now_s + timeout_s, events.empty)
+        return None if events.empty() else events.get_nowait()
+
+    def _advance(self, until_s: float, goes_on: Callable[[], bool]) -> None:
+        while goes_on():
+            if not self._due or self._due[0][0] > until_s:
+                self._now_s = until_s
+                return
+            self._now_s, _, do = heapq.heappop(self._due)
+            do()

@@ -1,0 +1,273 @@
+"""Ranks that are simulated in this process: a `RankTransport` with which the kernel's side is tried in milliseconds.
+
+Each rank does the steps of its program when a cell is sent to it, and answers requests as real ranks do, by a clock
+that stands still unless whoever follows the run waits by it. The same programs always give the same events, in the
+same order. What only real ranks show (Horovod's own behaviour, signals in C code, a process's death) it does not.
+
+`simulated_steps` has the steps.
+
+Runs on: kernel; tests and whoever tries a follower.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.cluster.deaths import Death, loss_of
+from jupyter_ddl.cluster.simulated_steps import Collective, Compute, Die, GoSilent, Print, Raise, Stuck, Tidy
+from jupyter_ddl.protocol.events import (
+    CollectiveStalled,
+    OutputChunk,
+    RankAlive,
+    RankFailed,
+    RankFinished,
+    RankLost,
+    RankReady,
+    RankSilent,
+    RankStacks,
+)
+from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
+from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from jupyter_ddl.cluster.simulated_steps import Step
+    from jupyter_ddl.host.clock import SimulatedClock
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.requests import Request
+
+HOST = "simulated"
+SHUT_DOWN = "Horovod has been shut down. This was caused by an exception on one of the ranks"
+# How long a request, or an answer, is on its way; and how soon Horovod's end is known on the other ranks.
+LATENCY_S = 0.001
+NOTICE_S = 0.005
+_SILENT_S = 5.0
+_PID = 4710
+
+
+class SimulatedRanks:
+    """The ranks of one world: a `RankTransport`.
+
+    Args:
+        programs: rank -> what it does with each cell, step by step; every rank has one.
+        clock: by which they, and whoever follows their runs, live.
+        on_event: called with each event, while the clock is waited for.
+    """
+
+    def __init__(
+        self, programs: Mapping[int, Sequence[Step]], clock: SimulatedClock, on_event: Callable[[Event], None]
+    ) -> None:
+        self.clock = clock
+        self.world_size = len(programs)
+        self._on_event = on_event
+        self._began_at_s = time.time() - clock.now_s()
+        self._ranks = {rank: _Rank(self, rank, tuple(steps)) for rank, steps in programs.items()}
+        self._is_closed = False
+
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:  # noqa: ARG002
+        """Send a request. A simulated rank has no turn: it is at nothing between its cells."""
+        for rank in ranks:
+            self.clock.after(LATENCY_S, lambda rank=rank: self._ranks[rank].take(request))  # type: ignore[misc]
+
+    def close(self) -> None:
+        """Let nothing come any more."""
+        self._is_closed = True
+
+    # What the ranks call.
+
+    def emit(self, event: Event) -> None:
+        """Have an event arrive."""
+        self.clock.after(LATENCY_S, lambda: None if self._is_closed else self._on_event(event))
+
+    def at_s(self) -> float:
+        """Return the simulated time, seconds since the epoch."""
+        return self._began_at_s + self.clock.now_s()
+
+    def enter(self, collective: Collective, run: RunCell) -> None:
+        """Let a collective end where the last of a run's ranks has entered it."""
+        ranks = [self._ranks[rank] for rank in run.ranks]
+        if all(one.waits_in == collective for one in ranks):
+            for one in ranks:
+                self.clock.after(0.0, one.go_on)
+
+    def missing(self, collective: Collective, run: RunCell) -> list[int]:
+        """Return the run's ranks that have not entered a collective."""
+        return [rank for rank in run.ranks if self._ranks[rank].waits_in != collective]
+
+    def shut_down(self, run: RunCell) -> None:
+        """End the collectives of a run's ranks: one of them has raised."""
+        for rank in run.ranks:
+            self.clock.after(NOTICE_S, self._ranks[rank].lose_collective)
+
+    def die(self, rank: int, signum: int) -> None:
+        """End all ranks, as mpiexec does where one ends."""
+        for one in self._ranks.values():
+            one.end()
+        death = Death(rank, HOST, _PID + rank, signum, None)
+        self.emit(RankLost(rank, loss_of(death, self.at_s()), self.at_s()))
+
+
+class _Rank:
+    """One rank. What it waits for is an entry of the clock, which the rank's next step makes void."""
+
+    def __init__(self, world: SimulatedRanks, rank: int, program: Sequence[Step]) -> None:
+        self._world = world
+        self._rank = rank
+        self._program = program
+        self._run: RunCell | None = None
+        self._rest: Iterator[Step] = iter(())
+        self._step: Step | None = None
+        # Counts what it began to do: what was to happen after something else does not.
+        self._turn = 0
+        self._n = 0
+        self._tidy_s = 0.0
+        self._unwinds: str | None = None
+        self._release: Release | None = None
+        self._is_alive = True
+
+    @property
+    def waits_in(self) -> Collective | None:
+        """The collective that it has entered, and not left by an interrupt; None where in none."""
+        return self._step if isinstance(self._step, Collective) and self._unwinds is None else None
+
+    @property
+    def _answers(self) -> bool:
+        return self._is_alive and not isinstance(self._step, Stuck | GoSilent)
+
+    def take(self, request: Request) -> None:
+        """Handle a request, as `engine.handlers` does."""
+        if not self._is_alive:
+            return
+        if isinstance(request, RunCell):
+            self._begin(request)
+        elif isinstance(request, Release):
+            self._take_release(request)
+        elif not self._answers:
+            return
+        elif isinstance(request, Ping):
+            self._world.emit(RankAlive(self._rank, self._unwinds))
+        elif isinstance(request, Describe):
+            size = self._world.world_size
+            self._world.emit(RankReady(self._rank, size, self._rank, HOST, _PID + self._rank, "CPU", 1))
+        elif isinstance(request, LookAtStacks):
+            where = {"name": "MainThread", "frames": [["cell", 1, type(self._step).__name__, ""]]}
+            self._world.emit(RankStacks(request.look, self._rank, HOST, (where,)))
+
+    def go_on(self) -> None:
+        """Do the next step."""
+        run = self._run
+        if run is None:
+            return
+        self._turn += 1
+        self._step = step = next(self._rest, None)
+        if self._release is not None and not isinstance(step, Stuck | GoSilent):
+            # It came while the rank could not be interrupted.
+            self._interrupt(self._release)
+        elif step is None:
+            self._n += 1
+            self._run = None
+            self._world.emit(RankFinished(run.run, self._rank, self._world.at_s(), n=self._n))
+        elif isinstance(step, Compute | Stuck):
+            self._after(step.seconds, self.go_on)
+        elif isinstance(step, Collective):
+            self._enter(step, run)
+        elif isinstance(step, GoSilent):
+            self._after(_SILENT_S, self._report_silence)
+        elif isinstance(step, Raise):
+            self._fail(step.name, step.message, released=False)
+            self._world.shut_down(run)
+        elif isinstance(step, Die):
+            self._world.die(self._rank, step.signum)
+        else:
+            self._pass(step, run)
+
+    def lose_collective(self) -> None:
+        """End with Horovod's error, where it is in a collective."""
+        if self._run is not None and self.waits_in is not None:
+            self._fail("HorovodInternalError", SHUT_DOWN, released=True)
+
+    def end(self) -> None:
+        """End the process."""
+        self._is_alive, self._run, self._step = False, None, None
+        self._turn += 1
+
+    def _begin(self, run: RunCell) -> None:
+        self._run, self._rest = run, iter(self._program)
+        self._n, self._tidy_s, self._release, self._unwinds = 0, 0.0, None, None
+        self.go_on()
+
+    def _pass(self, step: Print | Tidy, run: RunCell) -> None:
+        """Do what takes no time."""
+        if isinstance(step, Tidy):
+            self._tidy_s = step.seconds
+        else:
+            self._n += 1
+            end_bytes = len(step.text.encode())
+            chunk = OutputChunk(run.run, self._rank, step.stream, step.text, 0, self._world.at_s(), end_bytes, self._n)
+            self._world.emit(chunk)
+        self.go_on()
+
+    def _enter(self, collective: Collective, run: RunCell) -> None:
+        self._world.enter(collective, run)
+        after_s = run.options.stalls.after_s
+        if after_s is not None:
+            # Horovod looks four times as often.
+            self._after(after_s / 4, self._report_stall, after_s / 4)
+
+    def _report_stall(self, every_s: float) -> None:
+        """Say that ranks do not come, as Horovod's coordinator does: the first that waits."""
+        run, collective = self._run, self.waits_in
+        if run is None or collective is None:
+            return
+        missing = self._world.missing(collective, run)
+        if missing and self._rank == next(rank for rank in run.ranks if rank not in missing):
+            self._n += 1
+            names = {str(rank): [collective.tensor] for rank in missing}
+            self._world.emit(
+                CollectiveStalled(
+                    run.run, self._rank, self._world.at_s(), every_s, (collective.tensor,), names, n=self._n
+                )
+            )
+        self._after(every_s, self._report_stall, every_s)
+
+    def _report_silence(self) -> None:
+        at_s, process = self._world.at_s(), RankProcess(self._rank, "sleeping", _PID + self._rank, HOST)
+        facts = Facts(seconds=_SILENT_S, processes=(process,))
+        fault = Fault("silent", "rank", (self._rank,), HOST, at_s - _SILENT_S, facts=facts)
+        self._world.emit(RankSilent(self._rank, _SILENT_S, fault, at_s))
+
+    def _take_release(self, release: Release) -> None:
+        if self._run is None or release.run not in ("", self._run.run):
+            return
+        if self._answers and self._unwinds is None:
+            self._interrupt(release)
+        else:
+            self._release = self._release or release
+
+    def _interrupt(self, release: Release) -> None:
+        """Raise KeyboardInterrupt in the cell, which may take a while to end of it."""
+        assert self._run is not None
+        self._release, self._unwinds = release, self._run.run
+        self._after(self._tidy_s, self._fail, "KeyboardInterrupt", "", True)
+
+    def _fail(self, name: str, message: str, released: bool) -> None:
+        run = self._run
+        if run is None:
+            return
+        self._turn += 1
+        self._n += 1
+        self._run, self._step, self._unwinds = None, None, None
+        reason = self._release.reason if self._release is not None and released else None
+        line = f"{name}: {message}" if message else name
+        at_s = self._world.at_s()
+        self._world.emit(
+            RankFailed(run.run, self._rank, HOST, name, message, (line,), released, at_s, reason=reason, n=self._n)
+        )
+
+    def _after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        """Do something after a time, unless the rank begins something else before."""
+        self._turn += 1
+        turn = self._turn
+        self._world.clock.after(seconds, lambda: do(*arguments) if turn == self._turn else None)

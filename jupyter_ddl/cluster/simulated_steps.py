@@ -1,0 +1,84 @@
+"""What a simulated rank does, step by step.
+
+| step | the rank |
+|---|---|
+| `Print` | writes to one of its standard streams |
+| `Compute` | is busy in Python code, which a release interrupts |
+| `Collective` | waits until all ranks of the run have entered it; its release, or another rank's exception, ends it |
+| `Stuck` | is in C code: it answers nothing, a release included, before the time is up |
+| `Tidy` | takes some time to end when it is interrupted from here on |
+| `GoSilent` | answers nothing for good, as the cluster's supervisor then reports |
+| `Raise` | ends with an exception, and with it the collectives of the others |
+| `Die` | its process ends, and with it all ranks |
+
+A rank whose program ends has finished.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jupyter_ddl.protocol.events import Stream
+
+
+@dataclass(frozen=True)
+class Print:
+    """Write to a standard stream."""
+
+    text: str
+    stream: Stream = "stdout"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """Be busy in Python code."""
+
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True)
+class Collective:
+    """Enter a collective of all ranks of the run, and wait for the others."""
+
+    tensor: str = "gradients"
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """Be in C code that nothing interrupts. A release that came meanwhile is answered afterwards."""
+
+    seconds: float = math.inf
+
+
+@dataclass(frozen=True)
+class Tidy:
+    """Take so long to end, when interrupted from here on."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class GoSilent:
+    """Answer nothing any more."""
+
+
+@dataclass(frozen=True)
+class Raise:
+    """End with an exception."""
+
+    name: str = "ValueError"
+    message: str = "no such thing"
+
+
+@dataclass(frozen=True)
+class Die:
+    """End the process by a signal."""
+
+    signum: int = signal.SIGKILL
+
+
+Step = Print | Compute | Collective | Stuck | Tidy | GoSilent | Raise | Die
