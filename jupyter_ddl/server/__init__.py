@@ -1,8 +1,9 @@
 """The hub: what a browser sees of the kernels and the runs of this Jupyter server, and its controls' way to them.
 
 `extension` begins it; `kernels` has the kernels' side, `live` and `browser` the browsers'; `tails` reads on the runs
-that somebody watches; `runs`, `clusters` and `devices` answer requests. It keeps no truth of its own: what it tells is
-in the folders of runs and clusters, and in the kernels, which connect again after it was restarted.
+that somebody watches; `scripts` notices those of `jupyter ddl run`; `runs`, `clusters` and `devices` answer requests.
+It keeps no truth of its own: what it tells is in the folders of runs and clusters, and in the kernels, which connect
+again after it was restarted.
 
 Runs on: Jupyter server, in its event loop; what reads files runs in threads.
 """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.protocol.hub_messages import RunNotice
 from jupyter_ddl.server.kernels import Kernels
+from jupyter_ddl.server.scripts import Scripts
 from jupyter_ddl.server.tails import Tails
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Hub:
         self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jupyter_ddl hub")
         self.kernels = Kernels(self._tell, log)
         self.tails = Tails(self.pool)
+        self._scripts = Scripts(self.pool, self._tell, log)
         self.requests = 0
         self._browsers: set[Listener] = set()
 
@@ -55,6 +57,7 @@ class Hub:
         """Let go of everybody."""
         for browser in list(self._browsers):
             browser.close()
+        self._scripts.rest()
         await self.kernels.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
 
@@ -66,12 +69,15 @@ class Hub:
     def join(self, browser: Listener) -> None:
         """Tell a browser of every kernel, and of what they say from here on."""
         self._browsers.add(browser)
+        self._scripts.begin()
         for state in self.kernels.states():
             browser.tell(state)
 
     def leave(self, browser: Listener) -> None:
         """Tell a browser no more."""
         self._browsers.discard(browser)
+        if not self._browsers:
+            self._scripts.rest()
 
     def _tell(self, message: KernelState | KernelGone | RunNotice) -> None:
         if isinstance(message, RunNotice):

@@ -48,7 +48,8 @@ function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: I
     marks,
     trans,
     notebook: new CurrentNotebook(shell),
-    nameOf: (kernel) => paths.of(kernel) ?? trans.__('kernel %1', kernel.slice(0, 8)),
+    // A script's run has no kernel: its notice names the script.
+    nameOf: (kernel) => paths.of(kernel) ?? (kernel.endsWith('.py') ? kernel : trans.__('kernel %1', kernel.slice(0, 8))),
     act: (command, given) => void (commands.hasCommand(command) && commands.execute(command, given)),
     can: (command) => commands.hasCommand(command),
   };
