@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
@@ -9,10 +10,12 @@ import pytest
 from ranks.kernel import Kernel
 
 import jupyter_ddl
+from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterLost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
 
@@ -71,3 +74,20 @@ def notebooks() -> Iterator[Callable[[int], Kernel]]:
 def notebook(notebooks: Callable[[int], Kernel]) -> Kernel:
     """Return a real kernel with two ranks."""
     return notebooks(2)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file system with room for 256 KB, where the runs go."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(disk))
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)

@@ -6,7 +6,6 @@ import json
 import math
 import os
 import re
-import subprocess
 import time
 from dataclasses import asdict
 from statistics import median
@@ -90,23 +89,6 @@ def test_a_folder_that_cannot_be_written_is_told_once_and_the_cell_runs(notebook
     told = [line for line in cell.lines if "not recorded" in line]
     assert len(told) == 1
     assert "Set JUPYTER_DDL_RUNS to a folder" in cell.text
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file system with room for 256 KB, where the runs go."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "tmpfs", disk], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"no small file system can be mounted here: {mounted.stderr.strip()}")
-    monkeypatch.setenv(paths.RUNS_VARIABLE, str(disk))
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "-l", disk], check=True)
 
 
 def test_a_full_disk_is_told_and_the_cell_goes_on(pair: Session, small_disk: Path) -> None:
