@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +18,7 @@ from jupyter_ddl.runs.store import CUT_OFF, RUNNING, UNKNOWN, find, newest_first
 from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Executor
     from logging import Logger
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 INTERVAL_S = 1.0
 # A run's folder is made before its record is written, and the clock of a shared file system may be another one.
 _SLACK_S = 10.0
+# Of runs: what runs is among the newest.
+_FIRST_LOOK = 200
 
 
 class Scripts:
@@ -43,7 +45,7 @@ class Scripts:
         self._pool = pool
         self._tell = tell
         self._log = log
-        self._since_s = time.time()
+        self._since_s: float | None = None
         self._seen: set[str] = set()
         self._running: set[str] = set()
         self._task: asyncio.Task[None] | None = None
@@ -51,6 +53,7 @@ class Scripts:
     def begin(self) -> None:
         """Look from here on. Safe to call twice."""
         if self._task is None:
+            self._since_s = None
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
     def rest(self) -> None:
@@ -73,10 +76,10 @@ class Scripts:
             await asyncio.sleep(INTERVAL_S)
 
     def look(self) -> list[RunNotice]:
-        """Return what has begun and what has ended since the last look."""
+        """Return what has begun and what has ended since the last look; at the first, what runs."""
         began_s = time.time()
         notices = []
-        for record in takewhile(lambda one: one.start_s >= self._since_s - _SLACK_S, newest_first()):
+        for record in self._newest():
             if record.script is not None and record.run not in self._seen:
                 self._seen.add(record.run)
                 if record.state != UNKNOWN:
@@ -92,6 +95,13 @@ class Scripts:
                 self._running.discard(run)
                 notices.append(_notice(found, found.state))
         return notices
+
+    def _newest(self) -> Iterable[RunRecord]:
+        """Return the runs that may be new, the newest first."""
+        since_s = self._since_s
+        if since_s is None:
+            return (record for record in islice(newest_first(), _FIRST_LOOK) if record.state == RUNNING)
+        return takewhile(lambda record: record.start_s >= since_s - _SLACK_S, newest_first())
 
 
 def _notice(record: RunRecord, state: str) -> RunNotice:

@@ -68,12 +68,14 @@ def test_a_script_is_noticed_when_it_begins_and_when_it_ends() -> None:
 
 def test_one_that_was_over_before_the_next_look_is_noticed_too() -> None:
     looks = looking()
+    assert looks.look() == []
     script(run_id(), outcome="finished", seconds=0.5)
     assert [notice.state for notice in looks.look()] == ["running", "finished"]
 
 
 def test_a_folder_without_its_record_is_looked_at_again() -> None:
     looks = looking()
+    assert looks.look() == []
     run = run_id()
     folder = make_run(run)
     assert looks.look() == []
@@ -85,7 +87,7 @@ def test_a_folder_without_its_record_is_looked_at_again() -> None:
 
 def test_cells_old_runs_and_deleted_ones_are_not_noticed() -> None:
     make_run(run_id(1), session=own_session())
-    script(run_id(2, age_s=3600.0), start_s=time.time() - 3600.0)
+    script(run_id(2, age_s=3600.0), start_s=time.time() - 3600.0, outcome="finished", seconds=1.0)
     looks = looking()
     assert looks.look() == []
     folder = script(run_id(3))
@@ -96,8 +98,17 @@ def test_cells_old_runs_and_deleted_ones_are_not_noticed() -> None:
     assert looks.look() == []
 
 
+def test_what_runs_when_the_first_browser_comes_is_followed_to_its_end() -> None:
+    folder = script(run_id(age_s=3600.0), start_s=time.time() - 3600.0)
+    looks = looking()
+    assert [notice.state for notice in looks.look()] == ["running"]
+    update(folder, outcome="finished", seconds=3600.0)
+    assert [notice.state for notice in looks.look()] == ["finished"]
+
+
 def test_one_whose_terminal_was_killed_is_over() -> None:
     looks = looking()
+    assert looks.look() == []
     gone = {**own_session(), "pid": 1, "started_s": 1.0}
     script(run_id(), session=gone)
     assert [notice.state for notice in looks.look()] == ["running", "interrupted"]
