@@ -63,6 +63,7 @@ class ScriptRank:
         self._sampler = Sampler(world.rank, self._emit)
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
+        self._raised_s = 0.0
 
     def describe(self, pinned: Pinned) -> None:
         """Tell the terminal what this rank is."""
@@ -129,6 +130,7 @@ class ScriptRank:
     def _give_up(self) -> bool:
         """Let the others go; return whether this rank was let go itself."""
         self._interrupts.disarm()
+        self._raised_s = time.time()
         released = self._interrupts.is_requested(self._run)
         self._horovod.begin()
         self._sampler.end()
@@ -137,7 +139,7 @@ class ScriptRank:
     def _failed(self, error: BaseException, text: str, told: tuple[str, ...], *, released: bool) -> RankFailed:
         world = self._world
         return RankFailed(
-            self._run, world.rank, world.host, type(error).__name__, text, told, released=released, at_s=time.time()
+            self._run, world.rank, world.host, type(error).__name__, text, told, released=released, at_s=self._raised_s
         )
 
     def _listen(self) -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.host.interrupts import Interruption
     from jupyter_ddl.kernel.release_policy import ReleaseTimes
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import Event
@@ -75,24 +76,22 @@ class Job:
 
     def run(self) -> Outcome:
         """Start the ranks, show what they print, and return what it came to when all processes have ended."""
-        self._recording.begin()
-        # Of an error of ours, the record says that much.
-        outcome = Outcome(1)
-        try:
-            outcome = self._outcome()
-        except BrokenPipeError:
-            outcome = signalled(signal.SIGPIPE)
-            raise
-        finally:
-            self._recording.end(outcome)
+        with _signals_noted(self._ending), interrupts_noted() as interrupted:
+            self._recording.begin()
+            # Of an error of ours, the record says that much.
+            outcome = Outcome(1)
+            try:
+                outcome = self._outcome(interrupted)
+            except BrokenPipeError:
+                outcome = signalled(signal.SIGPIPE)
+                raise
+            finally:
+                self._recording.end(outcome)
+                interrupted.came = False
         return outcome
 
-    def _outcome(self) -> Outcome:
-        with (
-            tempfile.TemporaryDirectory(prefix="jupyter_ddl-") as name,
-            _signals_noted(self._ending),
-            interrupts_noted() as interrupted,
-        ):
+    def _outcome(self, interrupted: Interruption) -> Outcome:
+        with tempfile.TemporaryDirectory(prefix="jupyter_ddl-") as name:
             folder = Path(name)
             level = self._spec.environment.get(_LOG_LEVEL, os.environ.get(_LOG_LEVEL))
             output = self._recording.take_output
@@ -108,7 +107,6 @@ class Job:
                 while listener.read(0):
                     self._tick()
             self._view.flush()
-            interrupted.came = False
             return self._ending.outcome(holder.returncode, (folder / "mpiexec.log").read_text(errors="replace"))
 
     @contextlib.contextmanager

@@ -94,7 +94,7 @@ class Recording:
                 # What it printed comes before its end, as it did.
                 self._send(event.rank)
             self.run.take(event)
-        self.run.take_what_came()
+            self.run.take_what_came()
 
     def take_output(self, rank: int, stream: Stream, data: bytes, shown: bytes) -> None:
         """Take what a rank wrote.
@@ -115,7 +115,7 @@ class Recording:
             self._sent_s = now_s
             with self._guarded():
                 self._send(*self.run.ranks)
-            self.run.take_what_came()
+                self.run.take_what_came()
             self._tell_of_the_record()
 
     def end(self, outcome: Outcome) -> None:
