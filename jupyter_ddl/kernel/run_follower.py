@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextvars
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import HostUnfit
@@ -210,8 +209,7 @@ class Follower:
         with guarded("the record of the run"):
             run.recorder.handle(finished)
         with guarded("the record of the run"):
-            fault = None if run.fault is None else asdict(run.fault)
-            run.folder.update(outcome=self._outcome, seconds=round(run.seconds, 4), fault=fault, **figures)
+            run.folder.end(finished, figures)
         self._notes.tell_of_the_record()
         self._view.handle(finished)
         self._view.flush()

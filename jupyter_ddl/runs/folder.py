@@ -19,6 +19,7 @@ import os
 import secrets
 import time
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
@@ -31,6 +32,8 @@ from jupyter_ddl.runs.store import CUT_OFF, newest_first
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from jupyter_ddl.protocol.events import RunFinished
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
@@ -80,6 +83,16 @@ class RunFolder:
         """Write more of run.json."""
         self._record.update(fields)
         self._replace("run.json", json.dumps(json_value(self._record), allow_nan=False))
+
+    def end(self, finished: RunFinished, figures: dict[str, Any]) -> None:
+        """Write how the run ended.
+
+        Args:
+            finished: the run's last event.
+            figures: what its metrics come to.
+        """
+        fault = None if finished.fault is None else asdict(finished.fault)
+        self.update(outcome=finished.outcome, seconds=round(finished.seconds, 4), fault=fault, **figures)
 
     def _replace(self, name: str, text: str) -> None:
         """Write a file so that a reader finds all of it or what was there before."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,10 +126,9 @@ class Recording:
             if run.fault is not None and outcome.name == "lost":
                 run.take(RankLost(next(iter(run.fault.ranks), None), run.fault, run.fault.at_s))
             run.take_what_came()
-            run.recorder.handle(RunFinished(run.id, outcome.name, run.seconds, run.fault))
-            fault = None if run.fault is None else asdict(run.fault)
-            figures = run.summary.fields()
-            run.folder.update(outcome=outcome.name, seconds=round(run.seconds, 4), fault=fault, **figures)
+            finished = RunFinished(run.id, outcome.name, run.seconds, run.fault)
+            run.recorder.handle(finished)
+            run.folder.end(finished, run.summary.fields())
         for files in self._files.values():
             files.begin(None)
         self._tell_of_the_record()

@@ -12,6 +12,7 @@ import pytest
 from kernel_sides import TestCluster, View
 
 from jupyter_ddl import paths
+from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.simulated_ranks import HOST, SimulatedRanks
 from jupyter_ddl.cluster.simulated_steps import (
     Collective,
@@ -34,6 +35,7 @@ from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
 from jupyter_ddl.runs.store import newest_first
+from jupyter_ddl.script.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,9 +44,12 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.run_follower import Follower
     from jupyter_ddl.protocol.events import RankLost
     from jupyter_ddl.protocol.requests import Request
+    from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.runs.run import Run
 
 FOREVER = Compute()
+# What a type checker holds: they are one border.
+TRANSPORTS: list[type[RankTransport]] = [Channel, Listener, SimulatedRanks]
 
 
 @pytest.fixture(autouse=True)
