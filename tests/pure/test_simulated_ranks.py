@@ -57,6 +57,11 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
 
 
+def active_runs(cluster: Any, on_loss: Any, *, replaces: bool = True) -> ActiveRuns:
+    """Return the active runs of a cluster whose ranks are ready."""
+    return ActiveRuns(cluster, on_loss, lambda: replaces)
+
+
 class World:
     """Simulated ranks, and all that a kernel has of them."""
 
@@ -76,7 +81,7 @@ class World:
         self.sent: list[tuple[float, Request, list[int]]] = []
         self.losses: list[RankLost] = []
         self.view = View()
-        self.runs = ActiveRuns(self.cluster, self._replace, lambda: replaces)
+        self.runs = active_runs(self.cluster, self._replace, replaces=replaces)
         looks: Any = SimpleNamespace(look=self._look)
         self.sender = Sender(self.cluster, self.runs, looks, self.clock)
 
@@ -336,7 +341,7 @@ def test_a_run_that_another_kernel_began_is_followed_from_where_it_was() -> None
     # The kernel that began it is killed here: nothing follows, and events come to the next one's active runs.
     for _ in range(10):
         world.clock.advance(0.1)
-    runs = ActiveRuns(world.cluster, lambda *_: Remedy("restarting"), lambda: True)
+    runs = active_runs(world.cluster, lambda *_: Remedy("restarting"))
     run = type(first.run)(first.run.folder, first.run.ranks, 2, world.clock)
     runs.resume(run)
     follower = type(first)(run, runs, world.view, None)
