@@ -52,6 +52,8 @@ def render_fault(
     """
     if fault.kind in ("lost", "stopped"):
         return _loss(fault, failures, logs, program)
+    if fault.kind == "cut off" and program == "script":
+        return "The terminal that ran it ended before it did."
     told = _TEXTS[fault.kind](fault)
     if fault.kind == "unanswered" and logs is not None:
         return f"{told} Logs: {logs}"

@@ -166,6 +166,8 @@ def test_a_signal_is_how_it_ended(tmp_path: Path, signum: signal.Signals, status
     record = newest()
     assert record.state == (CUT_OFF if signum == signal.SIGKILL else "interrupted")
     assert "ready" in ddl("logs", record.run)
+    if signum == signal.SIGKILL:
+        assert ddl("show", record.run).endswith("The terminal that ran it ended before it did.\n")
 
 
 def test_a_reader_that_has_enough_is_an_interrupt(tmp_path: Path) -> None:
