@@ -90,8 +90,9 @@ class ReleasePolicy:
         if self.is_released and times is None:
             return
         self.times = times or self.times
-        self._began_s = now_s
+        # In this order: another thread, which follows the run, looks whether it has begun.
         self._patience = Patience(self._starves, now_s)
+        self._began_s = now_s
 
     def since_s(self, now_s: float) -> float:
         """Return how long ago the release began; 0 where it has not."""
