@@ -25,6 +25,7 @@ from jupyter_ddl.cluster.simulated_steps import (
     Stuck,
     Tidy,
 )
+from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.kernel.active_runs import ActiveRuns
@@ -75,7 +76,7 @@ class World:
         n = len(programs)
         self.cluster: Any = TestCluster(self._send)
         self.cluster.world_size, self.cluster.world_id = n, "world-1"
-        self.cluster.spec = SimpleNamespace(name="tests", threads=1)
+        self.cluster.spec = ClusterSpec("tests", n, (), 1, {}, keep=False, oversubscribe=False, note="")
         self.cluster.ranks = {rank: RankReady(rank, n, rank, HOST, 4710 + rank, "CPU", 1) for rank in range(n)}
         self.cluster.warm = {rank: RankWarm(rank, {}, 1.0) for rank in range(n)}
         self.sent: list[tuple[float, Request, list[int]]] = []
