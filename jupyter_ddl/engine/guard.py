@@ -69,6 +69,8 @@ class Guard:
         # When the cell's own code raised, and whether after its release; None while it has not.
         self._raised_s: float | None = None
         self._was_released = False
+        # Whether what it raised is an effect of another rank's end.
+        self._is_effect = False
         self._lines = NotebookLines(shell)
         shell.when_raised = self._when_raised
 
@@ -159,7 +161,7 @@ class Guard:
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
-        self._raised_s = None
+        self._raised_s, self._is_effect = None, False
         before = late_variables.snapshot()
         late: InvalidInput | None = None
         options = request.options
@@ -254,9 +256,10 @@ class Guard:
     def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
         name, message = type(error).__name__, text_of(error)
         shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
+        is_effect = self._is_effect or shut_down
         if shut_down and not was_released and len(request.ranks) < self._world.world_size:
             # Horovod's own text speaks of a rank that has failed; here the missing ranks were never asked.
-            name, shut_down = COLLECTIVE_ON_SUBSET, False
+            name, is_effect = COLLECTIVE_ON_SUBSET, False
             message = (
                 f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
                 f"{list(request.ranks)} of {self._world.world_size}. Run the cell on all ranks, or use a process set."
@@ -272,7 +275,7 @@ class Guard:
             name,
             message,
             tuple(self._shell.traceback_lines),
-            released=was_released or shut_down,
+            released=was_released or is_effect,
             at_s=self._raised_s or time(),
             uses_horovod=horovod_runtime.is_used(),
             reason=reason if was_released else None,
@@ -283,8 +286,10 @@ class Guard:
         """Note that the cell has raised, and end its collectives; return whether a plain traceback will do."""
         # A release that comes now would interrupt the formatting, not the cell.
         self._interrupts.disarm()
+        # Asked first: this rank is about to end Horovod, too.
+        self._is_effect = error is not None and horovod_runtime.was_ended_elsewhere(text_of(error))
         self._abandon()
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)
         # Hardly anybody reads it then, and IPython takes seconds for a deep one of TensorFlow's.
-        return error is not None and (self._was_released or horovod_runtime.SHUT_DOWN_TEXT in text_of(error))
+        return error is not None and (self._was_released or self._is_effect)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import threading
 from contextlib import contextmanager
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
 # Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
 SHUT_DOWN_TEXT = "Horovod has been shut down"
+
+# What it says where such a collective is of a process set, and begins after that: the sets are gone by then. A program
+# that names a set which it has not registered gets the same.
+# Source: horovod 0.28.1, horovod/common/operations.cc, EnqueueTensor...; horovod/common/basics.py, _process_set_size
+_NO_PROCESS_SET = re.compile("rocess set (?:provided )?does not exist,? or has not been registered")
 
 # In a cell on some of the ranks the others will never enter a collective of all, so Horovod's stall inspector may give
 # up at once. Its defaults (a warning after 60 s, no shutdown) suit ranks that are merely late.
@@ -104,6 +110,13 @@ class HorovodRuntime:
         """Return whether Horovod is initialised on this rank."""
         basics = _basics()
         return basics is not None and basics.is_initialized()
+
+    def was_ended_elsewhere(self, text: str) -> bool:
+        """Return whether an error's text says that another rank has ended Horovod: the error is an effect of that.
+
+        To be asked before this rank ends Horovod itself.
+        """
+        return SHUT_DOWN_TEXT in text or (_NO_PROCESS_SET.search(text) is not None and _has_ended())
 
     def generation(self) -> int:
         """Return how often Horovod has been initialised on this rank."""
@@ -272,6 +285,19 @@ def _basics() -> Any:
     return getattr(mpi_ops, "_basics", None)
 
 
+def _has_ended() -> bool:
+    """Return whether Horovod was initialised on this rank, and another one has shut it down since."""
+    basics = _basics()
+    if basics is None or not basics.is_initialized():
+        return False
+    try:
+        basics._get_process_set_ids_and_ranks()
+    except ValueError:
+        # "Horovod has not been initialized properly": not even the set of all ranks is there.
+        return True
+    return False
+
+
 def _horovod_environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith("HOROVOD_")}
 
@@ -294,6 +320,7 @@ def _environment_with(variables: dict[str, str]) -> Iterator[None]:
 _of_this_rank = HorovodRuntime()
 watch, load, refuse = _of_this_rank.watch, _of_this_rank.load, _of_this_rank.refuse
 is_used, is_running = _of_this_rank.is_used, _of_this_rank.is_running
+was_ended_elsewhere = _of_this_rank.was_ended_elsewhere
 generation, has_own_ranks = _of_this_rank.generation, _of_this_rank.has_own_ranks
 begin_cell, end_cell = _of_this_rank.begin_cell, _of_this_rank.end_cell
 initialise, rest, abandon = _of_this_rank.initialise, _of_this_rank.rest, _of_this_rank.abandon

@@ -20,10 +20,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import advice, interrupts, run_context
+from jupyter_ddl.engine import advice, horovod_runtime, interrupts, run_context
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
-from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.host.run_files import RunFiles
@@ -116,12 +115,13 @@ class ScriptRank:
         self._horovod.wait(status)
 
     def _raised(self, error: BaseException, path: str) -> NoReturn:
-        released = self._give_up()
         text = text_of(error)
+        is_effect = horovod_runtime.was_ended_elsewhere(text)
+        released = self._give_up() or is_effect
         told = bounded(_formatted(error, path)).splitlines()
         what_to_write = advice.of(error)
         told += [] if what_to_write is None else [what_to_write]
-        self._emit(self._failed(error, text, tuple(told), released=released or SHUT_DOWN_TEXT in text))
+        self._emit(self._failed(error, text, tuple(told), released=released))
         self._horovod.wait(1)
         if sys.excepthook is not sys.__excepthook__:
             raise error  # the script's own hook is to see it

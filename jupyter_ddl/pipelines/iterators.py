@@ -7,7 +7,9 @@ is woken *before* what it then looks at says that it must end. It goes back to s
 waits for that with Python's lock held: a rank that answers nobody, at the end of a loop or at an interrupt. (A third
 of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
 
-So what keeps an iterator is taken over before Python drops it, and let go of where nobody waits.
+So what keeps an iterator is put into a queue of TensorFlow's before Python drops it, and a thread of its own drops that
+queue: an operation destroys it, and TensorFlow runs operations without Python's lock. (An eager tensor that Python
+drops is freed with the lock held, in any thread.)
 
 Source: tensorflow 2.21, core/framework/model.cc (Model::OptimizeLoop: the callback notifies, the loop asks IsCancelled)
 and cancellation.cc (StartCancelWithStatus: `is_cancelled_` is set after the callbacks have run).
@@ -17,10 +19,9 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import ctypes
+import functools
 import sys
 import threading
-from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -30,100 +31,58 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
-# The C++ function that returns an eager tensor's handle, by its mangled name, and the libraries one of which has it.
-_HANDLE_OF = "_Z18EagerTensor_HandlePK7_object"
-_LIBRARIES_OF_PYTHON = ("lib_pywrap_tensorflow_common.so", "_pywrap_tensorflow_internal.so")
-_LIBRARY = "libtensorflow_cc.so.2"
-
-_iterator_class: Any = None
-
 
 def install(tensorflow: ModuleType) -> None:
-    """Have iterators end in a thread of their own, once. Does nothing with a TensorFlow that hides what that takes."""
-    global _iterator_class
-    if _iterator_class is not None:
-        return
+    """Have iterators end in a thread of their own. Does nothing where TensorFlow's iterators end in another way."""
     try:
-        handles = _Handles(Path(tensorflow.__file__ or "").parent)
         from tensorflow.python.data.ops.iterator_ops import OwnedIterator
-
-        eager_tensor = tensorflow.__internal__.EagerTensor
-    except (OSError, AttributeError, ImportError):
+    except ImportError:
         # Private to TensorFlow, which may move it: iterators then end as they always did.
         return
-    if hasattr(OwnedIterator, "__del__"):
-        return
-    _iterator_class = OwnedIterator
-    ends: SimpleQueue[tuple[int, Any]] = SimpleQueue()
-    patch(OwnedIterator, "__del__", _taking_over(handles.keep, ends, eager_tensor), Layer.DATA, instead)
-    threading.Thread(target=_end_each, args=(handles.drop, ends), name="jupyter_ddl iterators", daemon=True).start()
+    if not hasattr(OwnedIterator, "__del__"):
+        patch(OwnedIterator, "__del__", _taking_over(_ends(tensorflow), tensorflow), Layer.DATA, instead)
 
 
-class _Handles:
-    """TensorFlow's references to what stands behind an eager tensor.
-
-    Args:
-        folder: TensorFlow's package.
-
-    Raises:
-        OSError, AttributeError: this TensorFlow has them elsewhere.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        # With Python's lock: it reads a Python object.
-        self._handle_of = _first_with(_HANDLE_OF, [folder / "python" / name for name in _LIBRARIES_OF_PYTHON])
-        self._handle_of.argtypes, self._handle_of.restype = [ctypes.py_object], ctypes.c_void_p
-        library = ctypes.CDLL(str(folder / _LIBRARY))
-        self._copy = library.TFE_TensorHandleCopySharingTensor
-        self._copy.argtypes, self._copy.restype = [ctypes.c_void_p, ctypes.c_void_p], ctypes.c_void_p
-        # Without Python's lock: this is what waits.
-        self._delete = library.TFE_DeleteTensorHandle
-        self._delete.argtypes, self._delete.restype = [ctypes.c_void_p], None
-        library.TF_NewStatus.restype = ctypes.c_void_p
-        self._status = library.TF_NewStatus()
-
-    def keep(self, tensor: Any) -> int:
-        """Return one more reference to what an eager tensor refers to."""
-        handle: int = self._copy(self._handle_of(tensor), self._status)
-        return handle
-
-    def drop(self, handle: int) -> None:
-        """Let go of a reference that `keep` returned. Waits for what ends by that, with Python's lock free."""
-        self._delete(handle)
+@functools.cache
+def _ends(tf: ModuleType) -> SimpleQueue[tuple[Any, Any]]:
+    """Return what takes iterators to their end: TensorFlow's queue that keeps one, and its dataset."""
+    ends: SimpleQueue[tuple[Any, Any]] = SimpleQueue()
+    threading.Thread(target=_end_each, args=(ends, tf), name="jupyter_ddl iterators", daemon=True).start()
+    return ends
 
 
-def _first_with(symbol: str, files: list[Path]) -> Any:
-    for file in files:
-        if file.exists() and hasattr(library := ctypes.PyDLL(str(file)), symbol):
-            return getattr(library, symbol)
-    raise AttributeError(f"None of {[file.name for file in files]} has {symbol}.")
-
-
-def _taking_over(
-    keep: Callable[[Any], int], ends: SimpleQueue[tuple[int, Any]], eager_tensor: type
-) -> Callable[[Any], None]:
+def _taking_over(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> Callable[[Any], None]:
     """Return what Python calls when it drops an iterator."""
 
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
-        # That of an iterator within a graph is symbolic. At Python's end nobody would let go of it any more.
         resource = attributes.get("_iterator_resource")
-        if not isinstance(resource, eager_tensor) or sys.is_finalizing():
+        # That of an iterator within a graph is symbolic. At Python's end no thread would end it any more.
+        if not hasattr(resource, "numpy") or sys.is_finalizing():
             return
-        kept = keep(resource)
+        queue = _queue_with(resource, tf)
         try:
-            # Python's own reference first: whoever drops the last one waits.
+            # Python's own reference first: the thread that drops the last one waits.
             del resource, attributes["_iterator_resource"]
         finally:
             # The dataset has the Python functions that the iterator's threads may still call.
-            ends.put((kept, attributes.get("_dataset")))
+            ends.put((queue, attributes.get("_dataset")))
 
     return take_over
 
 
-def _end_each(drop: Callable[[int], None], ends: SimpleQueue[tuple[int, Any]]) -> None:
-    def end(handle: int, _dataset: Any) -> None:
-        drop(handle)
+def _queue_with(resource: Any, tf: Any) -> Any:
+    """Return a queue of TensorFlow's that keeps what an eager tensor refers to."""
+    # Python may drop an iterator anywhere, also within the tracing of a function. Queues of resources are the CPU's.
+    with tf.init_scope(), tf.device("CPU:0"):
+        queue = tf.queue.FIFOQueue(1, [tf.resource])
+        queue.enqueue(resource)
+    return queue
+
+
+def _end_each(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> None:
+    def end(queue: Any, _dataset: Any) -> None:
+        tf.raw_ops.DestroyResourceOp(resource=queue.queue_ref, ignore_lookup_error=True)
 
     while True:
         # In a thread each: one that waits for an element that never comes must not keep the next one's memory. Started

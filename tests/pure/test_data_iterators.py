@@ -7,7 +7,9 @@ import threading
 
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
+from jupyter_ddl.engine import patching
 from jupyter_ddl.pipelines import iterators
 
 WAIT_S = 60
@@ -92,8 +94,35 @@ def test_python_ends_while_iterators_live() -> None:
     assert "Exception ignored" not in ended.stderr
 
 
-def test_a_tensorflow_that_hides_its_handles_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(iterators, "_iterator_class", None)
-    monkeypatch.setattr(iterators, "_HANDLE_OF", "a_symbol_that_no_library_has")
+def test_one_dropped_while_a_function_is_traced_ends_too() -> None:
+    iterator, goes_on, ended = held_up()
+    next(iterator)
+    kept = [iterator]
+    del iterator
+
+    @tf.function
+    def traced(x: tf.Tensor) -> tf.Tensor:
+        kept.clear()
+        return x + 1
+
+    assert int(traced(1)) == 2
+    assert {operation.type for operation in traced.get_concrete_function(1).graph.get_operations()}.isdisjoint(
+        {"FIFOQueueV2", "QueueEnqueueV2"}
+    )
+    assert not ended.is_set()
+    goes_on.set()
+    assert ended.wait(WAIT_S)
+
+
+def test_iterators_that_end_in_another_way_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def own(_iterator: OwnedIterator) -> None:
+        """End."""
+
+    # Others of this process stay: what makes datasets is remembered by patches, too.
+    for one in patching.patches():
+        if one.owner is OwnedIterator:
+            assert one.undo()
+    assert not hasattr(OwnedIterator, "__del__")
+    monkeypatch.setattr(OwnedIterator, "__del__", own, raising=False)
     iterators.install(tf)
-    assert iterators._iterator_class is None
+    assert OwnedIterator.__del__ is own

@@ -73,8 +73,17 @@ def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[
     # Rank 2 waited in a collective of the run's own ranks: rank 3 is the cause, and not that others were missing.
     assert [failure.rank for failure in error.value.failures] == [3]
     assert "on purpose" in str(error.value)
+    # So is it for ranks that come to the collective when rank 3 has ended Horovod, and their set is gone with it.
+    for chosen in ([2, 3], None):
+        with pytest.raises(RankError) as error:
+            session.run(f"assert rank != 3, 'on purpose'\nimport time\ntime.sleep(0.2)\n{SUM_OF_SET}", ranks=chosen)
+        assert [failure.rank for failure in error.value.failures] == [3]
+        assert values(session, SUM_OF_SET) == ["2.0"] * 4
     with pytest.raises(RankError, match="CollectiveOnSubset"):
         session.run(SUM, ranks=[2, 3])
+    # A set that never existed is an error of the ranks' own.
+    with pytest.raises(RankError, match="Process set does not exist or has not been registered"):
+        session.run("other = hvd.ProcessSet([rank])\nother.process_set_id = 7\n" + SUM_OF_SET.replace("own", "other"))
     assert values(session, SUM_OF_SET) == ["2.0"] * 4
     session.run("hvd.shutdown()")
 
