@@ -207,32 +207,18 @@ class SetupFailed(RunError):
     """A setup cell raised on ranks that were started in place of others."""
 
 
-class RankDrift(Protocol):
-    """How the ranks' weights differ. `training.consistency.drift.Drift` is one; its text says it all."""
-
-    @property
-    def ranks(self) -> Sequence[int]:
-        """The ranks that differ from most others."""
-
-    @property
-    def first_weight(self) -> str:
-        """The first weight that differs, by its path."""
-
-
 class RanksOutOfSync(DdlError):
     """The ranks hold different weights, so each has trained a model of its own.
 
     Attributes:
-        drift: which ranks differ, since when, where and by how much.
         ranks: those that differ from most others.
         weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
     """
 
-    def __init__(self, drift: RankDrift) -> None:
-        self.drift = drift
-        self.ranks = list(drift.ranks)
-        self.weight = drift.first_weight
-        super().__init__(str(drift))
+    def __init__(self, text: str, ranks: Sequence[int], weight: str) -> None:
+        self.ranks = list(ranks)
+        self.weight = weight
+        super().__init__(text)
 
 
 class TransferFailed(DdlError, TypeError):

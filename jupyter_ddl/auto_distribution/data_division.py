@@ -15,10 +15,14 @@ from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_distribution.refusals import refuse_data
 from jupyter_ddl.auto_distribution.shards.adapter import Parts, require_room
-from jupyter_ddl.auto_distribution.shards.agreement_callback import AlikeData
+from jupyter_ddl.auto_distribution.shards.agreement_callback import (
+    CompareAfterEpochs,
+    CompareAfterFirstStep,
+    CompareParts,
+)
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth, SameContents
-from jupyter_ddl.auto_distribution.shards.generators import Rounds, SameRounds
-from jupyter_ddl.auto_distribution.shards.sources import SameSources, Sources
+from jupyter_ddl.auto_distribution.shards.generators import Rounds
+from jupyter_ddl.auto_distribution.shards.sources import Sources
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
 from jupyter_ddl.pipelines.shard import shard_with_note
 from jupyter_ddl.protocol.cell_options import GLOBAL
@@ -96,7 +100,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         if isinstance(data, types.GeneratorType):
             rounds = Rounds(data, place)
             how = f"{how} of the generator"
-            return Divided(rounds.batches(), how, steps=own_steps, checks=(SameRounds(rounds),))
+            return Divided(rounds.batches(), how, steps=own_steps, checks=(CompareAfterEpochs(rounds),))
     batch = arguments.get("batch_size") or _batch_for(arguments, steps)
     if not shares_batches:
         batch *= place.size
@@ -114,7 +118,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     require_room(whole, place)
     parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
     how = "" if parts.samples is not None else "each batch is split"
-    checks = (AlikeData(parts),)
+    checks = (CompareParts(parts),)
     return Divided(
         parts,
         how,
@@ -134,7 +138,7 @@ def _sharded(data: Any, place: Place, steps: int | None) -> Divided:
     sharded = shard_with_note(data, place.size, place.rank, sources.watch)
     own = dataset_batch_size(data)
     whole = own and own * place.size
-    checks = (SameSources(sources),)
+    checks = (CompareAfterFirstStep(sources),)
     return Divided(sharded.dataset, sharded.how, None, own, whole, steps, checks=checks, sources=sources.parts)
 
 

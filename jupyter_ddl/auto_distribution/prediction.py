@@ -95,8 +95,8 @@ def _each_all(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     data = Shares(whole, Place(1, 0), steps and -(-steps // model.steps_per_execution) * model.steps_per_execution)
     arguments |= {"x": data, "batch_size": None, "steps": None}
     answer = stock(model, **arguments)
-    if data.likeness is not None:
-        data.likeness.require_same("data of predict")
+    if data.agreement is not None:
+        data.agreement.require_same("data of predict")
     return answer
 
 

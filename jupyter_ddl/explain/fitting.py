@@ -9,7 +9,7 @@ import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import comments
-from jupyter_ddl.explain.data import Kind, kind_of
+from jupyter_ddl.explain.data_kinds import Kind, kind_of
 from jupyter_ddl.explain.settings import in_brackets, times
 from jupyter_ddl.modernise.names import code_of
 

@@ -10,7 +10,7 @@ import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import optimizers
-from jupyter_ddl.explain.data import Kind, kind_of
+from jupyter_ddl.explain.data_kinds import Kind, kind_of
 from jupyter_ddl.explain.origins import Origins
 from jupyter_ddl.modernise.names import code_of, keyword
 from jupyter_ddl.protocol import plan_texts

@@ -10,8 +10,8 @@ today are left alone, saved models hold nothing of ours, and what cannot mean th
 | `hooks` | waits for Keras and TensorFlow to be imported |
 | `names` | names that left Keras's modules, and modules that left Keras |
 | `wrapping` | how a method of Keras is wrapped, or added |
-| `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
-| `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
+| `optimizers`, `compile_and_fit`, `inputs`, `metric_names`, `layers` | training |
+| `checkpoints`, `model_files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
 | `horovod_sessions` | `BroadcastGlobalVariablesHook`, for sessions of TensorFlow 1 |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
@@ -28,10 +28,10 @@ from __future__ import annotations
 import os
 
 from jupyter_ddl.legacy import hooks
-from jupyter_ddl.legacy.notices import said
+from jupyter_ddl.legacy.notices import printed_rows
 from jupyter_ddl.paths import LEGACY_VARIABLE
 
-__all__ = ["install", "is_wanted", "said"]
+__all__ = ["install", "is_wanted", "printed_rows"]
 
 
 def is_wanted() -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.legacy.data import LOADING, configure, lasting, take_loading, whole
+from jupyter_ddl.legacy.inputs import LOADING, configure, lasting, take_loading, whole
 from jupyter_ddl.legacy.learning_phase import require_training_phase
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.wrapping import add_missing, wrap, wrap_method

@@ -12,7 +12,7 @@ import threading
 from jupyter_ddl.protocol.old_spellings import ROWS
 
 _SENTENCES = {row.name: row.today for row in ROWS}
-_said: list[str] = []
+_printed: list[str] = []
 _lock = threading.Lock()
 
 
@@ -24,13 +24,13 @@ def say(name: str) -> None:
     """
     sentence = _SENTENCES[name]
     with _lock:
-        if name in _said:
+        if name in _printed:
             return
-        _said.append(name)
+        _printed.append(name)
     print(f"Old spelling: {sentence}", file=sys.stderr, flush=True)
 
 
-def said() -> list[str]:
+def printed_rows() -> list[str]:
     """Return the names of the rows whose sentence has been printed, in order."""
     with _lock:
-        return list(_said)
+        return list(_printed)

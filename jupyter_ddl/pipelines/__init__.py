@@ -8,7 +8,7 @@
 | `load_once` | arrays that one rank of a host loads and all share |
 | `iterators` | iterators that end without anyone waiting |
 | `prefetch` | the next batches made while the model trains |
-| `advise`, `trials`, `changes`, `cache_placement` | what would make a pipeline faster, found by trying it |
+| `advise`, `trials`, `speedups`, `cache_placement` | what would make a pipeline faster, found by trying it |
 | `stopwatch`, `properties` | how fast pipelines and models run; what a dataset shows without being run |
 
 Users import it as `jupyter_ddl.data`. Runs on: every rank; nothing here is a collective.

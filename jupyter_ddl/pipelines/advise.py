@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.pipelines import changes
+from jupyter_ddl.pipelines import speedups
 from jupyter_ddl.pipelines.cache import ranks_of_this_host
 from jupyter_ddl.pipelines.properties import batch_size_of
 from jupyter_ddl.pipelines.stopwatch import median, training_step
@@ -111,7 +111,7 @@ def _advice(ds: Any, first: Any, step: Any, slot_s: float) -> Advice:
     if alone and Gain.of(rates["as it is"], rates["model"]).times >= _AS_FAST:
         return Advice((), per_s, model_per_s, ds, model_is_the_bottleneck=True)
     trials.held = max(int(per_s * slot_s), 4) * batch_size
-    tried, best = trials.take(ds, changes.possible(ds))
+    tried, best = trials.take(ds, speedups.possible(ds))
     return Advice(tuple(_row(each) for each in tried), per_s, model_per_s, best)
 
 

@@ -99,7 +99,7 @@ class Sharding:
         return self._made[key][1]
 
     def _part(self, dataset: Any, recipe: Recipe | None, index: int) -> Any:
-        if recipe is None or not self._passes(recipe):
+        if recipe is None or not self._passes_through(recipe):
             return self._here(dataset, index)
         special = {
             "list_files": self._part_of_files,
@@ -146,7 +146,7 @@ class Sharding:
 
     # --- what passes ---------------------------------------------------------------------------------------------
 
-    def _passes(self, recipe: Recipe) -> bool:
+    def _passes_through(self, recipe: Recipe) -> bool:
         """Return whether the shard goes below what made the dataset."""
         if recipe.name == "sample_from_datasets":
             return _mixes_without_end(recipe)
@@ -170,7 +170,7 @@ class Sharding:
     def _things(self, dataset: Any) -> int | None:
         """Return how many things there are that a shard of the dataset would deal out; None where that is not known."""
         recipe = recipe_of(dataset)
-        if recipe is not None and (WAYS.get(recipe.name) is Way.REPEATS or self._passes(recipe)):
+        if recipe is not None and (WAYS.get(recipe.name) is Way.REPEATS or self._passes_through(recipe)):
             names = file_names(recipe)
             if names is not None:
                 return len(names)

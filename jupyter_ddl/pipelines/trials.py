@@ -14,7 +14,7 @@ from jupyter_ddl.pipelines.stopwatch import ROUNDS, Feed, measure, median
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jupyter_ddl.pipelines.changes import Change
+    from jupyter_ddl.pipelines.speedups import Change
 
 # What helps gains this much at least, and in every round.
 LEAST_GAIN = 1.05

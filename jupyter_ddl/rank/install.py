@@ -122,10 +122,8 @@ def _hook_training(_module: ModuleType) -> None:
     from jupyter_ddl.checkpoints import cell_checkpoints
     from jupyter_ddl.datasets import keras_datasets
     from jupyter_ddl.training import fit
-    from jupyter_ddl.training.fit import saving
 
-    fit.install()
-    saving.save_by(cell_checkpoints.of_this_fit)
+    fit.install(cell_checkpoints.of_this_fit)
     # Around it: what is divided among the ranks, that one then trains on.
     wrapped_methods.install()
     keras_datasets.install()

@@ -51,7 +51,7 @@ def render_fault(
         program: what was run: "cell" or "script".
     """
     if fault.kind in ("lost", "stopped"):
-        return _loss(fault, failures, logs, program)
+        return _lost_ranks(fault, failures, logs, program)
     told = _TEXTS[fault.kind](fault)
     if fault.kind == "unanswered" and logs is not None:
         return f"{told} Logs: {logs}"
@@ -109,7 +109,7 @@ def signal_text(signum: int) -> str:
     return f"signal {signum} ({known or 'unknown'})"
 
 
-def _loss(fault: Fault, failures: Sequence[RankFailed], logs: object, program: str) -> str:
+def _lost_ranks(fault: Fault, failures: Sequence[RankFailed], logs: object, program: str) -> str:
     told = f"Ranks must live to the end of the {program}. Received: {describe(fault)}"
     below = [] if fault.remedy is None else [render_remedy(fault.remedy)]
     below += [] if logs is None else [f"Logs: {logs}"]

@@ -69,7 +69,7 @@ def test_a_sentence_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch
     for _ in range(2):
         notices.say("lr")
     assert capsys.readouterr().err == "Old spelling: lr is written learning_rate in optimizers.\n"
-    assert notices.said() == ["lr"]
+    assert notices.printed_rows() == ["lr"]
     with pytest.raises(KeyError):
         notices.say("no such row")
 

@@ -14,7 +14,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 
 from jupyter_ddl.auto_distribution.shards import batches, order, rows
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.collectives import require_horovod
@@ -25,7 +25,7 @@ class Parts(DataAdapter):
     """This rank's part of each batch of one process, as a Keras data adapter: pass it as `x`.
 
     Attributes:
-        likeness: by which the ranks compare their batches.
+        agreement: by which the ranks compare their batches.
 
     Args:
         whole: Keras's adapter of the data of one process.
@@ -40,7 +40,7 @@ class Parts(DataAdapter):
         self._steps = steps
         self._keeps_order = keeps_order
         self._dataset: Any = None
-        self.likeness = Likeness()
+        self.agreement = BatchAgreement()
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's parts."""
@@ -57,13 +57,13 @@ class Parts(DataAdapter):
         is_fresh = whole._shuffle and not self._keeps_order
         passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
         assert self.samples is not None
-        own = order.own_batches(passes, whole, self._place, self.samples, self.likeness.note_pass)
+        own = order.own_batches(passes, whole, self._place, self.samples, self.agreement.note_pass)
         return rows.dataset(whole._inputs, own)
 
     def _of_batches(self) -> Any:
         made = self._whole.get_tf_dataset()
         is_endless = self._steps is not None and self._whole.num_batches is None
-        return batches.dataset_in_step(self.likeness.noting(made), self._place, is_endless=is_endless)
+        return batches.dataset_in_step(self.agreement.noting(made), self._place, is_endless=is_endless)
 
     def end_epoch(self, taken: int) -> None:
         """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.

@@ -18,7 +18,7 @@ from jupyter_ddl.errors import InvalidInput
 _BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 
-class Likeness:
+class BatchAgreement:
     """What this rank's first batch was, as a number: a checksum of all its parts."""
 
     def __init__(self) -> None:

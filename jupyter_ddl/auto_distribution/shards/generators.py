@@ -9,7 +9,6 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
-import keras
 
 from jupyter_ddl.auto_distribution.same_data import are_alike, parts_of
 from jupyter_ddl.errors import InvalidInput
@@ -86,36 +85,3 @@ class Rounds:
                 "Give what it draws from a seed: np.random.default_rng(1) in place of default_rng(), or "
                 "keras.utils.set_random_seed(1) before it is made; order words by sorted(words), not by set(words).",
             )
-
-
-class SameRounds(keras.callbacks.Callback):
-    """Compares the generators of the ranks after the first step, and after each epoch.
-
-    Not after the first step of a later epoch: a rank may have no batch left then.
-
-    Args:
-        rounds: what this rank trains on.
-    """
-
-    def __init__(self, rounds: Rounds) -> None:
-        super().__init__()
-        self._rounds = rounds
-        self._has_compared = False
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Compare once.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        if not self._has_compared:
-            self._has_compared = True
-            self._rounds.require_same()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Compare.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        self._rounds.require_same()

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from jupyter_ddl.auto_distribution.same_data import Part, parts_of
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.pipelines.lineage import recipe_of
 
 # Elements of a source that is at hand, evenly spread where they can be had by their numbers.
@@ -27,7 +26,7 @@ class Sources:
 
     def __init__(self) -> None:
         self.parts: tuple[Part, ...] = ()
-        self._noted: list[Likeness] = []
+        self._noted: list[BatchAgreement] = []
 
     def watch(self, source: Any) -> Any:
         """Return a source, to be used in its place. What is at hand is looked at now; else its first element is noted.
@@ -38,7 +37,7 @@ class Sources:
         if recipe is not None and not recipe.inputs and recipe.name != "from_generator":
             self.parts = (*self.parts, *_known(source, recipe.name))
             return source
-        noted = Likeness()
+        noted = BatchAgreement()
         self._noted.append(noted)
         return noted.noting(source, once=True)
 
@@ -52,29 +51,6 @@ class Sources:
         """
         for noted in self._noted:
             noted.require_same("first elements")
-
-
-class SameSources(keras.callbacks.Callback):
-    """Compares the sources of the ranks after the first step.
-
-    Args:
-        sources: of what this rank trains on.
-    """
-
-    def __init__(self, sources: Sources) -> None:
-        super().__init__()
-        self._sources = sources
-        self._has_compared = False
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Compare once.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        if not self._has_compared:
-            self._has_compared = True
-            self._sources.require_same()
 
 
 def _known(source: Any, name: str) -> tuple[Part, ...]:

@@ -17,7 +17,7 @@ from keras.src.trainers.data_adapters.generator_data_adapter import GeneratorDat
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from jupyter_ddl.auto_distribution.shards import rows
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.generators import bounded
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Shares(DataAdapter):
     """The batches rank, rank + size, ... of one process, as a Keras data adapter: pass it as `x`.
 
     Attributes:
-        likeness: by which the ranks compare the first batch; None for arrays, which are compared as they are.
+        agreement: by which the ranks compare the first batch; None for arrays, which are compared as they are.
 
     Args:
         whole: Keras's adapter of the data of one process.
@@ -42,7 +42,7 @@ class Shares(DataAdapter):
         self._steps = steps
         if isinstance(whole, GeneratorDataAdapter):
             bounded(whole, steps)
-        self.likeness = None if isinstance(whole, ArrayDataAdapter) else Likeness()
+        self.agreement = None if isinstance(whole, ArrayDataAdapter) else BatchAgreement()
 
     def require_same(self) -> None:
         """Raise where the ranks had different first batches. Collective: every rank must call this, after the pass.
@@ -50,19 +50,19 @@ class Shares(DataAdapter):
         Raises:
             InvalidInput: they had; on every rank.
         """
-        if self.likeness is not None:
-            self.likeness.require_same("data of evaluate and validation")
+        if self.agreement is not None:
+            self.agreement.require_same("data of evaluate and validation")
 
     def finish(self) -> None:
         """Leave all as it is."""
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's batches."""
-        if self.likeness is None and rows.can_read_rows(self._whole._inputs):
+        if self.agreement is None and rows.can_read_rows(self._whole._inputs):
             return rows.dataset(self._whole._inputs, self._row_numbers())
         made = self._whole.get_tf_dataset()
         made = made if self._steps is None else made.take(self._steps)
-        made = made if self.likeness is None else self.likeness.noting(made)
+        made = made if self.agreement is None else self.agreement.noting(made)
         return made.shard(self._place.size, self._place.rank).prefetch(tf.data.AUTOTUNE)
 
     def first_batch(self) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
 
 _LAYERS_TOLD = 3
@@ -64,10 +65,9 @@ class Drift:
     optimizer: tuple[str, ...] = ()
     rates: dict[int, float] = field(default_factory=dict)
 
-    @property
-    def first_weight(self) -> str:
-        """The first weight that differs, by its path."""
-        return self.weights[0].path
+    def error(self) -> RanksOutOfSync:
+        """Return the error that says so."""
+        return RanksOutOfSync(str(self), self.ranks, self.weights[0].path)
 
     def __str__(self) -> str:
         """Return the rule, what was found, the likely cause and the remedy."""

@@ -49,8 +49,8 @@ class Exchanges:
             alike &= _varies(data) if data is not None else ~_is_of_alike_inputs(own[0])
             looked = self.looked.assign_add(1)
             same = self.same.assign_add(tf.cast(alike, tf.int32))
-            is_said = (looked == same_batches.FIRST_BATCHES) & (same == looked)
-            return tf.cond(is_said, lambda: _said(ranks), lambda: tf.constant(False))
+            is_printed = (looked == same_batches.FIRST_BATCHES) & (same == looked)
+            return tf.cond(is_printed, lambda: _print_hint(ranks), lambda: tf.constant(False))
 
         tf.cond(self.looked < same_batches.FIRST_BATCHES, compared, lambda: tf.constant(False))
 
@@ -93,7 +93,7 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
     )
 
 
-def _said(ranks: int) -> Any:
+def _print_hint(ranks: int) -> Any:
     tf.print(same_batches.told(range(ranks), ranks, same_batches.LOOP), output_stream=sys.stderr)
     return tf.constant(True)
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import numpy as np
 
-from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 
@@ -48,7 +47,7 @@ def check_in_sync(model: Any) -> str:
     if len(same) < len(digests):
         different = [rank for rank in range(len(digests)) if rank not in same]
         where = _differences(every_rank[0][1], reference, digests[different[0]])
-        raise RanksOutOfSync(Drift(tuple(different), tuple(same), len(digests), where))
+        raise Drift(tuple(different), tuple(same), len(digests), where).error()
     return _combine(reference)
 
 

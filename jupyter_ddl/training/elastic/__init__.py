@@ -7,7 +7,7 @@ There are no host updates, no discovery scripts, and the size of the world stays
 | module | owns |
 |---|---|
 | `state` | what is committed, and brought back |
-| `run` | trying again, where all ranks can |
+| `rerun` | trying again, where all ranks can |
 | `callbacks` | what commits, and counts batches and epochs, during `fit` |
 
 Runs on: every rank.
@@ -18,7 +18,7 @@ from jupyter_ddl.training.elastic.callbacks import (
     UpdateBatchStateCallback,
     UpdateEpochStateCallback,
 )
-from jupyter_ddl.training.elastic.run import run
+from jupyter_ddl.training.elastic.rerun import run
 from jupyter_ddl.training.elastic.state import KerasState
 
 __all__ = ["CommitStateCallback", "KerasState", "UpdateBatchStateCallback", "UpdateEpochStateCallback", "run"]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.training.step import Turn
 
 
-class Meeting(keras.callbacks.Callback):
+class EpochBarrier(keras.callbacks.Callback):
     """Where all ranks meet: before validation, and before the user's callbacks of the epoch's end.
 
     Args:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.cell_options import WARN
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit import interrupted_fit
@@ -122,7 +121,7 @@ class InStep(keras.callbacks.Callback):
     def _tell(self, drift: Drift) -> None:
         interrupted_fit.out_of_step(self.model.optimizer)
         if not self._warns:
-            raise RanksOutOfSync(drift)
+            raise drift.error()
         # What is apart stays apart, so once is enough.
         self._has_warned = True
         print(f"WARNING: {drift}", file=sys.stderr)

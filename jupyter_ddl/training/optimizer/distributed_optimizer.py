@@ -206,7 +206,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         on_drift=on_drift,
         same_batches=same_batches,
     )
-    passes = options.passes(backward_passes_per_step)
+    passes = options.backward_passes(backward_passes_per_step)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
     _distribute(optimizer, exchange, accumulation, LocalVariables(scaled=scale_local_gradients))
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):

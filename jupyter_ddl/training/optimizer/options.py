@@ -77,7 +77,7 @@ def grouping(groups: Any, num_groups: int) -> gradient_groups.Groups:
     return chosen
 
 
-def passes(number: Any) -> int:
+def backward_passes(number: Any) -> int:
     """Return `backward_passes_per_step`, if it is a number above 0.
 
     Raises:
