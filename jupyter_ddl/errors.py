@@ -213,6 +213,12 @@ class RanksOutOfSync(DdlError):
     Attributes:
         ranks: those that differ from most others.
         weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
+
+    Example:
+        >>> try:
+        ...     checksum = hvd.check_in_sync(model)
+        ... except hvd.RanksOutOfSync as error:
+        ...     print(error.ranks, error.weight)
     """
 
     def __init__(self, text: str, ranks: Sequence[int], weight: str) -> None:

@@ -163,7 +163,7 @@ def report(samples: float, loss: float | None = None, **metrics: float) -> None:
         InvalidInput: one of them is no number.
 
     Example:
-        >>> report(32, loss=0.25, accuracy=0.9)
+        >>> jupyter_ddl.report(32, loss=0.25, accuracy=0.9)
     """
     count = _reported("samples", samples)
     value = None if loss is None else _reported("loss", loss)

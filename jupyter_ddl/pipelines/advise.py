@@ -55,6 +55,11 @@ class Advice:
         model_batches_per_s: of the model alone, on a batch that is there; None without a model.
         dataset: the pipeline with all that helps.
         model_is_the_bottleneck: the pipeline feeds the model as fast as that can take it: nothing there would help.
+
+    Example:
+        >>> advice = data.advise(tf.data.Dataset.range(64).batch(8), seconds=0.5)
+        >>> [row.change for row in advice.rows if row.helps] == []
+        True
     """
 
     rows: tuple[Row, ...]
@@ -84,6 +89,11 @@ def advise(ds: Any, model: Any = None, seconds: float = 20.0) -> Advice:
 
     Raises:
         InvalidInput: it is no dataset, it is empty, there is no time, or the model is not compiled.
+
+    Example:
+        >>> ds = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+        >>> advice = data.advise(ds, model, seconds=0.5)
+        >>> history = model.fit(advice.dataset, verbose=0)
     """
     if not isinstance(ds, tf.data.Dataset):
         raise InvalidInput("advise takes a tf.data.Dataset.", type(ds).__name__, "Pass what fit is given as x.")

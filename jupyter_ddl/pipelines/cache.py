@@ -55,6 +55,10 @@ def cache(ds: Any, where: str | os.PathLike[str] = RAM) -> Any:
 
     Raises:
         InvalidInput: there is no such place, not enough room, or no end to the dataset.
+
+    Example:
+        >>> ds = data.cache(tf.data.Dataset.from_tensor_slices((x, y)), "ram")
+        >>> history = model.fit(ds.shuffle(64).batch(16), epochs=2, verbose=0)
     """
     _check_where(where)
     estimate = measured(ds)

@@ -36,6 +36,13 @@ def load_once(load: Callable[[], Any]) -> Any:
 
     Raises:
         InvalidInput: Horovod is not initialised; a part of the answer is no array of numbers; there is no room for it.
+
+    Example:
+        >>> def load():
+        ...     return np.zeros((64, 4), "float32"), np.zeros((64, 1), "float32")
+        >>> features, targets = data.load_once(load)
+        >>> features.shape
+        (64, 4)
     """
     require_horovod("jupyter_ddl.data.load_once")
     with ExitStack() as stack:
@@ -64,7 +71,8 @@ def make_once(make: Callable[[], Any]) -> Any:
             raised.
 
     Example:
-        >>> folder = jupyter_ddl.data.make_once(tempfile.mkdtemp)
+        >>> import tempfile
+        >>> folder = data.make_once(tempfile.mkdtemp)
     """
     require_horovod("jupyter_ddl.data.make_once")
     answer, error = None, None

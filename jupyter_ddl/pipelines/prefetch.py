@@ -20,6 +20,10 @@ def prefetch(ds: Any, buffer: int = tf.data.AUTOTUNE) -> Any:
     Args:
         ds: this rank's part of a tf.data.Dataset; put this last.
         buffer: how many elements; tf.data finds out, by default.
+
+    Example:
+        >>> ds = data.prefetch(tf.data.Dataset.from_tensor_slices((x, y)).batch(16))
+        >>> history = model.fit(ds, verbose=0)
     """
     recipe = recipe_of(ds)
     return ds if recipe is not None and recipe.name == "prefetch" else ds.prefetch(buffer)

@@ -30,6 +30,11 @@ class Sharded:
         how: where it was taken, in words: "by file (8 files)", "by element, before shuffle and map".
         needs_like_order: below the shard the order is random or not known, so all ranks must draw the same one.
         unseeded: the operations below the shard that draw it without a seed of their own.
+
+    Example:
+        >>> sharded = data.shard_with_note(tf.data.Dataset.range(8).shuffle(8), 2, 0)
+        >>> sharded.how
+        'by element, before shuffle'
     """
 
     dataset: Any
@@ -56,6 +61,11 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
     Raises:
         InvalidInput: it is no dataset; there is no such part; or the part is taken of an order that each rank would
             draw for itself.
+
+    Example:
+        >>> part = data.shard(tf.data.Dataset.range(8), num_shards=2, index=1)
+        >>> [int(element) for element in part]
+        [1, 3, 5, 7]
     """
     num_shards, index = _place(num_shards, index)
     sharded = shard_with_note(ds, num_shards, index)
@@ -83,6 +93,11 @@ def shard_with_note(
 
     Raises:
         InvalidInput: it is no dataset, or there is no such part.
+
+    Example:
+        >>> sharded = data.shard_with_note(tf.data.Dataset.range(8), num_shards=2, index=1)
+        >>> len(list(sharded.dataset))
+        4
     """
     if not isinstance(ds, tf.data.Dataset):
         raise InvalidInput(

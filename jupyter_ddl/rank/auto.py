@@ -21,6 +21,12 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
 
     Raises:
         InvalidInput: a value is wrong; `keras` is not Keras 3; MPI made several worlds of the ranks.
+
+    Example:
+        >>> jupyter_ddl.auto(scale_lr="linear", warmup_epochs=1)
+        >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> history = model.fit(x, y, batch_size=16, verbose=0)  # of each batch, this rank trains on its part
     """
     options = AutoOptions(batch, scale_lr, warmup_epochs)
     install()

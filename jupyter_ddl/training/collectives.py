@@ -96,6 +96,10 @@ def allreduce(
 
     Raises:
         InvalidInput: Horovod is not initialised; both `op` and `average` are given; this rank is not in the set.
+
+    Example:
+        >>> float(hvd.allreduce(hvd.rank(), op=hvd.Max)) == hvd.size() - 1
+        True
     """
     require_horovod("hvd.allreduce")
     require_member(process_set, "hvd.allreduce")
@@ -122,6 +126,10 @@ def allgather(value: Any, name: str | None = None, process_set: Any = global_pro
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> hvd.allgather([hvd.rank()]).numpy().tolist() == list(range(hvd.size()))
+        True
     """
     require_horovod("hvd.allgather")
     require_member(process_set, "hvd.allgather")
@@ -142,6 +150,10 @@ def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: 
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
+
+    Example:
+        >>> int(hvd.broadcast(hvd.rank() + 7, root_rank=0))
+        7
     """
     require_horovod("hvd.broadcast")
     _require_root(root_rank, process_set, "hvd.broadcast")
@@ -170,6 +182,11 @@ def reducescatter(
 
     Raises:
         InvalidInput: Horovod is not initialised; the value is a scalar; this rank is not in the process set.
+
+    Example:
+        >>> own = hvd.reducescatter(np.ones(hvd.size(), "float32"), op=hvd.Sum)
+        >>> own.numpy().tolist() == [hvd.size()]
+        True
     """
     require_horovod("hvd.reducescatter")
     require_member(process_set, "hvd.reducescatter")
@@ -209,6 +226,11 @@ def alltoall(
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> received = hvd.alltoall(np.full(hvd.size(), hvd.rank()))
+        >>> received.numpy().tolist() == list(range(hvd.size()))
+        True
     """
     require_horovod("hvd.alltoall")
     require_member(process_set, "hvd.alltoall")
@@ -226,6 +248,12 @@ def join() -> Any:
 
     Raises:
         InvalidInput: Horovod is not initialised.
+
+    Example:
+        >>> for _ in range(1 + hvd.rank()):  # each rank has another number of batches
+        ...     total = hvd.allreduce(1.0, op=hvd.Sum)
+        >>> 0 <= hvd.join() < hvd.size()
+        True
     """
     require_horovod("hvd.join")
     # In a graph of its own each time: TensorFlow 2.21 gives a second call the answer of the first, since the operation
@@ -240,6 +268,11 @@ def barrier(process_set: Any = global_process_set) -> None:
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> if hvd.rank() == 0:
+        ...     np.save("x.npy", x)
+        >>> hvd.barrier()  # the file is complete on every rank that sees it
     """
     require_horovod("hvd.barrier")
     require_member(process_set, "hvd.barrier")
@@ -262,6 +295,10 @@ def broadcast_variables(
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
+
+    Example:
+        >>> hvd.broadcast_variables(model.variables, root_rank=0)
+        >>> hvd.broadcast_variables(model.optimizer.variables, root_rank=0)
     """
     require_horovod("hvd.broadcast_variables")
     _require_root(root_rank, process_set, "hvd.broadcast_variables")
@@ -283,6 +320,9 @@ def broadcast_global_variables(root_rank: int) -> None:
 
     Raises:
         InvalidInput: always.
+
+    Example:
+        >>> hvd.broadcast_variables(model.variables, root_rank=0)  # what to write in its place
     """
     raise InvalidInput(
         "hvd.broadcast_global_variables is for the graphs of TensorFlow 1, which have global variables.",

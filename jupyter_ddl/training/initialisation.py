@@ -24,6 +24,11 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
     Raises:
         InvalidInput: this script was started as one of several ranks, and MPI made several worlds of them.
+
+    Example:
+        >>> hvd.init()
+        >>> 0 <= hvd.rank() < hvd.size()
+        True
     """
     hvd.init(comm, process_sets)
     # Ranks of ours are looked at before anything else is done.

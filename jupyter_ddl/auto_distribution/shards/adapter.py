@@ -163,6 +163,9 @@ def parts(
 
     Raises:
         InvalidInput: Horovod is not initialised; there are fewer samples in a batch than ranks.
+
+    Example:
+        >>> history = model.fit(data.parts(x, y, batch_size=16), verbose=0)  # 8 samples a step on each of 2 ranks
     """
     require_horovod("jupyter_ddl.data.parts")
     whole = data_adapters.get_data_adapter(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)

@@ -27,6 +27,12 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
 
     Raises:
         InvalidInput: when training begins: `filepath` is not set, or ends otherwise.
+
+    Example:
+        >>> callbacks = [hvd.callbacks.MetricAverageCallback()]
+        >>> if hvd.rank() == 0:
+        ...     callbacks.append(hvd.callbacks.BestModelCheckpoint("loss", filepath="best.keras"))
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
 
     def __init__(

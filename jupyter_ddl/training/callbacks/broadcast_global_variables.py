@@ -29,6 +29,10 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a local variable is no variable.
+
+    Example:
+        >>> callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(root_rank=0)]
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any | Iterable[Any] | None = None) -> None:

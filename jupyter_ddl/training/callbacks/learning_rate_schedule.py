@@ -33,6 +33,12 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
     Raises:
         InvalidInput: there is no multiplier. When training begins: the learning rate cannot be set, or the number of
             steps in an epoch is not known.
+
+    Example:
+        >>> drop = hvd.callbacks.LearningRateScheduleCallback(initial_lr=0.02, multiplier=0.1, start_epoch=1)
+        >>> history = model.fit(x, y, epochs=2, callbacks=[drop], verbose=0)
+        >>> [round(float(rate), 4) for rate in history.history["lr"]][1:]
+        [0.002]
     """
 
     def __init__(

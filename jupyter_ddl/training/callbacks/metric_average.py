@@ -33,6 +33,11 @@ class MetricAverageCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: Horovod is not initialised, or this rank is not in the process set.
+
+    Example:
+        >>> average = hvd.callbacks.MetricAverageCallback()
+        >>> stop = keras.callbacks.EarlyStopping("loss", patience=2)  # after it: all ranks stop together
+        >>> history = model.fit(x, y, callbacks=[average, stop], verbose=0)
     """
 
     def __init__(self, device: str = "", process_set: Any = global_process_set) -> None:

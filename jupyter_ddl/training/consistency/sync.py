@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 def weights_checksum(model: Any) -> str:
-    """Return a checksum of the model's trainable weights, equal only if every bit of them is."""
+    """Return a checksum of the model's trainable weights, equal only if every bit of them is.
+
+    Example:
+        >>> before = hvd.weights_checksum(model)
+        >>> history = model.fit(x, y, verbose=0)
+        >>> hvd.weights_checksum(model) == before
+        False
+    """
     return _combine(_digests(model))
 
 
@@ -36,6 +43,11 @@ def check_in_sync(model: Any) -> str:
     Raises:
         RanksOutOfSync: the weights differ, or the models do; on every rank.
         InvalidInput: Horovod is not initialised.
+
+    Example:
+        >>> history = model.fit(x, y, verbose=0)
+        >>> hvd.check_in_sync(model) == hvd.weights_checksum(model)
+        True
     """
     require_horovod("hvd.check_in_sync")
     every_rank: list[tuple[list[str], list[str]]] = hvd.allgather_object(

@@ -23,6 +23,11 @@ class CommitStateCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: `batches_per_commit` is below 1.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> commits = hvd.elastic.CommitStateCallback(state, batches_per_commit=10)
+        >>> history = model.fit(x, y, callbacks=[commits], verbose=0)
     """
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
@@ -61,6 +66,12 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):
 
     Args:
         state: a KerasState with the attribute `batch`.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, batch=0)
+        >>> history = model.fit(x, y, callbacks=[hvd.elastic.UpdateBatchStateCallback(state)], verbose=0)
+        >>> state.batch
+        0
     """
 
     def __init__(self, state: Any) -> None:
@@ -95,6 +106,13 @@ class UpdateEpochStateCallback(keras.callbacks.Callback):
 
     Args:
         state: a KerasState with the attribute `epoch`.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> counted = hvd.elastic.UpdateEpochStateCallback(state)
+        >>> history = model.fit(x, y, epochs=2, callbacks=[counted], verbose=0)
+        >>> state.epoch
+        2
     """
 
     def __init__(self, state: Any) -> None:

@@ -47,6 +47,14 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
     Raises (the decorated function):
         InvalidInput: Horovod is not initialised; the first argument is no state; Horovod's elastic driver is asked
             for, which needs Gloo; Horovod owns MPI, so it cannot be initialised again.
+
+    Example:
+        >>> @hvd.elastic.run
+        ... def train(state):
+        ...     for state.epoch in range(state.epoch, 2):
+        ...         model.fit(x, y, verbose=0)
+        ...         state.commit()
+        >>> train(hvd.elastic.KerasState(model, epoch=0))
     """
 
     @functools.wraps(func)

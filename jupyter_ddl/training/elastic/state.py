@@ -30,6 +30,15 @@ class KerasState(ObjectState):
 
     Raises:
         InvalidInput: Horovod is not initialised; the model is not built; there is no optimizer.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> state.epoch = 3
+        >>> state.commit()
+        >>> state.epoch = 4
+        >>> state.restore()
+        >>> state.epoch
+        3
     """
 
     def __init__(

@@ -49,6 +49,11 @@ def load_model(
 
     Raises:
         InvalidInput: Horovod is not initialised, or there is no such file on this rank.
+
+    Example:
+        >>> model.save("model.keras")
+        >>> again = hvd.load_model("model.keras")
+        >>> history = again.fit(x, y, verbose=0)
     """
     require_horovod("hvd.load_model")
     path = _path(filepath)

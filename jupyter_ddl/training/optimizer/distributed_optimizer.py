@@ -186,6 +186,12 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
     Raises:
         InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; an option is
             not one of the above, or two of them exclude each other.
+
+    Example:
+        >>> optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01 * hvd.size()))
+        >>> model.compile(optimizer, "mse")
+        >>> callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
     late_variables.check()
     require_horovod("hvd.DistributedOptimizer")
@@ -227,6 +233,12 @@ def PartialDistributedOptimizer(  # noqa: N802 (Horovod's name)
 
     Raises:
         InvalidInput: `local_layers` are not Keras layers; or as `DistributedOptimizer`.
+
+    Example:
+        >>> last = model.layers[-1]
+        >>> optimizer = hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), local_layers=last)
+        >>> model.compile(optimizer, "mse")
+        >>> history = model.fit(x, y, verbose=0)
     """
     variables = options.variables_of(local_layers)
     distributed = DistributedOptimizer(optimizer, *args, **kwargs)

@@ -90,6 +90,13 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no tf.GradientTape; an option is wrong.
+
+    Example:
+        >>> with tf.GradientTape() as tape:
+        ...     loss = tf.reduce_mean((model(x) - y) ** 2)
+        >>> gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+        >>> len(gradients) == len(model.trainable_variables)
+        True
     """
     late_variables.check()
     require_horovod("hvd.DistributedGradientTape")
@@ -125,6 +132,12 @@ def PartialDistributedGradientTape(  # noqa: N802 (Horovod's name)
     """Make a tape's `gradient` reduce gradients over all ranks, but for those of some layers; return the tape.
 
     `local_layers` is a built layer, or several. The other arguments are those of `DistributedGradientTape`.
+
+    Example:
+        >>> with tf.GradientTape() as tape:
+        ...     loss = tf.reduce_mean((model(x) - y) ** 2)
+        >>> tape = hvd.PartialDistributedGradientTape(tape, local_layers=model.layers[-1])
+        >>> gradients = tape.gradient(loss, model.trainable_variables)
     """
     variables = options.variables_of(local_layers)
     tape = DistributedGradientTape(gradtape, *args, **kwargs)
