@@ -1,10 +1,9 @@
-"""Takes what this process writes to file descriptors 1 and 2, from Python and from C++ alike.
+"""Captures what this process writes to file descriptors 1 and 2, from Python and from C++ alike.
 
 Each descriptor becomes a pipe. A thread reads both, writes every byte to the run's log, and sends the session at most
-ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows nobody, and its log is
-complete. What its thread calls is bound when this is imported, as everywhere in a rank's machinery where a cell may
-rebind it (`time.sleep`, `os.write`). ipykernel's own OutStream is not used, since Python's prints would bypass the
-descriptors there.
+ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows no other process, and
+its log is complete. What its thread calls is bound when this is imported, as everywhere in a rank's machinery where a
+cell may rebind it (`time.sleep`, `os.write`). ipykernel's own OutStream is not used: its prints bypass the descriptors.
 
 Runs on: every rank.
 """
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 CHUNK_INTERVAL_S = 0.1
 CHUNK_LIMIT_BYTES = 32 * 1024
 _READ_BYTES = 1 << 16
-# A flood of 10 MB/s fills a pipe's 64 KiB in 6 ms, where no more are to be had.
+# At 10 MB/s a pipe of 64 KiB, the least size, is full in 6 ms.
 _NAP_S = 0.005
-_PIPE_BYTES = 1 << 20  # what Linux lets everybody have
+_PIPE_BYTES = 1 << 20  # what Linux grants any user
 
 # What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
 _STARTUP_LOG = re.compile(
@@ -62,7 +61,7 @@ class _Pipe:
         self.reader, self._writer = os.pipe()
         os.set_blocking(self.reader, False)
         with suppress(OSError):
-            # A smaller one works too: each time that it is full the rank waits for our thread.
+            # A smaller pipe works too: whenever it is full, the rank waits for our thread.
             fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         os.dup2(self._writer, descriptor)
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -77,7 +76,7 @@ class _Pipe:
             dup2(self._writer, self._descriptor)
 
     def read(self) -> bytes:
-        """Return what stands in the pipe, without waiting; empty where nothing does."""
+        """Return the bytes in the pipe, without waiting; empty where there are none."""
         try:
             return read(self.reader, _READ_BYTES)
         except BlockingIOError:
@@ -87,7 +86,7 @@ class _Pipe:
         """Keep what was read, or its end, to be sent."""
         self._pending += data
         if len(self._pending) > CHUNK_LIMIT_BYTES:
-            # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
+            # Keep the tail, which readers want, from the start of a line, so that no half line is shown.
             cut = len(self._pending) - CHUNK_LIMIT_BYTES
             line = self._pending.find(b"\n", cut)
             cut = line + 1 if line >= 0 else cut
@@ -95,7 +94,7 @@ class _Pipe:
             self._skipped_bytes += cut
 
     def take(self, run: str, rank: int, end_bytes: int) -> OutputChunk | None:
-        """Return what has not been sent yet as an event, or None.
+        """Return the pending output as an event, or None.
 
         Args:
             run: the event's.
@@ -123,7 +122,7 @@ class Capture:
         rank: this rank.
         emit: sends an event.
         files: takes every byte.
-        leave: ends this process, which nothing that is printed can leave any more.
+        leave: ends this process, once no output can leave it any more.
     """
 
     def __init__(
@@ -156,12 +155,12 @@ class Capture:
     def begin(self, run: str, *, is_starting: bool = False, tells_stalls: bool = False) -> None:
         """Attribute everything from now on to `run`.
 
-        What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
+        Output between two runs (of a thread that the cell left behind) goes with the earlier of them.
 
         Args:
             run: the run's id.
             is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
-            tells_stalls: what Horovod writes of a stall goes into the log, and is sent as an event.
+            tells_stalls: Horovod's stall messages go into the log, and are sent as an event.
         """
         self.flush_streams()
         self.drain()
@@ -180,7 +179,7 @@ class Capture:
 
     def _drain(self) -> None:
         for pipe in self._pipes:
-            # What was printed since is still to be written; and the next file to be opened would take its place.
+            # Recent output is still to be written; and the next file to be opened would get its descriptor.
             pipe.restore()
         for stream in (self._stdout, self._stderr):
             # ValueError: a cell has closed it, or detached what is below it.
@@ -194,7 +193,7 @@ class Capture:
             self._send()
 
     def flush_streams(self) -> None:
-        """Flush the standard streams, a cell's own too; where one cannot be written any more, put ours there.
+        """Flush the standard streams, a cell's own too; replace one that cannot be written any more by ours.
 
         A cell may have closed, detached or deleted them. What it put in their place is its code, and may take long.
         """
@@ -209,7 +208,7 @@ class Capture:
 
     @property
     def is_alive(self) -> bool:
-        """Whether anybody empties the pipes."""
+        """Whether a thread empties the pipes."""
         return self._thread.is_alive()
 
     def _pump(self) -> None:
@@ -226,16 +225,17 @@ class Capture:
             except Exception:  # noqa: BLE001  what cannot be sent stands in the log; who prints must never wait for us
                 is_more = False
             if not is_more:
-                # Whoever prints line after line would wake this thread for each, and wait for Python's lock each time.
+                # A program that prints line by line would wake this thread for each, and wait for Python's lock each
+                # time.
                 sleep(_NAP_S)
 
     def _judge(self, error: OSError) -> None:
-        """End this process where a cell has closed our pipes: who prints next would wait for ever."""
+        """End this process where a cell has closed our pipes: the next print would wait for ever."""
         if error.errno == errno.EBADF:
             self._leave(THREAD_ENDED, "a cell has closed the descriptors of the pipes that take its output")
 
     def _pump_once(self, poller: select.poll) -> bool:
-        """Wait for output, take it in, and send it when its time has come; return whether there is more."""
+        """Wait for output, read it, and send it when it is due; return whether there is more."""
         wait_s = max(0.0, self._next_s - monotonic()) if self._is_waiting else self._stalls.waits_s
         poller.poll(None if wait_s is None else wait_s * 1000)
         with self._lock:
@@ -248,13 +248,13 @@ class Capture:
                 self._pipes[1].keep(self._stalls.finish())
                 self._is_waiting = True
             if self._is_waiting and monotonic() >= self._next_s:
-                # Before it is sent, which may fail: the next is not tried at once.
+                # Set before sending, which may fail: the next attempt must not follow at once.
                 self._is_waiting, self._next_s = False, monotonic() + CHUNK_INTERVAL_S
                 self._send()
         return is_more
 
     def _take_in(self, pipe: _Pipe) -> int:
-        """Take in what stands in a pipe, up to _READ_BYTES; return how much it was."""
+        """Read what is in a pipe, up to _READ_BYTES; return how much it was."""
         data = pipe.read()
         if not data:
             return 0
@@ -278,14 +278,14 @@ class Capture:
                 try:
                     self._emit(chunk)
                 except BaseException:
-                    # To be sent when that works again.
+                    # Sent when sending works again.
                     pipe.take_back(chunk)
                     raise
 
 
 def _can_be_flushed(stream: Any) -> bool:
     if stream is None:
-        # As Python itself has it where there is no such stream.
+        # As Python sets it where there is no such stream.
         return True
     try:
         stream.flush()

@@ -252,7 +252,7 @@ def join() -> Any:
     Example:
         >>> for _ in range(1 + hvd.rank()):  # each rank has another number of batches
         ...     total = hvd.allreduce(1.0, op=hvd.Sum)
-        >>> 0 <= hvd.join() < hvd.size()
+        >>> int(hvd.join()) in range(hvd.size())
         True
     """
     require_horovod("hvd.join")
