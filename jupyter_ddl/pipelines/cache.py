@@ -1,4 +1,4 @@
-"""A rank's elements, kept after the first pass: in memory, in a ramdisk, or on this node's own disk.
+"""Keeps a rank's elements after the first pass: in memory, in a ramdisk, or on this node's own disk.
 
 Runs on: every rank.
 """
@@ -35,7 +35,7 @@ class Estimate:
 
     @property
     def total_bytes(self) -> int | None:
-        """Of all elements, as large as the first."""
+        """The size of all elements, if each is as large as the first."""
         return None if self.elements is None else self.elements * self.element_bytes
 
 
@@ -85,7 +85,7 @@ def kept_in(ds: Any, place: Place) -> Any:
 
 
 def measured(ds: Any) -> Estimate:
-    """Return how much a dataset would take, from its first element; makes that.
+    """Return how much a dataset would take, from its first element, which is made for this.
 
     Raises:
         InvalidInput: it has no end.
@@ -103,7 +103,7 @@ def measured(ds: Any) -> Estimate:
 
 def _told(estimate: Estimate) -> str:
     if estimate.total_bytes is None:
-        return f"{size(estimate.element_bytes)} an element, nobody knows how many"
+        return f"{size(estimate.element_bytes)} an element, their number is not known"
     return size(estimate.total_bytes)
 
 

@@ -1,13 +1,13 @@
-"""Iterators over a tf.data.Dataset that end in threads of their own.
+"""Ends iterators over a tf.data.Dataset in threads of their own.
 
 TensorFlow ends an iterator where Python drops its last reference, in the thread that does so, and waits there for the
 iterator's own threads. That takes long in two cases. One is an element that is still being made. The other is a race
 in TensorFlow: the thread that tunes the pipeline sleeps for as long as the iterator has lived, 60 seconds at most, and
-is woken *before* what it then looks at says that it must end. It goes back to sleep, and whoever dropped the iterator
-waits for that with Python's lock held: a rank that answers nobody, at the end of a loop or at an interrupt. (A third
-of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
+is woken *before* the flag that it checks says that it must end. It sleeps again, and the thread that dropped the
+iterator waits for it with Python's lock held: the rank answers no request, at the end of a loop or at an interrupt. (A
+third of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
 
-So what keeps an iterator is taken over before Python drops it, and let go of where nobody waits.
+So the reference to an iterator is taken over before Python drops it, and released where no other thread waits.
 
 Source: tensorflow 2.21, core/framework/model.cc (Model::OptimizeLoop: the callback notifies, the loop asks IsCancelled)
 and cancellation.cc (StartCancelWithStatus: `is_cancelled_` is set after the callbacks have run).
@@ -39,7 +39,7 @@ _iterator_class: Any = None
 
 
 def install(tensorflow: ModuleType) -> None:
-    """Have iterators end in a thread of their own, once. Does nothing with a TensorFlow that hides what that takes."""
+    """Make iterators end in a thread of their own, once. Does nothing with a TensorFlow that hides what this needs."""
     global _iterator_class
     if _iterator_class is not None:
         return
@@ -60,7 +60,7 @@ def install(tensorflow: ModuleType) -> None:
 
 
 class _Handles:
-    """TensorFlow's references to what stands behind an eager tensor.
+    """TensorFlow's references to the object behind an eager tensor.
 
     Args:
         folder: TensorFlow's package.
@@ -83,12 +83,12 @@ class _Handles:
         self._status = library.TF_NewStatus()
 
     def keep(self, tensor: Any) -> int:
-        """Return one more reference to what an eager tensor refers to."""
+        """Return one more reference to the object of an eager tensor."""
         handle: int = self._copy(self._handle_of(tensor), self._status)
         return handle
 
     def drop(self, handle: int) -> None:
-        """Let go of a reference that `keep` returned. Waits for what ends by that, with Python's lock free."""
+        """Release a reference that `keep` returned. Waits, with Python's lock free, for what ends by that."""
         self._delete(handle)
 
 
@@ -106,13 +106,13 @@ def _taking_over(
 
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
-        # That of an iterator within a graph is symbolic. At Python's end nobody would let go of it any more.
+        # An iterator within a graph is symbolic. At Python's exit no thread would release it any more.
         resource = attributes.get("_iterator_resource")
         if not isinstance(resource, eager_tensor) or sys.is_finalizing():
             return
         kept = keep(resource)
         try:
-            # Python's own reference first: whoever drops the last one waits.
+            # Python's own reference first: the thread that drops the last one waits.
             del resource, attributes["_iterator_resource"]
         finally:
             # The dataset has the Python functions that the iterator's threads may still call.
@@ -126,6 +126,6 @@ def _end_each(drop: Callable[[int], None], ends: SimpleQueue[tuple[int, Any]]) -
         drop(handle)
 
     while True:
-        # In a thread each: one that waits for an element that never comes must not keep the next one's memory. Started
-        # here, since Python may drop an iterator anywhere, also where no thread can be started.
+        # A thread for each: one that waits for an element that never comes must not keep the next one's memory. Started
+        # here, since Python may drop an iterator anywhere, even where no thread can be started.
         threading.Thread(target=end, args=ends.get(), name="jupyter_ddl iterator", daemon=True).start()

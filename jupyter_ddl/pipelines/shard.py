@@ -1,7 +1,7 @@
-"""One rank's part of a tf.data pipeline, taken as near to the source as the pipeline's meaning allows.
+"""Takes one rank's part of a tf.data pipeline, as near to the source as the pipeline's meaning allows.
 
 `Dataset.shard` at a pipeline's end throws away what has been read, decoded and cached; at its start it must be written
-by the pipeline's author. Here the pipeline is made again from its recipe (recipe.py), with the shard where the author
+by the pipeline's author. Here the pipeline is made again from its recipe (lineage.py), with the shard where the author
 would have put it: on the files, or on the elements before they are shuffled, mapped, cached or batched.
 
 Runs on: every rank.
@@ -59,8 +59,9 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
         index: which of them, from 0; by default Horovod's rank.
 
     Raises:
-        InvalidInput: it is no dataset; there is no such part; or the part is taken of an order that each rank would
-            draw for itself.
+        InvalidInput: it is no dataset; there is no such part; or the part depends on an order that each rank would draw
+            for
+        itself.
 
     Example:
         >>> part = data.shard(tf.data.Dataset.range(8), num_shards=2, index=1)
@@ -83,13 +84,13 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
 def shard_with_note(
     ds: Any, num_shards: int, index: int, watch: Callable[[Any], Any] = lambda source: source
 ) -> Sharded:
-    """Return part `index` of `num_shards` of a dataset, with what there is to say of it.
+    """Return part `index` of `num_shards` of a dataset, with a description.
 
     Args:
         ds: the pipeline, as one process would have it.
         num_shards: the number of parts.
         index: which of them, from 0.
-        watch: called with what a shard is taken of, which all ranks must have alike; returns the same, to be used.
+        watch: called with each sharded source, which must be alike on all ranks; returns its replacement.
 
     Raises:
         InvalidInput: it is no dataset, or there is no such part.

@@ -1,4 +1,4 @@
-"""Collectives on values and on Keras variables, as `horovod.tensorflow.keras` spells them.
+"""Provides collectives on values and on Keras variables, as `horovod.tensorflow.keras` spells them.
 
 Runs on: every rank. Collective, each of them: every rank (of the process set) must call it, in the same order.
 """
@@ -24,7 +24,7 @@ def require_horovod(what: str) -> None:
     """Raise unless Horovod is initialised.
 
     Args:
-        what: who needs it, for the error.
+        what: the function that needs it, for the error.
 
     Raises:
         InvalidInput: Horovod is not initialised.
@@ -52,7 +52,7 @@ def require_member(process_set: Any, what: str) -> None:
 
     Args:
         process_set: a horovod ProcessSet.
-        what: who uses it, for the error.
+        what: the function that uses it, for the error.
 
     Raises:
         InvalidInput: it is not in use, or leaves this rank out.
@@ -212,7 +212,7 @@ def alltoall(
     ignore_name_scope: bool = False,
     process_set: Any = global_process_set,
 ) -> Any:
-    """Send each rank its slices of the value, and return those that the ranks have sent to this one.
+    """Send each rank its slices of the value, and return those that the ranks sent to this one.
 
     Args:
         value: an array, variable or tensor of at least one dimension.
@@ -242,7 +242,7 @@ def alltoall(
 
 
 def join() -> Any:
-    """Say that this rank has no more data, wait until all ranks have said so, and return the last that did.
+    """Declare that this rank has no more data, wait until all ranks have done so, and return the last that did.
 
     Meanwhile this rank adds zeros to the allreduces of the others.
 
@@ -262,7 +262,7 @@ def join() -> Any:
 
 
 def barrier(process_set: Any = global_process_set) -> None:
-    """Wait until every rank has come here.
+    """Wait until every rank has called this.
 
     Horovod 0.28.1 has no such operation for TensorFlow: this is an allreduce of one number.
 
@@ -289,7 +289,7 @@ def broadcast_variables(
 
     Args:
         variables: Keras or TensorFlow variables, the same on all ranks in the same order.
-        root_rank: whose values win; a rank of the world, also where a process set is given.
+        root_rank: the rank that sends its values, counted in the world, also where a process set is given.
         process_set: the ranks that take part.
         inplace: Horovod's; unused.
 

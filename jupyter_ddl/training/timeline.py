@@ -1,4 +1,4 @@
-"""Horovod's timeline: a file for chrome://tracing or Perfetto with each collective's phases.
+"""Starts and stops Horovod's timeline: a file for chrome://tracing or Perfetto with each collective's phases.
 
 Runs on: every rank; rank 0 writes the file.
 """

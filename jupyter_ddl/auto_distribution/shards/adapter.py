@@ -1,4 +1,4 @@
-"""What Keras takes for data in place of the user's: this rank's part of each batch.
+"""Provides the Keras data adapter of this rank's part of each batch.
 
 Runs on: every rank.
 """
@@ -31,7 +31,7 @@ class Parts(DataAdapter):
         whole: Keras's adapter of the data of one process.
         place: which part is this rank's.
         steps: batches that are taken in an epoch, where they are counted.
-        keeps_order: arrays are shuffled as Keras does, alike in each epoch where a random seed is set.
+        keeps_order: arrays are shuffled as by Keras, alike in each epoch where a random seed is set.
     """
 
     def __init__(self, whole: Any, place: Place, steps: int | None = None, *, keeps_order: bool = True) -> None:
@@ -66,10 +66,10 @@ class Parts(DataAdapter):
         return batches.dataset_in_step(self.agreement.noting(made), self._place, is_endless=is_endless)
 
     def end_epoch(self, taken: int) -> None:
-        """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.
+        """Make as many passes over the data as one process and as the other ranks: each pass reshuffles.
 
-        At the end of an epoch whose batches are counted Keras begins a pass that it does not use; not so where they end
-        before their number, as on a rank that has no part of the last one.
+        At the end of an epoch whose batches are counted, Keras begins a pass that it does not use. It does not where
+        the batches end before their number, as on a rank that has no part of the last one.
         Source: keras 3.15, src/trainers/epoch_iterator.py, _enumerate_iterator
 
         Args:
@@ -102,21 +102,21 @@ class Parts(DataAdapter):
 
     @property
     def has_partial_batch(self) -> Any:
-        """Whether the last batch is smaller; None where nobody knows."""
+        """Whether the last batch is smaller; None where not known."""
         return self._whole.has_partial_batch
 
     @property
     def partial_batch_size(self) -> Any:
-        """The samples of this rank in that."""
+        """The samples of this rank in the last batch."""
         last = self._whole.partial_batch_size
         return last and self._place.length(last)
 
     def on_epoch_begin(self) -> None:
-        """Pass it on: a PyDataset starts its processes."""
+        """Forward the call: a PyDataset starts its processes."""
         self._whole.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass it on: a PyDataset shuffles."""
+        """Forward the call: a PyDataset shuffles."""
         self._whole.on_epoch_end()
 
     def known(self, steps: int) -> Known:
@@ -158,8 +158,8 @@ def parts(
         y: the targets, where x holds none.
         sample_weight: a weight for each sample.
         batch_size: of all ranks together; a dataset, a PyDataset or a generator has its own.
-        shuffle: arrays are shuffled anew in each epoch. All ranks must have set the same random seed before.
-        keeps_order: arrays are shuffled as Keras does in one process: alike in each epoch where a seed is set.
+        shuffle: arrays are reshuffled in each epoch. All ranks must have set the same random seed before.
+        keeps_order: arrays are shuffled as by Keras in one process: alike in each epoch where a seed is set.
 
     Raises:
         InvalidInput: Horovod is not initialised; there are fewer samples in a batch than ranks.

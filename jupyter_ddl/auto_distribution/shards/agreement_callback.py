@@ -1,4 +1,4 @@
-"""The Keras callbacks that compare the ranks' data during `fit`.
+"""Compares the ranks' data during `fit`, as Keras callbacks.
 
 Runs on: every rank.
 """

@@ -1,4 +1,4 @@
-"""All ranks start from one rank's weights."""
+"""Starts all ranks from one rank's weights."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
                 "Pass e.g. layer.trainable_weights.",
             )
         self._local.add(_identity(var))
-        self._kept.append(var)  # an identity is another's once its object is gone
+        self._kept.append(var)  # an id may be reused once its object is gone
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Broadcast, if the model has its weights already."""

@@ -1,4 +1,4 @@
-"""The learning rate follows a schedule in epochs."""
+"""Sets the learning rate by a schedule in epochs."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.current_epoch = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look for what the schedule needs. Collective: every rank must call this.
+        """Find what the schedule needs. Collective: every rank must call this.
 
         Raises:
             InvalidInput: the learning rate cannot be set, or the number of steps in an epoch is not known.

@@ -1,4 +1,4 @@
-"""The learning rate grows over the first epochs from that of one process to that of all ranks."""
+"""Raises the learning rate over the first epochs from that of one process to that of all ranks."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Look for what the warm-up needs.
+        """Find what the warm-up needs.
 
         Raises:
             InvalidInput: the learning rate cannot be set, or the number of steps in an epoch is not known.

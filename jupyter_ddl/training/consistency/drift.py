@@ -1,4 +1,4 @@
-"""What is told of ranks that hold different weights: since when, which, where, by how much, why, and what helps.
+"""Reports ranks that hold different weights: since when, which, where, by how much, the likely cause and the remedy.
 
 Runs on: every rank. Imports no TensorFlow.
 """
@@ -49,7 +49,7 @@ class Drift:
         world_size: the number of all.
         weights: those that differ, in the model's order.
         matrices: how many weights with two dimensions or more were compared.
-        since_epoch: in which epoch it began, from 1; None where nobody looked before.
+        since_epoch: in which epoch it began, from 1; None where the weights were not compared before.
         first_steps: after how many steps of it, where they were compared then for the first time.
         optimizer: the optimizer's variables that differ too.
         rates: the learning rate of each rank, where they differ.
@@ -66,7 +66,7 @@ class Drift:
     rates: dict[int, float] = field(default_factory=dict)
 
     def error(self) -> RanksOutOfSync:
-        """Return the error that says so."""
+        """Return the error to raise."""
         return RanksOutOfSync(str(self), self.ranks, self.weights[0].path)
 
     def __str__(self) -> str:

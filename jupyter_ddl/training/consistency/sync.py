@@ -1,4 +1,4 @@
-"""The proof that all ranks hold the same weights.
+"""Proves that all ranks hold the same weights.
 
 Runs on: every rank.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def weights_checksum(model: Any) -> str:
-    """Return a checksum of the model's trainable weights, equal only if every bit of them is.
+    """Return a checksum of the model's trainable weights, equal only if every bit of them is equal.
 
     Example:
         >>> before = hvd.weights_checksum(model)
@@ -33,7 +33,7 @@ def weights_checksum(model: Any) -> str:
 def check_in_sync(model: Any) -> str:
     """Raise unless all ranks hold the same trainable weights; return their checksum.
 
-    Weights that are not trained stay out: a BatchNormalization's moving averages are each rank's own.
+    Weights that are not trained are left out: a BatchNormalization's moving averages are each rank's own.
 
     Collective: every rank must call this, in the same order.
 

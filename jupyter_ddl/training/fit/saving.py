@@ -1,4 +1,4 @@
-"""The interface of what saves a `fit`: `rank/install` passes the saver of `checkpoints` (`--checkpoint DIR`).
+"""Declares the interface of what saves a `fit`: `rank/install` passes the saver of `checkpoints`.
 
 Runs on: every rank.
 """
@@ -41,5 +41,5 @@ class Saver(Protocol):
 
 
 def unsaved(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:  # noqa: ARG001 (a Saver)
-    """Return that a `fit` is not saved: the `Saver` of a rank without one."""
+    """Save nothing: the `Saver` of a rank without another."""
     return Unsaved()

@@ -1,9 +1,9 @@
-"""The methods of Keras that a rank wraps.
+"""Wraps methods of Keras on a rank.
 
 `Model.make_train_function`: the step is made without XLA, which has no kernel for Horovod's operations, and knows how
 many samples it has, and what its time is spent on. `Model.make_test_function`: the step begins when its batch is there.
 `Model.fit`: callbacks of ours before and after the user's.
-`LossScaleOptimizer.__init__`: the exchange comes before the look for overflow.
+`LossScaleOptimizer.__init__`: the exchange comes before the check for overflow.
 
 Runs on: every rank.
 """
@@ -107,7 +107,7 @@ def _is_stock_step(train_step: Any) -> bool:
 
 @contextmanager
 def _our_step(model: Any, batches: Batches) -> Iterator[None]:
-    """Have Keras make its train function of our step, and where that exchanges gradients, without XLA.
+    """Make Keras's train function of our step, and where that exchanges gradients, without XLA.
 
     Evaluation and prediction stay with XLA, where the user asked for it.
     """
@@ -127,10 +127,10 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         samples = None if batches.are_alike else samples_in(data)
         made = step.Step(turn, samples, batches.may_end_early, how, exchange, computed_in_half(model))
         drawn = nullcontext() if how.random is None else how.random.running()
-        # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
+        # TensorFlow may run operations that need no batch, such as the optimizer's step count, though none comes.
         with step.making(made), drawn, tf.control_dependencies(tensors_in(data)):
             if how.exchanges_early and exchange is not None:
-                # Here, and not in a branch of the program's own, where it would stay.
+                # Here, and not in a branch of the program's own, to which the tensor would belong.
                 made.totals(exchange.process_set)
             logs = users_step(data)
         if turn.clock is not None:
@@ -194,7 +194,7 @@ def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs:
     if is_distributed(model.optimizer) and model not in _batches and hvd.is_initialized():
         exchange = exchange_of(model.optimizer)
         if same_batches.matter(exchange.process_set):
-            # Each call is an exchange of all these ranks, so the last that is looked at is the same call on all.
+            # Each call is an exchange of all these ranks, so the last that is compared is the same call on all.
             on_batch.after_call(model, exchange, lambda: turn_of(model).last_batch)
     return logs
 

@@ -16,7 +16,7 @@ from jupyter_ddl.training.optimizer import groups as gradient_groups
 
 
 def reduction(op: Any, process_set: Any, *, averages_passes: bool = False) -> Any:
-    """Return `op`, if these ranks can reduce gradients so.
+    """Return `op`, if these ranks can reduce gradients by it.
 
     Raises:
         InvalidInput: they cannot.

@@ -1,4 +1,4 @@
-"""The user's GradientTape, with the exchange of gradients: `DistributedGradientTape` for Keras 3 variables too.
+"""Adds the exchange of gradients to a GradientTape: `DistributedGradientTape`, for Keras 3 variables too.
 
 Stock Horovod asks each source for `ref()`, which Keras 3's variables do not have.
 Source: horovod 0.28.1, horovod/tensorflow/__init__.py, _DistributedGradientTape.gradient
@@ -86,7 +86,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
 ) -> Any:
     """Make a tape's `gradient` return gradients reduced over all ranks, and return the tape.
 
-    The tape may have recorded already, or be about to. The other arguments are those of `DistributedOptimizer`.
+    The tape may record before or after this. The other arguments are those of `DistributedOptimizer`.
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no tf.GradientTape; an option is wrong.
@@ -129,7 +129,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
 def PartialDistributedGradientTape(  # noqa: N802 (Horovod's name)
     gradtape: Any, *args: Any, local_layers: Any = None, **kwargs: Any
 ) -> Any:
-    """Make a tape's `gradient` reduce gradients over all ranks, but for those of some layers; return the tape.
+    """Make a tape's `gradient` reduce gradients over all ranks, except those of some layers; return the tape.
 
     `local_layers` is a built layer, or several. The other arguments are those of `DistributedGradientTape`.
 
