@@ -101,6 +101,6 @@ class LossesOfWholeBatches(keras.callbacks.Callback):
                 )
             elif kind is Kind.UNKNOWN:
                 plan.note(
-                    f"The loss {title} is assumed to be a mean over the batch: it could not be checked, since the parts "
-                    "of a batch have one sample."
+                    f"The loss {title} is assumed to be a mean over the batch: it could not be checked, since the "
+                    "parts of a batch have one sample."
                 )

@@ -1,7 +1,8 @@
 """Makes a training step draw each rank's own random numbers for its samples, and the same ones for the gradients.
 
 All ranks have the same random states, so that they shuffle alike. In a step they would draw the same noise for
-different samples: N ranks, N times the same. So the seeds of a step's draws are changed by the rank, and the states stay
+different samples: N ranks, N times the same. So the seeds of a step's draws are changed by the rank, and the states
+stay
 alike: all ranks make the same steps, and draw as often. Rank 0 draws as one process.
 
 After the exchange of gradients nothing is changed: noise for the gradients of all must be alike on all ranks.

@@ -1,4 +1,4 @@
-"""In which order lines that ranks said at the same time are shown: so that what they say alike can fold."""
+"""Orders lines that ranks wrote at the same time, so that equal ones can fold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
-    """Yield each rank's lines in its own order: what only one rank says before what others are still to say too.
+    """Yield each rank's lines in its own order: lines of only one rank before those that others have later, too.
 
     Args:
         said: rank -> its lines.
@@ -26,7 +26,7 @@ def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
         heads = {rank: lines[0] for rank, lines in left.items()}
         alone = [rank for rank, line in heads.items() if all_ranks[line] == own[rank][line]]
         if alone:
-            # The one that has most to say still: ranks that say as much take turns.
+            # The one with most lines left: ranks with equally many take turns.
             chosen = [max(alone, key=lambda rank: len(left[rank]))]
         else:
             line, _ = Counter(heads.values()).most_common(1)[0]

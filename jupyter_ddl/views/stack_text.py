@@ -1,4 +1,4 @@
-"""Where ranks are, as text: those at the same place together, cells by their line, libraries in short."""
+"""Renders where ranks are: those at the same place together, cells by their line, libraries in short."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import RankStacks
 
 _LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|lib/python3\.\d+)/")
-_LIBRARY_FRAMES = 4  # of calls within libraries, one after the other: more are told in part
+_LIBRARY_FRAMES = 4  # consecutive calls within libraries: more are abbreviated
 _OUTSIDE_FRAMES = 6  # of a main thread that is in no cell
 _HOSTS = 3
 
