@@ -158,7 +158,7 @@ class RankError(RunError):
     Attributes:
         failures: what each failed rank reported, first cause first; ranks that were only released are not in it.
         aborted: the ranks that were released because of it, in order.
-        report: what a notebook shows: each rank's own traceback, told once.
+        report: what a notebook shows: each different traceback of a rank once.
     """
 
     report = ""
@@ -180,7 +180,7 @@ class RankTraceback(Exception):
 
     A notebook shows `RankError.report`, which says the same with colours.
 
-    Source: the way of `concurrent.futures.process._RemoteTraceback`, which mpi4py.futures takes too.
+    Source: `concurrent.futures.process._RemoteTraceback`, which mpi4py.futures follows too.
     """
 
     def __init__(self, report: str) -> None:

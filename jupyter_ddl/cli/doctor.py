@@ -1,4 +1,4 @@
-"""`jupyter ddl doctor`: reports what a training cell takes, and how to mend what is wrong."""
+"""`jupyter ddl doctor`: checks what a training cell needs, and reports how to fix problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The check that counts: two ranks under mpiexec that sum a TensorFlow tensor."""
+"""Checks the whole: two ranks under mpiexec that sum a TensorFlow tensor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 _NAME = "Allreduce"
 _MARK = "jupyter_ddl rank summed"
 
-# mpi4py comes along because the engines have it: it and Horovod must agree on one MPI.
+# mpi4py takes part because the ranks use it: it and Horovod must agree on one MPI.
 _PROGRAM = """
 import os, sys
 gpus = sys.argv[2].split(",") if sys.argv[2] else []
@@ -67,7 +67,7 @@ def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S)
 
 
 def skipped_allreduce(reason: str) -> Check:
-    """Return the check for where it cannot be run; what is missing has a check, and a remedy, of its own."""
+    """Return the check that was not run; whatever is missing has its own check and remedy."""
     return Check(_NAME, "problem", f"not run: {reason}", "Mend what is above first.")
 
 

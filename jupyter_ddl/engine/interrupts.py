@@ -57,7 +57,7 @@ Interrupt.__module__ = "builtins"
 def _is_handled(trace: TracebackType | None) -> bool:
     """Return whether Python code has caught the exception whose traceback this is.
 
-    The first frame of the traceback is the one that the exception reached last: one that caught it has gone on since.
+    The first frame of the traceback is the one that the exception reached last: one that caught it has continued since.
     """
     return trace is not None and trace.tb_frame.f_lasti != trace.tb_lasti
 

@@ -206,7 +206,7 @@ def _name_of(holder: Any) -> str:
 
 
 def check_functions() -> None:
-    """Raise where no file, module, thread or pipe can be had, or a clock runs backwards."""
+    """Raise where no file, module, thread or pipe can be opened or made, or a clock runs backwards."""
     if not all(map(callable, (print, input, __build_class__))):
         raise TypeError("A function must be one.")
     with open(os.devnull) as nothing:  # noqa: PTH123  this is the function that is to be tried

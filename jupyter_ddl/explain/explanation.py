@@ -1,4 +1,4 @@
-"""`--explain`: the plan of `--auto`, and the program that it stands for, in explicit Horovod."""
+"""Explains `--auto`: returns its plan, and the same program in explicit Horovod (`--explain`)."""
 
 from __future__ import annotations
 

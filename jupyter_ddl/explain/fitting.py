@@ -1,4 +1,4 @@
-"""The text of a call of `fit`, `evaluate` or `predict`, as a rank calls it."""
+"""Writes a call of `fit`, `evaluate` or `predict` as a rank makes it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LINE_LENGTH = 88
 _KERAS_BATCH_SIZE = "32"
 _PARTS = "jupyter_ddl.data.parts"
-# What goes into parts(...), and what is written anew.
+# Arguments that go into parts(...), and those that are rewritten.
 _OF_ARRAYS = ("y", "sample_weight", "batch_size", "shuffle", "class_weight", "validation_split")
 _WRITTEN_ANEW = ("x", "callbacks", "verbose", "validation_data", "validation_batch_size", "steps_per_epoch")
 _OWN = {

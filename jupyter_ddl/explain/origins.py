@@ -1,4 +1,4 @@
-"""Where a value comes from, as far as the code shows it: through names, attributes, functions and their parameters."""
+"""Traces where a value comes from: through names, attributes, functions and their parameters."""
 
 # ruff: noqa: N802 (libcst's hooks)
 

@@ -1,4 +1,4 @@
-"""The plan: what `--auto` will do to the code, as far as the code says it."""
+"""Writes the plan: what `--auto` will do to the code, as far as the code shows it."""
 
 from __future__ import annotations
 

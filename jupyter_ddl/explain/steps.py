@@ -1,4 +1,4 @@
-"""Training steps of the program's own, and losses, that explicit Horovod would take otherwise than `--auto`."""
+"""Refuses custom training steps and losses that explicit Horovod would treat otherwise than `--auto`."""
 
 # ruff: noqa: N802 (libcst's hooks)
 
@@ -23,7 +23,7 @@ _REDUCTIONS = ("'sum'", '"sum"', "None", "'none'", '"none"', "'mean_with_sample_
 
 
 def check(reading: Reading, options: AutoOptions) -> None:
-    """Look at the steps, the optimizers and the losses of the program's own.
+    """Check the program's own steps, optimizers and losses.
 
     Raises:
         InvalidInput: what is written out would train otherwise than `--auto`.

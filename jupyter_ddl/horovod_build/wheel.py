@@ -1,4 +1,4 @@
-"""Compiles the edited sources into a wheel, saying how far it is, and reads a failed compilation's log."""
+"""Compiles the edited sources into a wheel, shows progress, and finds the cause of a failed compilation."""
 
 from __future__ import annotations
 

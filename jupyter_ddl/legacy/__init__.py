@@ -1,11 +1,11 @@
-"""Old Keras and TensorFlow spellings on Keras 3, so that programs written for Horovod run as they are.
+"""Makes old Keras and TensorFlow spellings work on Keras 3, so that programs written for Horovod run unchanged.
 
-Each old spelling is a row of `protocol/old_spellings.ROWS`; used, it says once what is written today. Calls that work
-today are left alone, saved models hold nothing of ours, and what cannot mean the same any more is an error.
+Each old spelling is a row of `protocol/old_spellings.ROWS`; its first use prints what is written today. Calls that work
+today are left alone, saved models hold nothing of ours, and a spelling that cannot mean the same any more is an error.
 
 | module | owns |
 |---|---|
-| `notices` | says each row's sentence once |
+| `notices` | prints each row's sentence once |
 | `page` | docs/legacy.md |
 | `hooks` | waits for Keras and TensorFlow to be imported |
 | `names` | names that left Keras's modules, and modules that left Keras |
@@ -18,7 +18,7 @@ today are left alone, saved models hold nothing of ours, and what cannot mean th
 | `restored`, `gone` | names of Keras 2.15 that a few lines serve; those that say what to write instead |
 | `symbolic`, `lambdas` | TensorFlow's functions between layers; a Lambda's functions in files |
 
-To switch it off: JUPYTER_DDL_LEGACY=0. To delete it one day: this folder, and the calls of `install`.
+JUPYTER_DDL_LEGACY=0 switches it off. To remove it one day, delete this folder and the calls of `install`.
 
 Runs on: every rank.
 """

@@ -1,7 +1,7 @@
-"""Says what is written today, once a process for each old spelling.
+"""Prints what is written today, once a process for each old spelling.
 
-On stderr and not as a Python warning: a program that turns warnings into errors must still run. Every rank says it; the
-views tell a line that all ranks print once.
+On stderr and not as a Python warning: a program that turns warnings into errors must still run. Every rank prints it;
+the views show a line that all ranks print once.
 """
 
 from __future__ import annotations

@@ -327,9 +327,7 @@ def test_what_no_version_wrote_is_no_event(content: dict[str, Any], odd: object)
 def test_the_lease_of_an_older_version_is_understood() -> None:
     death = {"rank": 1, "host": "vm", "pid": 7, "signum": 15, "status": None, "is_unseen": False}
     said = {"asked": False, "cause": "rank 1 was ended\nlast", "at_s": 2.0, "death": death, "oom_kills": 0}
-    assert describe(ending_of(json.dumps(said))).startswith(
-        "rank 1 was ended. Likely cause: a user or a batch system"
-    )
+    assert describe(ending_of(json.dumps(said))).startswith("rank 1 was ended. Likely cause: a user or a batch system")
     assert ending_of(json.dumps({**said, "asked": True, "death": None})).kind == "stopped"
 
 
