@@ -35,7 +35,9 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
             steps in an epoch is not known.
 
     Example:
-        >>> drop = hvd.callbacks.LearningRateScheduleCallback(initial_lr=0.02, multiplier=0.1, start_epoch=1)
+        >>> def tenth(epoch):
+        ...     return 0.1 if epoch >= 1 else 1.0
+        >>> drop = hvd.callbacks.LearningRateScheduleCallback(initial_lr=0.02, multiplier=tenth)
         >>> history = model.fit(x, y, epochs=2, callbacks=[drop], verbose=0)
         >>> [round(float(rate), 4) for rate in history.history["lr"]][1:]
         [0.002]
