@@ -92,10 +92,10 @@ def write(
 def describe(path: Path) -> Contents:
     """Return a checkpoint's description."""
     with zipfile.ZipFile(path) as archive:
-        said = json.loads(archive.read(_DESCRIPTION))
-    del said["format"]
-    variables = (Described(**{**each, "shape": tuple(each["shape"])}) for each in said["variables"])
-    return Contents(**{**said, "variables": tuple(variables), "draws": tuple(said["draws"])})
+        description = json.loads(archive.read(_DESCRIPTION))
+    del description["format"]
+    variables = (Described(**{**each, "shape": tuple(each["shape"])}) for each in description["variables"])
+    return Contents(**{**description, "variables": tuple(variables), "draws": tuple(description["draws"])})
 
 
 def read_own(path: Path) -> dict[int, dict[int, Any]]:

@@ -70,9 +70,9 @@ class Saver(keras.callbacks.Callback):
                 "Begin it with keras.Input, or call model.build(input_shape).",
             )
         self._variables = Variables(self.model)
-        found, said = from_rank_0(self._look)
+        found, contents = from_rank_0(self._look)
         if found is not None:
-            self._resume(found, said)
+            self._resume(found, contents)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Save."""
@@ -81,7 +81,7 @@ class Saver(keras.callbacks.Callback):
         if hvd.rank() != 0:
             return
         best = callback_state.best_weights_of(self._others)
-        said = archive.Contents(
+        contents = archive.Contents(
             epoch=epoch + 1,
             is_last=bool(self.model.stop_training),
             world_size=hvd.size(),
@@ -93,7 +93,7 @@ class Saver(keras.callbacks.Callback):
         values = (variable.numpy() for variable in self._variables.all)
         try:
             checkpoint_folder.write(
-                self._folder, self._fit, epoch + 1, lambda file: archive.write(file, said, values, own, best)
+                self._folder, self._fit, epoch + 1, lambda file: archive.write(file, contents, values, own, best)
             )
         except OSError as error:
             # A full disk must not end the training.
@@ -111,30 +111,30 @@ class Saver(keras.callbacks.Callback):
         found = checkpoint_folder.newest(self._folder, self._fit)
         return found, None if found is None else archive.describe(found.path)
 
-    def _resume(self, found: Checkpoint, said: Contents) -> None:
+    def _resume(self, found: Checkpoint, contents: Contents) -> None:
         variables = self._variables
-        differences = [each for each in gathered(variables.difference(said.variables)) if each]
+        differences = [each for each in gathered(variables.difference(contents.variables)) if each]
         if differences:
             raise InvalidInput(
                 "A checkpoint must be resumed with the model and optimizer that it was made of.",
                 f"{found.path} with {differences[0]}",
                 "Name another folder, or delete this one to start over.",
             )
-        read = archive.reader(found.path, said.variables) if hvd.rank() == 0 else _unread
+        read = archive.reader(found.path, contents.variables) if hvd.rank() == 0 else _unread
         for number in range(len(variables.all)):
             variables.receive(number, read)
         own, best = from_rank_0(lambda: (archive.read_own(found.path), archive.read_best(found.path)))
         # Ranks that were not there before get rank 0's values (BatchNormalization's averages, random states).
         for number, value in own.get(hvd.rank(), {}).items():
             variables.assign(number, value)
-        callback_state.put_back(self._others, said.counters, best)
+        callback_state.put_back(self._others, contents.counters, best)
         pass_over(self._data, max(0, found.epoch - self._first_epoch))
-        if said.world_size == hvd.size():
-            rng_state.put_back(said.draws[hvd.rank()]["now"])
+        if contents.world_size == hvd.size():
+            rng_state.put_back(contents.draws[hvd.rank()]["now"])
         epochs = self.params["epochs"]
-        self.model._initial_epoch = max(epochs, found.epoch) if said.is_last else found.epoch
+        self.model._initial_epoch = max(epochs, found.epoch) if contents.is_last else found.epoch
         if hvd.rank() == 0:
-            print(_told(found, said, epochs), flush=True)
+            print(_message(found, contents, epochs), flush=True)
 
 
 def from_rank_0(do: Callable[[], Any]) -> Any:
@@ -168,12 +168,14 @@ def _unread(number: int) -> Any:
     raise AssertionError(f"variable {number} is read on rank 0")
 
 
-def _told(found: Checkpoint, said: Contents, epochs: int) -> str:
+def _message(found: Checkpoint, contents: Contents, epochs: int) -> str:
     where = f"{found.path}"
     others = (
-        "" if said.world_size == hvd.size() else f" (of {said.world_size} ranks: random numbers from here on are new)"
+        ""
+        if contents.world_size == hvd.size()
+        else f" (of {contents.world_size} ranks: random numbers from here on are new)"
     )
-    if said.is_last and found.epoch < epochs:
+    if contents.is_last and found.epoch < epochs:
         return f"stopped after epoch {found.epoch} of {epochs} before: its end is taken from {where}"
     if found.epoch >= epochs:
         return f"trained to epoch {found.epoch} of {epochs} before: taken from {where}; delete it to start over"

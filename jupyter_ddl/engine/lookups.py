@@ -106,8 +106,8 @@ class Lookups:
         if not name or not info.found:
             return {"data": {}, "found": False}
         detail = 1 if request.detail else 0
-        told = self._shell.inspector._get_info(info.obj, name, info=info, detail_level=detail)
-        return {"data": {"text/plain": told["text/plain"][:MAX_CHARACTERS]}, "found": True}
+        answer = self._shell.inspector._get_info(info.obj, name, info=info, detail_level=detail)
+        return {"data": {"text/plain": answer["text/plain"][:MAX_CHARACTERS]}, "found": True}
 
 
 def _completed(completer: Any, request: LookUp) -> dict[str, Any]:

@@ -151,12 +151,12 @@ class Foundations:
         return self._all(self._map(self._is, values, self._map(held.get, names)))
 
     def _restore(self, used: _Used) -> list[str]:
-        holder, held, names, values, told = used
+        holder, held, names, values, shown = used
         changed = []
         for name, value in self._zip(names, values):
             if held.get(name, _MISSING) is not value:
                 self._set(holder, name, value)
-                changed.append(told + "." + name)
+                changed.append(shown + "." + name)
         return changed
 
     def _works(self, replaced: Sequence[_Used]) -> bool:

@@ -67,13 +67,13 @@ class World:
         return place
 
 
-def check_world(world_size: int, started: int, told: str, library: str = "") -> None:
+def check_world(world_size: int, started: int, source: str, library: str = "") -> None:
     """Check that all ranks that were started are in one world: otherwise each would train alone, and none would fail.
 
     Args:
         world_size: of this process's MPI world.
         started: how many ranks were started together.
-        told: the source of that number, as a sentence.
+        source: the source of that number, as a sentence.
         library: what MPI says of itself.
 
     Raises:
@@ -84,7 +84,7 @@ def check_world(world_size: int, started: int, told: str, library: str = "") -> 
     with_mpi = f" of {library.splitlines()[0].split(',')[0].strip(chr(0))}" if library else ""
     raise InvalidInput(
         "The ranks that are started together must be one MPI world.",
-        f"a world of {world_size} {'rank' if world_size == 1 else 'ranks'}{with_mpi}, but {told}",
+        f"a world of {world_size} {'rank' if world_size == 1 else 'ranks'}{with_mpi}, but {source}",
         "Under Slurm start them with `srun --mpi=pmix`; else with the mpiexec of the MPI that mpi4py and Horovod use, "
         "which `jupyter ddl doctor` looks at.",
     )

@@ -143,7 +143,7 @@ def _lines(advice: Advice) -> list[str]:
     ]
     width = max(len(name) for name, _, _ in rows)
     lines = [f"{'':{width}}  batches/s"]
-    lines += [f"{name:{width}}  {per_s:9,.1f}   {told}".rstrip() for name, per_s, told in rows]
+    lines += [f"{name:{width}}  {per_s:9,.1f}   {note}".rstrip() for name, per_s, note in rows]
     return [*lines, *_conclusion(advice, helpful)]
 
 

@@ -65,8 +65,8 @@ def cache(ds: Any, where: str | os.PathLike[str] = RAM) -> Any:
     ranks_here, first_here = ranks_of_this_host()
     place = room(where, (estimate.total_bytes or 0) * ranks_here)
     if first_here:
-        told = "memory" if place.path is None else place.path
-        print(f"Cache in {told}, {size(place.free_bytes)} free: {_told(estimate)}, for each rank.")
+        shown = "memory" if place.path is None else place.path
+        print(f"Cache in {shown}, {size(place.free_bytes)} free: {_described(estimate)}, for each rank.")
     return kept_in(ds, place)
 
 
@@ -101,7 +101,7 @@ def measured(ds: Any) -> Estimate:
     return Estimate(first_bytes, count if count >= 0 else None)
 
 
-def _told(estimate: Estimate) -> str:
+def _described(estimate: Estimate) -> str:
     if estimate.total_bytes is None:
         return f"{size(estimate.element_bytes)} an element, their number is not known"
     return size(estimate.total_bytes)

@@ -49,7 +49,7 @@ def load_once(load: Callable[[], Any]) -> Any:
         # Removed once all have mapped it, or on failure: its memory is freed when the last of them drops it.
         answer = _saved(load(), stack) if hvd.local_rank() == 0 else None
         everyone = hvd.allgather_object((socket.gethostname(), answer), name="load_once")
-        here = next(told for host, told in everyone if host == socket.gethostname() and told is not None)
+        here = next(paths for host, paths in everyone if host == socket.gethostname() and paths is not None)
         shared = _mapped(*here)
         barrier()
     return shared

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # Operations above the shard that a plan names: those that cost time or memory.
-_TOLD = ("shuffle", "map", "filter", "cache", "snapshot")
+_NAMED = ("shuffle", "map", "filter", "cache", "snapshot")
 _KEEPS_COUNT = {name for name, way in WAYS.items() if way is Way.EXACTLY} | {"shuffle", "assert_cardinality"}
 NOT_TAKEN_APART = ": it could not be taken apart"
 _OWN_FILE = {"cache": "filename", "snapshot": "path"}
@@ -69,13 +69,13 @@ class Sharding:
 
     def how(self) -> str:
         """Return where the shard was taken, in words."""
-        told = list(dict.fromkeys(name for name in self._passed if name in _TOLD))
+        named = list(dict.fromkeys(name for name in self._passed if name in _NAMED))
         places = list(dict.fromkeys(self._places))
         if len(places) > 1:
             # For several sources it is enough to say how each is dealt out.
             places = list(dict.fromkeys(place.partition(", after ")[0] for place in places))
-        if told and not any(place.startswith("by file") for place in places):
-            *first, last = told
+        if named and not any(place.startswith("by file") for place in places):
+            *first, last = named
             places[-1] += f", before {', '.join(first)} and {last}" if first else f", before {last}"
         return " and ".join(places) + self._remark
 

@@ -54,8 +54,8 @@ def _given(group: Sequence[RankFailure]) -> list[str]:
             ranks.setdefault(failure.given, []).append(failure.rank)
     if len(ranks) < 2:
         return []
-    told = sorted((sorted(gave), what) for what, gave in ranks.items())
-    return [f"{heading(gave)} gave: {what}" for gave, what in told]
+    passed = sorted((sorted(gave), what) for what, gave in ranks.items())
+    return [f"{heading(gave)} gave: {what}" for gave, what in passed]
 
 
 def _traceback(failure: RankFailure) -> Sequence[str]:

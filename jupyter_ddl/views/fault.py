@@ -52,23 +52,23 @@ def render_fault(
     """
     if fault.kind in ("lost", "stopped"):
         return _lost_ranks(fault, failures, logs, program)
-    told = _TEXTS[fault.kind](fault)
+    sentence = _TEXTS[fault.kind](fault)
     if fault.kind == "unanswered" and logs is not None:
-        return f"{told} Logs: {logs}"
+        return f"{sentence} Logs: {logs}"
     if fault.kind == "raised" or (fault.kind == "interrupted" and fault.facts.error):
         return _raised(fault, failures)
-    return told
+    return sentence
 
 
 def headline(fault: Fault) -> str:
     """Return the fault in one line, of bounded length."""
     if fault.kind in ("lost", "stopped"):
-        told = describe(fault)
+        sentence = describe(fault)
     elif fault.kind == "stalled":
-        told = _stalled_in_short(fault)
+        sentence = _stalled_in_short(fault)
     else:
-        told = _TEXTS[fault.kind](fault)
-    line = told.strip().partition("\n")[0]
+        sentence = _TEXTS[fault.kind](fault)
+    line = sentence.strip().partition("\n")[0]
     return line if len(line) <= _HEADLINE_CHARACTERS else line[: _HEADLINE_CHARACTERS - 1] + "…"
 
 
@@ -110,13 +110,13 @@ def signal_text(signum: int) -> str:
 
 
 def _lost_ranks(fault: Fault, failures: Sequence[RankFailed], logs: object, program: str) -> str:
-    told = f"Ranks must live to the end of the {program}. Received: {describe(fault)}"
+    sentence = f"Ranks must live to the end of the {program}. Received: {describe(fault)}"
     below = [] if fault.remedy is None else [render_remedy(fault.remedy)]
     below += [] if logs is None else [f"Logs: {logs}"]
-    told += "\n" + " ".join(below) if below else ""
+    sentence += "\n" + " ".join(below) if below else ""
     if failures:
-        told += f"\n\n{render_failure(RankError(failures, (), fault.facts.world_size or 0))}"
-    return told
+        sentence += f"\n\n{render_failure(RankError(failures, (), fault.facts.world_size or 0))}"
+    return sentence
 
 
 def _raised(fault: Fault, failures: Sequence[RankFailed]) -> str:

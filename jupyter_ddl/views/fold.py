@@ -83,7 +83,7 @@ class Fold:
         self._count = 0
         self._places: dict[Kind, dict[str, list[int]]] = {}
         self._cursors: dict[tuple[int, bool], int] = {}
-        self._said: dict[int, deque[int]] = {}
+        self._indexes: dict[int, deque[int]] = {}
 
     def cursor(self, rank: int) -> int:
         """The index of the last entry that the rank is in; -1 before there is one."""
@@ -102,7 +102,7 @@ class Fold:
         ring, window = self._ring, len(self._ring)
         places = self._places.setdefault(kind, {})
         cursor, bit = self._cursor(rank, kind), 1 << rank
-        said: list[int] = []
+        indexes: list[int] = []
         added: list[Entry] = []
         for text in texts:
             indices = places.get(text)
@@ -119,16 +119,16 @@ class Fold:
                 places.setdefault(text, []).append(cursor)
                 entry = ring[cursor % window] = Entry(cursor, kind, text, bit)
                 added.append(entry)
-            said.append(cursor)
+            indexes.append(cursor)
         self._cursors[rank, kind == "stderr"] = cursor
-        self._history(rank).extend(said)
+        self._history(rank).extend(indexes)
         return added
 
     def withdraw(self, rank: int) -> list[Entry]:
         """Withdraw all that a rank wrote in the window, and return the entries that have no ranks left."""
         emptied = []
-        said = self._history(rank)
-        for index in said:
+        indexes = self._history(rank)
+        for index in indexes:
             entry = self._ring[index % len(self._ring)]
             if entry is None or entry.index != index:
                 continue
@@ -136,7 +136,7 @@ class Fold:
             if not entry.members:
                 self.close(entry)
                 emptied.append(entry)
-        said.clear()
+        indexes.clear()
         for is_error in (False, True):
             self._cursors.pop((rank, is_error), None)
         return emptied
@@ -168,7 +168,7 @@ class Fold:
                 self.close(entry)
 
     def _history(self, rank: int) -> deque[int]:
-        history = self._said.get(rank)
+        history = self._indexes.get(rank)
         if history is None:
-            history = self._said[rank] = deque(maxlen=len(self._ring))
+            history = self._indexes[rank] = deque(maxlen=len(self._ring))
         return history

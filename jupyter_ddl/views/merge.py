@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     Line = TypeVar("Line", bound=Hashable)
 
 
-def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
+def merged(by_rank: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
     """Yield each rank's lines in its own order: lines of only one rank before those that others have later, too.
 
     Args:
-        said: rank -> its lines.
+        by_rank: rank -> its lines.
     """
-    left = {rank: deque(lines) for rank, lines in said.items() if lines}
+    left = {rank: deque(lines) for rank, lines in by_rank.items() if lines}
     own = {rank: Counter(lines) for rank, lines in left.items()}
     all_ranks: Counter[Line] = Counter()
     for counter in own.values():

@@ -132,12 +132,12 @@ class Transcript:
                 lines += (("stderr", line) for line in event.lines)
         return lines
 
-    def _add_lines(self, said: dict[int, list[tuple[Kind, str]]]) -> None:
-        if max(map(len, said.values())) <= _MERGED_LINES:
-            for rank, (kind, line) in merged(said):
+    def _add_lines(self, by_rank: dict[int, list[tuple[Kind, str]]]) -> None:
+        if max(map(len, by_rank.values())) <= _MERGED_LINES:
+            for rank, (kind, line) in merged(by_rank):
                 self._add(rank, kind, [line])
             return
-        for rank, lines in said.items():
+        for rank, lines in by_rank.items():
             for kind, group in groupby(lines, key=itemgetter(0)):
                 self._add(rank, kind, [line for _, line in group])
 

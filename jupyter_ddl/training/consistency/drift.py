@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
 
-_LAYERS_TOLD = 3
-_STATE_TOLD = 2
+_LAYERS_NAMED = 3
+_STATE_NAMED = 2
 _BROADCAST = "hvd.callbacks.BroadcastGlobalVariablesCallback(0)"
 _WRAP = "Wrap the optimizer with hvd.DistributedOptimizer"
 _LEARNING_RATE = (
@@ -91,10 +91,10 @@ class Drift:
         for weight in self.weights:
             layer, _, name = weight.path.rpartition("/")
             layers.setdefault(layer, []).append(f"{name}{_by(weight.apart)}")
-        told = [f"{layer} ({', '.join(names)})" if layer else ", ".join(names) for layer, names in layers.items()]
-        more = len(told) - _LAYERS_TOLD
+        shown = [f"{layer} ({', '.join(names)})" if layer else ", ".join(names) for layer, names in layers.items()]
+        more = len(shown) - _LAYERS_NAMED
         rest = f" and {more} more" if more > 0 else ""
-        return f"in {'layer ' if layers.keys() - {''} else ''}{', '.join(told[:_LAYERS_TOLD])}{rest}"
+        return f"in {'layer ' if layers.keys() - {''} else ''}{', '.join(shown[:_LAYERS_NAMED])}{rest}"
 
 
 def _by(apart: float | None) -> str:
@@ -117,10 +117,10 @@ def _cause(drift: Drift) -> tuple[str, str]:
         cause, remedy = _BEGINNING, f"Pass {_BROADCAST} to fit."
     else:
         cause, remedy = _SOME, f"Pass {_BROADCAST} to fit, and train all weights with one hvd.DistributedOptimizer."
-    more = len(drift.optimizer) - _STATE_TOLD
-    told = cause.format(
+    more = len(drift.optimizer) - _STATE_NAMED
+    text = cause.format(
         rates=", ".join(f"{rate:g} on rank {rank}" for rank, rate in drift.rates.items()),
-        state=", ".join(drift.optimizer[:_STATE_TOLD]) + (f" and {more} more" if more > 0 else ""),
+        state=", ".join(drift.optimizer[:_STATE_NAMED]) + (f" and {more} more" if more > 0 else ""),
         epoch=drift.since_epoch,
     )
-    return f" Likely cause: {told}", remedy
+    return f" Likely cause: {text}", remedy

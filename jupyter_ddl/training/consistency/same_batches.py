@@ -94,7 +94,7 @@ class Batches:
                 alike.setdefault(tuple(of_rank), []).append(rank)
         same = max(alike.values(), key=len, default=[])
         if len(same) > 1 and hvd.rank() == ranks[0] and not self._are_meant:
-            _say(told(same, len(ranks), self._remedy))
+            _say(warning(same, len(ranks), self._remedy))
 
     def _tells_ranks_apart(self) -> bool:
         """Return whether other samples would have made other batches."""
@@ -122,7 +122,7 @@ def remedy_for(data: Any) -> str:
     return GENERATOR if hasattr(data, "__next__") else ARRAYS
 
 
-def told(same: Sequence[int], world: int, remedy: str) -> str:
+def warning(same: Sequence[int], world: int, remedy: str) -> str:
     """Return the warning.
 
     Args:

@@ -94,7 +94,7 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
 
 
 def _print_hint(ranks: int) -> Any:
-    tf.print(same_batches.told(range(ranks), ranks, same_batches.LOOP), output_stream=sys.stderr)
+    tf.print(same_batches.warning(range(ranks), ranks, same_batches.LOOP), output_stream=sys.stderr)
     return tf.constant(True)
 
 

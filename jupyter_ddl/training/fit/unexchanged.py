@@ -35,11 +35,11 @@ class Unexchanged(keras.callbacks.Callback):
     def __init__(self, exchanges: Callable[[], bool]) -> None:
         super().__init__()
         self._exchanges = exchanges
-        self._said = False
+        self._has_warned = False
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Warn once."""
-        if not self._said and not self._exchanges():
+        if not self._has_warned and not self._exchanges():
             print(
                 f"WARNING: each of the {ranks_that_train()} ranks trains a model of its own: no gradients are "
                 "exchanged. Wrap the optimizer with hvd.DistributedOptimizer; or, if you want a model on each rank, "
@@ -47,4 +47,4 @@ class Unexchanged(keras.callbacks.Callback):
                 # Not into the line of the epoch's progress bar.
                 file=sys.stderr,
             )
-        self._said = True
+        self._has_warned = True
