@@ -148,7 +148,7 @@ def divide_evaluation(arguments: dict[str, Any], options: AutoOptions, place: Pl
     Args:
         arguments: of `evaluate`, by name.
         options: say whether the program's batch size is a rank's. If so, each rank makes only its own batches of a
-        PyDataset, as in training, with its own random numbers; otherwise it makes all of them, as one process.
+            PyDataset, as in training, with its own random numbers; otherwise it makes all of them, as one process.
         place: which part is this rank's.
         model: that is evaluated. It takes `steps_per_execution` batches at once, and so up to a multiple of that.
     """

@@ -79,7 +79,7 @@ def parts_of(read_bytes: int = READ_BYTES, /, **data: Any) -> tuple[Part, ...]:
         read_bytes: of an array, at most.
         **data: by their names: arrays, or structures (list, tuple, dict) of them.
     """
-    return tuple(part for name, value in data.items() for part in _parts(name, value, read_bytes))
+    return tuple(part for name, value in data.items() for part in _parts_of_value(name, value, read_bytes))
 
 
 def vocabularies_of(model: Any) -> tuple[Part, ...]:
@@ -158,13 +158,15 @@ def difference(first: tuple[Part, ...], other: tuple[Part, ...], rank: int) -> s
     return f"{one.name} ({one.kind}) with other rows on rank {rank} than on rank 0"
 
 
-def _parts(name: str, value: Any, limit: int) -> list[Part]:
+def _parts_of_value(name: str, value: Any, limit: int) -> list[Part]:
     if value is None:
         return []
     if isinstance(value, dict):
-        return [part for key in sorted(value, key=str) for part in _parts(f"{name}[{key!r}]", value[key], limit)]
+        return [
+            part for key in sorted(value, key=str) for part in _parts_of_value(f"{name}[{key!r}]", value[key], limit)
+        ]
     if isinstance(value, (list, tuple)):
-        return [part for i, each in enumerate(value) for part in _parts(f"{name}[{i}]", each, limit)]
+        return [part for i, each in enumerate(value) for part in _parts_of_value(f"{name}[{i}]", each, limit)]
     if not hasattr(value, "shape"):
         return []
     shape = tuple(value.shape)

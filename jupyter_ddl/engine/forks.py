@@ -19,7 +19,7 @@ class Forks:
 
     Attributes:
         ours: descriptors for this process alone. In a child they are redirected to nothing; their numbers stay taken,
-        since their holders there may still write.
+            since their holders there may still write.
     """
 
     def __init__(self) -> None:

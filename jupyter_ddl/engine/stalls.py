@@ -86,11 +86,11 @@ class StallReader:
                 at = message.end()
             elif len(data) - begins <= _HELD_BYTES and _is_message_begun(data, mark):
                 shown.append(data[at:begins])
-                return b"".join(shown) + self._hold(data[begins:])
+                return b"".join(shown) + self._keep(data[begins:])
         begins = data.rfind(b"[", max(at, len(data) - _NAME_BYTES))
         if begins >= 0 and _is_head_begun(data[begins:]):
             shown.append(data[at:begins])
-            return b"".join(shown) + self._hold(data[begins:])
+            return b"".join(shown) + self._keep(data[begins:])
         return b"".join(shown) + data[at:]
 
     def finish(self) -> bytes:
@@ -98,7 +98,7 @@ class StallReader:
         held, self._held = self._held, b""
         return held
 
-    def _hold(self, data: bytes) -> bytes:
+    def _keep(self, data: bytes) -> bytes:
         self._held, self._held_since_s = data, monotonic()
         return b""
 

@@ -117,7 +117,7 @@ class Fit:
         size = self._batch_size()
         shuffle = {"shuffle": texts["shuffle"]} if texts.get("shuffle", "True") != "True" else {}
         order = {"keeps_order": "True"} if self._settings.shares_batches and not shuffle else {}
-        return _parts(first, {"batch_size": self._of_all(size)} | shuffle | order)
+        return _parts_call(first, {"batch_size": self._of_all(size)} | shuffle | order)
 
     def _is_nested(self, text: str) -> bool:
         """Return whether an argument is a dict of arrays, or a name for a list or dict of them."""
@@ -169,7 +169,7 @@ class Fit:
         if self._splits:
             texts = {name: text for name, text in self._texts.items() if name in ("x", "y", "sample_weight")}
             last = {name: self._part(text, "validation_begins:") for name, text in texts.items()}
-            return [f"validation_data={_parts(last, options)},"]
+            return [f"validation_data={_parts_call(last, options)},"]
         given = self._call.value("validation_data")
         if given is None:
             return []
@@ -178,7 +178,7 @@ class Fit:
             return ["# On every rank the whole.", f"validation_data={text},"]
         if isinstance(given, cst.Tuple):
             arrays = dict(zip(("x", "y", "sample_weight"), (code_of(e.value) for e in given.elements), strict=False))
-            return [f"validation_data={_parts(arrays, options)},"]
+            return [f"validation_data={_parts_call(arrays, options)},"]
         if kind_of(self._settings.reading, given) in (Kind.DATASET, Kind.PYDATASET):
             return [f"validation_data={_PARTS}({text}, shuffle=False),"]
         return ["# On every rank the whole.", f"validation_data={text},"]
@@ -271,7 +271,7 @@ def verbose_on_rank_0(text: str | None) -> str:
     return "0" if text == "0" else f"{text or '1'} if hvd.rank() == 0 else 0"
 
 
-def _parts(arrays: Mapping[str, str], options: Mapping[str, str]) -> str:
+def _parts_call(arrays: Mapping[str, str], options: Mapping[str, str]) -> str:
     places = [arrays["x"]] + ([arrays["y"]] if "y" in arrays else [])
     if "sample_weight" in arrays:
         places.append(f"sample_weight={arrays['sample_weight']}")

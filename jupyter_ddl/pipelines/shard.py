@@ -59,9 +59,8 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
         index: which of them, from 0; by default Horovod's rank.
 
     Raises:
-        InvalidInput: it is no dataset; there is no such part; or the part depends on an order that each rank would draw
-            for
-        itself.
+        InvalidInput: it is no dataset; there is no such part; or the part depends on an order that each rank would
+            draw for itself.
 
     Example:
         >>> part = data.shard(tf.data.Dataset.range(8), num_shards=2, index=1)

@@ -30,7 +30,7 @@ class CellView:
         publisher: takes the outputs.
         interval_s: the least time between two sends.
         wait_s: how long output waits for that of the other ranks, so that equal lines fold. A rank sends chunks a tenth
-        of a second apart; its first may hold one line where another's holds them all.
+            of a second apart; its first may hold one line where another's holds them all.
     """
 
     def __init__(

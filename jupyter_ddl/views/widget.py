@@ -45,7 +45,7 @@ class DashboardWidget(anywidget.AnyWidget):
 
         Args:
             run: the run's id, by which our JupyterLab extension shows the run from its folder, even when the page was
-            reloaded while the kernel is busy, and when the kernel is gone.
+                reloaded while the kernel is busy, and when the kernel is gone.
         """
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         data: dict[str, Any] = {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}

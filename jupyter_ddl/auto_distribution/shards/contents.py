@@ -72,11 +72,11 @@ class Contents:
 
 def _known(owner: Any) -> dict[str, tuple[Part, ...]]:
     """Return what identifies each attribute that may order samples."""
-    found = {name: _parts(value) for name, value in vars(owner).items() if not name.startswith("__")}
+    found = {name: _parts_of_value(value) for name, value in vars(owner).items() if not name.startswith("__")}
     return {name: parts for name, parts in found.items() if parts}
 
 
-def _parts(value: Any) -> tuple[Part, ...]:
+def _parts_of_value(value: Any) -> tuple[Part, ...]:
     """Return what identifies an array, a frame, or a list, range or dict of plain values; nothing for anything else.
 
     A list of fractions is a record of times or losses, and orders nothing.

@@ -180,7 +180,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         process_set: the ranks that take part.
         scale_local_gradients: divide the gradients of local variables (`register_local_var`) by the number of ranks.
         on_drift: what `fit` does where the ranks' weights differ: "stop" raises, "warn" prints a warning and
-        continues; None for the cell's own `--on-drift`.
+            continues; None for the cell's own `--on-drift`.
         same_batches: all ranks are meant to train on the same batches: no warning.
 
     Raises:

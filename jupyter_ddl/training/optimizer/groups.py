@@ -36,7 +36,7 @@ def split(gradients: Sequence[Any], variables: Sequence[Any], groups: Groups) ->
         gradients: tensors, tf.IndexedSlices or None.
         variables: what they are gradients of.
         groups: None: as `chosen_by_size` finds best. A number: that many groups of about the same count. Lists of
-        variables: each list together, and each variable that is in none by itself.
+            variables: each list together, and each variable that is in none by itself.
     """
     return {
         _name(kind, positions): positions
