@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "doctor"
-HELP = "Check everything that a training cell takes, and say how to mend what is wrong."
+HELP = "Check everything that a training cell needs, and say how to fix what is wrong."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -41,7 +41,7 @@ def check_gpus(gpus: Sequence[Gpu] | ClusterError, visible: Sequence[str]) -> Ch
         visible: those of them that we may use, as entries of CUDA_VISIBLE_DEVICES.
     """
     if isinstance(gpus, ClusterError):
-        remedy = "Mend the driver, or train on CPU cores: export CUDA_VISIBLE_DEVICES="
+        remedy = "Repair the driver, or train on CPU cores: export CUDA_VISIBLE_DEVICES="
         return Check("GPUs", "problem", str(gpus), remedy)
     facts = {
         "visible": list(visible),

@@ -34,7 +34,7 @@ class Warmup:
 
     Attributes:
         done: set when they have ended, well or not.
-        report: what came of it; None until `done`.
+        report: of the result; None until `done`.
     """
 
     def __init__(self, world: World, threads: int, began_s: float) -> None:

@@ -135,6 +135,6 @@ def choose_cuda(choice: GpuChoice, tensorflow: TensorFlowFacts) -> tuple[Cuda | 
     if cuda is None:
         return None, f"without NCCL, which takes {missing[0]}"
     if differs and choice == "auto":
-        return None, f"without NCCL: {differs} (--gpu nccl builds with it all the same)"
+        return None, f"without NCCL: {differs} (--gpu nccl builds with it anyway)"
     text = f"with NCCL {cuda.nccl.version}, CUDA {cuda.nvcc.version}"
     return cuda, f"{text}; note that {differs}" if differs else text

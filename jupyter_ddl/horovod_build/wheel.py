@@ -150,4 +150,4 @@ def _remedy(target: Target, log_text: str) -> str:
         return f"It is newer than jupyter_ddl builds for: upgrade jupyter_ddl, or pip install 'tensorflow=={newest}.*'."
     if target.tensorflow.release < OLDEST_TENSORFLOW:
         return f"It is older than jupyter_ddl builds for: pip install 'tensorflow>={oldest}'."
-    return "Mend what that line names (the log has the whole command), then run this again."
+    return "Fix what that line names (the log has the whole command), then run this again."
