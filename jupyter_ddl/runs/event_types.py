@@ -1,4 +1,4 @@
-"""Checks the fields of an event that was read against its class: a file may hold anything."""
+"""Whether an event that was read has in each field what its class says: a file may hold anything."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The integers that every other reader of these JSON files can hold, and the largest float.
+# What JSON's integers are in every other program that reads these files, and what can be made a float.
 _MOST_BITS = 63
 
 
 def has_its_types(event: Any) -> bool:
-    """Return whether each field of an event is of its class's type; `Any` may be anything.
+    """Return whether each field of an event is of the type that its class says; what is `Any` may be anything.
 
     Args:
         event: the event, or a record within one, such as a fault.
