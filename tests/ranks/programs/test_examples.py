@@ -22,7 +22,7 @@ def test_examples_of_ranks(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     count = sum(public.name not in OF_THE_KERNEL for public in public_names())
-    assert done.stdout.count(f"{count} examples ran") == 2
+    assert f"{count} examples ran" in done.stdout, done.stdout
 
 
 OF_SESSIONS = [public for public in public_names() if public.name in OF_THE_KERNEL and public.example]
