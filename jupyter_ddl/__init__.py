@@ -3,7 +3,7 @@
     %load_ext jupyter_ddl       the magics %ddl and %%distributed
     jupyter_ddl.start(n=2)      the same in Python: a Session
     jupyter_ddl.auto()          in a script on MPI ranks: distribute it as it stands
-    jupyter_ddl.report(...)     on a rank, in a training loop of one's own: how it goes
+    jupyter_ddl.report(...)     on a rank, in a custom training loop: report a step
 
 Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and touches no GPU.
 """

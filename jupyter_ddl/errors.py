@@ -158,7 +158,7 @@ class RankError(RunError):
     Attributes:
         failures: what each failed rank reported, first cause first; ranks that were only released are not in it.
         aborted: the ranks that were released because of it, in order.
-        report: what a notebook shows: each rank's own traceback, told once.
+        report: what a notebook shows: each different traceback of a rank once.
     """
 
     report = ""
@@ -180,7 +180,7 @@ class RankTraceback(Exception):
 
     A notebook shows `RankError.report`, which says the same with colours.
 
-    Source: the way of `concurrent.futures.process._RemoteTraceback`, which mpi4py.futures takes too.
+    Source: `concurrent.futures.process._RemoteTraceback`, which mpi4py.futures follows too.
     """
 
     def __init__(self, report: str) -> None:
@@ -207,32 +207,24 @@ class SetupFailed(RunError):
     """A setup cell raised on ranks that were started in place of others."""
 
 
-class RankDrift(Protocol):
-    """How the ranks' weights differ. `training.consistency.drift.Drift` is one; its text says it all."""
-
-    @property
-    def ranks(self) -> Sequence[int]:
-        """The ranks that differ from most others."""
-
-    @property
-    def first_weight(self) -> str:
-        """The first weight that differs, by its path."""
-
-
 class RanksOutOfSync(DdlError):
     """The ranks hold different weights, so each has trained a model of its own.
 
     Attributes:
-        drift: which ranks differ, since when, where and by how much.
         ranks: those that differ from most others.
         weight: the first weight that differs, by its path in the first rank's model, e.g. "dense/kernel".
+
+    Example:
+        >>> try:
+        ...     checksum = hvd.check_in_sync(model)
+        ... except hvd.RanksOutOfSync as error:
+        ...     print(error.ranks, error.weight)
     """
 
-    def __init__(self, drift: RankDrift) -> None:
-        self.drift = drift
-        self.ranks = list(drift.ranks)
-        self.weight = drift.first_weight
-        super().__init__(str(drift))
+    def __init__(self, text: str, ranks: Sequence[int], weight: str) -> None:
+        self.ranks = list(ranks)
+        self.weight = weight
+        super().__init__(text)
 
 
 class TransferFailed(DdlError, TypeError):

@@ -1,10 +1,10 @@
 """Horovod's Keras API, on Keras 3: on the ranks, `import jupyter_ddl.keras as hvd`.
 
-All that `horovod.tensorflow.keras` and `horovod.keras` 0.28.1 export, with their names and defaults, and from
-`horovod.tensorflow` what loops of one's own take. `import horovod.tensorflow.keras as hvd` gives this module, too,
-where this one has been imported and on the ranks of a cluster.
+It exports all that `horovod.tensorflow.keras` and `horovod.keras` 0.28.1 do, with their names and defaults, and what
+custom loops need from `horovod.tensorflow`. `import horovod.tensorflow.keras as hvd` gives this module, too, once this
+one has been imported and on the ranks of a cluster.
 
-Runs on: every rank. What takes part in a collective must be called on every rank, in the same order.
+Runs on: every rank. Functions with a collective must be called on every rank, in the same order.
 """
 
 from horovod.tensorflow import (

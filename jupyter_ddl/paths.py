@@ -26,10 +26,10 @@ DATA_VARIABLE = "JUPYTER_DDL_DATA"
 HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupyter server
 BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
-# By these a rank is told, as JSON, what it is to be.
+# These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
 SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"
-# By these the edited CMakeLists.txt of Horovod is told which MPI and which NCCL to build with.
+# These tell the edited CMakeLists.txt of Horovod which MPI and which NCCL to build with.
 MPICXX_VARIABLE = "JUPYTER_DDL_MPICXX"
 NCCL_VARIABLE = "JUPYTER_DDL_NCCL"
 

@@ -1,4 +1,4 @@
-"""`--auto`: a Keras program that was written for one process, on all ranks as it stands.
+"""Runs a Keras program that was written for one process on all ranks, unchanged: `--auto`.
 
 | module | owns |
 |---|---|
@@ -11,7 +11,7 @@
 | `callbacks` | which ranks run which callbacks |
 | `saving` | rank 0 writes a model's file |
 | `plan` | what is printed before the training begins |
-| `differences` | what of a model gives another result on several ranks |
+| `differences` | parts of a model that give another result on several ranks |
 | `refusals` | what is not distributed, and what to write instead |
 
 Runs on: every rank.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def prepare(running: Cell) -> None:
-    """Make this rank ready for what runs, if that is to be distributed: now, or when it imports Keras.
+    """Prepare this rank for a run that is to be distributed: now, or when it imports Keras.
 
     Collective: every rank must call this.
 
@@ -55,7 +55,7 @@ def _begin(_keras: ModuleType) -> None:
 
 
 def _refuse(_tf_keras: ModuleType) -> None:
-    """Raise where what runs now is to be distributed: the import may come cells after it was asked to be told of."""
+    """Raise if the current run is to be distributed: the import may come cells after the hook was installed."""
     if run_context.options().auto is not None:
         raise _keras_2("tf_keras, imported")
 

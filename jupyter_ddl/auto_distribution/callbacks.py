@@ -1,4 +1,4 @@
-"""The callbacks of one process, on several ranks: who runs them, in which order, and what comes besides.
+"""Chooses the callbacks of each rank: which of the program's it runs, in which order, and which are added.
 
 Runs on: every rank.
 """
@@ -18,7 +18,7 @@ from jupyter_ddl.training.callbacks import BroadcastGlobalVariablesCallback, Met
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# They write files, or to a network: one rank is enough, and several would write over each other.
+# They write files, or to a network: one rank is enough, and several would overwrite each other's output.
 _ON_FIRST_RANK = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.CSVLogger,
@@ -59,7 +59,7 @@ def first_rank_only(given: Sequence[Any]) -> list[str]:
 
 
 class StartTogether(BroadcastGlobalVariablesCallback):
-    """Gives all ranks rank 0's weights, optimizer state and first epoch, and its own random numbers to each."""
+    """Gives all ranks rank 0's weights, optimizer state and first epoch, and each rank its own random numbers."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -75,7 +75,7 @@ class StartTogether(BroadcastGlobalVariablesCallback):
 class MovingStatistics(keras.callbacks.Callback):
     """Averages over the ranks what layers learn from the data themselves: BatchNormalization's moving averages.
 
-    At the end of each epoch, before validation. Within an epoch each rank's batches go into its own.
+    This happens at the end of each epoch, before validation. Within an epoch each rank's batches go into its own.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class MovingStatistics(keras.callbacks.Callback):
         self._is_due = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Note that they are about to change: on some rank, if not on this one, which may have no batch."""
+        """Note that they are about to change, on some rank at least: this one may have no batch."""
         self._is_due = True
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
@@ -108,7 +108,7 @@ def average_statistics(model: Any) -> None:
     # All in one vector: a collective costs about the same for one number as for thousands.
     own = tf.concat([tf.reshape(tf.cast(weight.value, tf.float64), [-1]) for weight in weights], axis=0)
     first = hvd.broadcast(own, 0, name="statistics")
-    # From rank 0's, so that what all ranks hold alike stays as it is to the last bit.
+    # As differences from rank 0's, so that values that are equal on all ranks stay equal to the last bit.
     means = first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference")
     lengths = [math.prod(weight.shape) for weight in weights]
     for weight, mean in zip(weights, tf.split(means, lengths), strict=True):

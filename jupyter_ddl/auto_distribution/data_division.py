@@ -1,4 +1,4 @@
-"""Divides what `fit` takes as data among the ranks: whichever kind it is, and what is told of it.
+"""Divides the data of `fit`, of any kind, among the ranks, and describes how for the plan.
 
 Runs on: every rank.
 """
@@ -15,10 +15,14 @@ from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_distribution.refusals import refuse_data
 from jupyter_ddl.auto_distribution.shards.adapter import Parts, require_room
-from jupyter_ddl.auto_distribution.shards.agreement_callback import AlikeData
+from jupyter_ddl.auto_distribution.shards.agreement_callback import (
+    CompareAfterEpochs,
+    CompareAfterFirstStep,
+    CompareParts,
+)
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth, SameContents
-from jupyter_ddl.auto_distribution.shards.generators import Rounds, SameRounds
-from jupyter_ddl.auto_distribution.shards.sources import SameSources, Sources
+from jupyter_ddl.auto_distribution.shards.generators import Rounds
+from jupyter_ddl.auto_distribution.shards.sources import Sources
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
 from jupyter_ddl.pipelines.shard import shard_with_note
 from jupyter_ddl.protocol.cell_options import GLOBAL
@@ -42,16 +46,16 @@ class Divided:
 
     Attributes:
         x: what Keras is given for the data.
-        how: how they were divided, for the plan; empty where the numbers say it.
-        samples: of all ranks in an epoch; None where nobody knows.
+        how: how they were divided, for the plan; empty where the numbers suffice.
+        samples: of all ranks in an epoch; None where not known.
         own_batch: the samples of a batch on this rank.
         whole_batch: on all ranks.
         steps: an epoch's, where the program counts them.
-        holds_all: `x` has the targets and weights in it, and what else `fit` is told of the data.
-        splits_batches: it is made of batches of the program's own, of which a rank has a part.
-        checks: callbacks that see that the ranks have the same data.
-        sources: what the data were made of, as far as it must be alike on all ranks and can be told before.
-        finish: to be called when the training has ended, however it has.
+        holds_all: `x` includes the targets, the weights and the other data arguments of `fit`.
+        splits_batches: the program makes the batches, and each rank has a part of each.
+        checks: callbacks that check that the ranks have the same data.
+        sources: the sources of the data that must be alike on all ranks and can be compared before the training.
+        finish: must be called when the training has ended, also by an exception.
     """
 
     x: Any
@@ -72,9 +76,9 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
 
     Args:
         arguments: of `fit`, by name.
-        options: whose the batch size in the program is.
+        options: say whether the program's batch size is a rank's or that of all ranks.
         place: which part is this rank's.
-        is_seeded: the program has set a random seed, by which its one process would shuffle in a certain order.
+        is_seeded: the program has set a random seed, which fixes the order in which one process would shuffle.
 
     Raises:
         InvalidInput: the data cannot be divided so.
@@ -96,7 +100,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         if isinstance(data, types.GeneratorType):
             rounds = Rounds(data, place)
             how = f"{how} of the generator"
-            return Divided(rounds.batches(), how, steps=own_steps, checks=(SameRounds(rounds),))
+            return Divided(rounds.batches(), how, steps=own_steps, checks=(CompareAfterEpochs(rounds),))
     batch = arguments.get("batch_size") or _batch_for(arguments, steps)
     if not shares_batches:
         batch *= place.size
@@ -107,14 +111,14 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         arguments.get("sample_weight"),
         batch_size=batch,
         steps_per_epoch=steps,
-        # A dataset is as it was made, and Keras warns where it is asked to shuffle one. "batch" is a way of its own.
+        # A dataset has its own order, and Keras warns if it is asked to shuffle one. "batch" is a separate mode.
         shuffle=not isinstance(data, (tf.data.Dataset, types.GeneratorType)) and arguments.get("shuffle", True),
         class_weight=arguments.get("class_weight"),
     )
     require_room(whole, place)
     parts = Parts(whole, place, steps, keeps_order=shares_batches and is_seeded)
     how = "" if parts.samples is not None else "each batch is split"
-    checks = (AlikeData(parts),)
+    checks = (CompareParts(parts),)
     return Divided(
         parts,
         how,
@@ -134,7 +138,7 @@ def _sharded(data: Any, place: Place, steps: int | None) -> Divided:
     sharded = shard_with_note(data, place.size, place.rank, sources.watch)
     own = dataset_batch_size(data)
     whole = own and own * place.size
-    checks = (SameSources(sources),)
+    checks = (CompareAfterFirstStep(sources),)
     return Divided(sharded.dataset, sharded.how, None, own, whole, steps, checks=checks, sources=sources.parts)
 
 
@@ -143,8 +147,8 @@ def divide_evaluation(arguments: dict[str, Any], options: AutoOptions, place: Pl
 
     Args:
         arguments: of `evaluate`, by name.
-        options: whose the batch size in the program is. Of a PyDataset each rank then makes its own batches only, as in
-            training, and draws its own for them; or all of them, as one process.
+        options: say whether the program's batch size is a rank's. If so, each rank makes only its own batches of a
+            PyDataset, as in training, with its own random numbers; otherwise it makes all of them, as one process.
         place: which part is this rank's.
         model: that is evaluated. It takes `steps_per_execution` batches at once, and so up to a multiple of that.
     """
@@ -171,7 +175,7 @@ def _are_arrays(arguments: dict[str, Any]) -> bool:
 
 
 def _batch_for(arguments: dict[str, Any], steps: int | None) -> int:
-    """Return the batch size that Keras takes where the program says none."""
+    """Return the batch size that Keras takes by default."""
     shape = getattr(first_part(arguments.get("x")), "shape", None)
     if steps and shape and _are_arrays(arguments):
         return -(-int(shape[0]) // int(steps))

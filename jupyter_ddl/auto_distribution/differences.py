@@ -1,4 +1,4 @@
-"""What of a model comes to something else on several ranks than in one process, as far as its code says it.
+"""Finds parts of a model that compute something else on several ranks than in one process, from its code.
 
 Runs on: every rank.
 """
@@ -19,7 +19,7 @@ from jupyter_ddl.training.metric_readings import adds_up, parts_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What a step of the program's own calls for the loss of `compile`.
+# The methods by which a custom step computes the loss of `compile`.
 _SUMS = ("sum", "none", None)
 _LOSS_OF_COMPILE = {"compute_loss", "_compute_loss", "compiled_loss", "train_step"}
 
@@ -39,7 +39,7 @@ def rows(model: Any, *, whole_batches: bool) -> dict[str, str]:
 
 
 def _own_losses(model: Any) -> list[str]:
-    """Return what of the program's own computes a loss otherwise than `compile`'s."""
+    """Return the program's own code that computes a loss other than `compile`'s."""
     own = []
     if has_own_step(model) and not _LOSS_OF_COMPILE & names_in(type(model).train_step):
         own.append("train_step")
@@ -71,18 +71,18 @@ def _given_metrics(model: Any) -> Iterator[Any]:
 
 
 class LossesOfWholeBatches(keras.callbacks.Callback):
-    """Says once which losses of `compile` look at the whole batch, as the first steps have found."""
+    """Prints once which losses of `compile` need the whole batch, as the first steps have found."""
 
     def __init__(self) -> None:
         super().__init__()
         self._is_done = False
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look, until it is known."""
+        """Check, until it is known."""
         self._look(is_last=False)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Look for the last time."""
+        """Check for the last time."""
         self._look(is_last=True)
 
     def _look(self, *, is_last: bool) -> None:
@@ -95,12 +95,12 @@ class LossesOfWholeBatches(keras.callbacks.Callback):
         for title, kind in kinds.items():
             if kind is Kind.WHOLE:
                 plan.note(
-                    f"The loss {title} is neither a mean nor a sum over samples: it looks at the whole batch, and each "
+                    f"The loss {title} is neither a mean nor a sum over samples: it needs the whole batch, and each "
                     "rank has a part of it. The mean of the ranks' losses is not one process's. --batch per-rank gives "
                     "each rank a batch of its own."
                 )
             elif kind is Kind.UNKNOWN:
                 plan.note(
-                    f"Whether the loss {title} is a mean over the batch did not show, since the parts of a batch have "
-                    "one sample. It is taken for one."
+                    f"The loss {title} is assumed to be a mean over the batch: it could not be checked, since the "
+                    "parts of a batch have one sample."
                 )

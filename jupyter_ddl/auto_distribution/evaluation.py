@@ -1,4 +1,4 @@
-"""`evaluate` on several ranks: each takes whole batches, and the metrics are what one process would have computed.
+"""Runs `evaluate` on several ranks: each takes whole batches, and the metrics are those of one process.
 
 Runs on: every rank.
 """
@@ -33,7 +33,7 @@ _DATA = ("x", "y", "sample_weight", "batch_size")
 class Counted(keras.callbacks.Callback):
     """Counts the calls of an evaluation's step on this rank."""
 
-    # Keras may call it from a thread of its own: a list takes an item at once.
+    # Keras may call it from a thread of its own: appending to a list is atomic.
     async_safe = True
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ def evaluate(stock: Any, model: Any, arguments: dict[str, Any], auto: AutoOption
         auto: how to distribute.
 
     Raises:
-        InvalidInput: the data cannot be divided; the ranks have other data than each other.
+        InvalidInput: the data cannot be divided; the ranks have different data.
     """
     wants_names = arguments.pop("return_dict", False)
     options = arguments.pop("kwargs", {})
@@ -72,13 +72,13 @@ def evaluate(stock: Any, model: Any, arguments: dict[str, Any], auto: AutoOption
         require_same(parts_of(**{name: arguments.get(name) for name in ("x", "y", "sample_weight")}))
         data = divide_evaluation(arguments, auto, Place(hvd.size(), hvd.rank()), model)
         arguments = {name: value for name, value in arguments.items() if name not in _DATA} | {"x": data}
-        arguments["steps"] = None  # the data end with them
+        arguments["steps"] = None  # this rank's data end after its steps
         _make_weights(stock, model, data)
     if hvd.rank() > 0:
         arguments["verbose"] = 0
     counted = Counted()
     given = arguments.get("callbacks")
-    if isinstance(given, keras.callbacks.CallbackList):  # that is what `fit` passes: it is of this rank
+    if isinstance(given, keras.callbacks.CallbackList):  # `fit` passes one, which is this rank's
         given.callbacks.append(counted)
     else:
         arguments["callbacks"] = [*of_this_rank(listed(given)), counted]
@@ -106,8 +106,9 @@ def over_all_ranks(model: Any, logs: dict[str, Any], *, wants_names: bool, calls
         model: what was evaluated.
         logs: this rank's results.
         wants_names: return them by name, and not in Keras's order.
-        calls: of the step on this rank. The batches are dealt out in turn, so the last one of one process, whose values
-            Keras returns where they are no metric's, was the last rank's of those with most calls.
+        calls: of the step on this rank. The batches are dealt out in turn, so the last rank of those with most calls
+            had
+            the last batch of one process, whose values Keras returns where they are no metric's.
     """
     states = snapshot(model)
     counter = getattr(model, "_loss_tracker", None)
@@ -116,7 +117,7 @@ def over_all_ranks(model: Any, logs: dict[str, Any], *, wants_names: bool, calls
     everyone = hvd.allgather_object((calls, own), name="evaluation")
     results: Any = None
     if hvd.rank() == 0:
-        # Rank 0 has samples where any has, and with them metrics that know how to combine, and their order.
+        # Rank 0 has samples if any rank has, so it knows the metrics, their order and how to combine them.
         results = _combined(everyone, states)
         results = results if wants_names else model._flatten_metrics_in_order(results)
     return hvd.broadcast_object(results, 0, name="evaluation_result")
@@ -140,7 +141,7 @@ def _plain(value: Any) -> Any:
 
 
 def _make_weights(stock: Any, model: Any, data: Shares | EveryNth) -> None:
-    """Have a model that makes its weights with its first batch make them on all ranks, also where one has no batch."""
+    """Build a model that makes its weights with its first batch on all ranks, even on one without a batch."""
     if all(layer.built for layer in model._flatten_layers()):
         return
     total = data.total
@@ -151,9 +152,9 @@ def _make_weights(stock: Any, model: Any, data: Shares | EveryNth) -> None:
 
 @contextmanager
 def _no_word_of_the_end() -> Iterator[None]:
-    """Keep Keras from warning that the data have ended where nobody has said how many there are.
+    """Suppress Keras's warning that the data have ended, where their number was not given.
 
-    It asks for `steps_per_epoch` batches, and speaks of training that is interrupted; this is an evaluation's end.
+    It asks for `steps_per_epoch` batches, and says that training is interrupted; this is the end of an evaluation.
     Source: keras 3.15, src/trainers/epoch_iterator.py, EpochIterator.catch_stop_iteration
     """
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""`fit` of a program that was written for one process, on several ranks.
+"""Runs `fit` of a program that was written for one process on several ranks.
 
 Runs on: every rank.
 """
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
-# The optimizers that were distributed here, and not by the program.
+# The optimizers that `--auto` distributed, and not the program.
 _ours: WeakSet[Any] = WeakSet()
 _rates: WeakKeyDictionary[Any, ScaledRate] = WeakKeyDictionary()
 
@@ -54,7 +54,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
         options: how to distribute.
 
     Raises:
-        InvalidInput: it cannot be distributed so.
+        InvalidInput: it cannot be distributed.
     """
     place = Place(hvd.size(), hvd.rank())
     plan = Plan(place.size, seeds.ours())
@@ -83,7 +83,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
             advice.add(error, OF_PARTS)
         raise
     finally:
-        # However it ended: an update by hand has the rate that `learning_rate` says, with a batch of its own.
+        # Also after an exception: an update by hand, with its own batch, has the rate that `learning_rate` shows.
         unscale(model.optimizer)
         if validation is not None:
             validation.finish()
@@ -91,7 +91,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
 
 
 def distribute(model: Any) -> None:
-    """Distribute a model's optimizer, if that has not been done here.
+    """Distribute a model's optimizer, unless `--auto` has done so before.
 
     Raises:
         InvalidInput: the model cannot be distributed, or the program has done it.
@@ -117,7 +117,7 @@ def unscale(optimizer: Any) -> None:
 
 
 def _divide(arguments: dict[str, Any], options: AutoOptions, place: Place, plan: Plan) -> Divided:
-    """Put this rank's data in the place of the program's, and return them."""
+    """Replace the program's data by this rank's, and return them."""
     steps = arguments.get("steps_per_epoch")
     data = divide_training(arguments, options, place, is_seeded=seeds.are_programs())
     require_same(data.sources, "what a dataset is made of")
@@ -135,7 +135,7 @@ def _warmup(optimizer: Any, options: AutoOptions, place: Place, plan: Plan, epoc
     """Return what scales the learning rate, and warms it up where the optimizer has made no update yet."""
     scaling = scaling_of(optimizer, options, place.size, epochs)
     if int(inner(optimizer).iterations.numpy()) > 0:
-        scaling = replace(scaling, warmup_epochs=0.0)  # it goes on with training, and is warm
+        scaling = replace(scaling, warmup_epochs=0.0)  # it continues a training, and is warm
     plan.rate(optimizer, scaling)
     rate = _rate_of(optimizer)
     rate.warmup_epochs.assign(scaling.warmup_epochs)
@@ -151,7 +151,7 @@ def _rate_of(optimizer: Any) -> ScaledRate:
 
 
 def _split_validation(arguments: dict[str, Any]) -> None:
-    """Take the validation's samples off, as Keras does, before the rest is divided."""
+    """Split off the validation's samples, as Keras does, before the rest is divided."""
     split = arguments.pop("validation_split", 0.0)
     if not split or arguments.get("validation_data") is not None:
         return
@@ -161,7 +161,7 @@ def _split_validation(arguments: dict[str, Any]) -> None:
 
 
 def _arrays_of(arguments: dict[str, Any]) -> tuple[Part, ...]:
-    """Return what the arrays are known by that all ranks must have alike."""
+    """Return the parts by which the ranks compare arrays that must be alike on all of them."""
     names = ("x", "y", "sample_weight", "validation_data")
     return parts_of(**{name: arguments.get(name) for name in names})
 
@@ -169,7 +169,7 @@ def _arrays_of(arguments: dict[str, Any]) -> tuple[Part, ...]:
 def _divide_validation(
     arguments: dict[str, Any], options: AutoOptions, place: Place, model: Any
 ) -> Shares | EveryNth | None:
-    """Put this rank's part of the validation's data in the place of the program's, and return it."""
+    """Replace the validation's data by this rank's part, and return it."""
     given = arguments.get("validation_data")
     if given is None:
         return None

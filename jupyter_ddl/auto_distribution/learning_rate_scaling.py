@@ -1,6 +1,6 @@
-"""The learning rate of a larger batch: scaled where the optimizer uses it, and warmed up.
+"""Scales the learning rate for a larger batch where the optimizer uses it, and warms it up.
 
-The optimizer's own learning rate stays what the program says, for whoever reads, schedules, reduces or saves it.
+The optimizer's own learning rate stays what the program set, for code that reads, schedules, reduces or saves it.
 
 Runs on: every rank.
 """
@@ -55,8 +55,8 @@ class ScaledRate:
     """The factor on one optimizer's learning rate.
 
     Attributes:
-        steps_in_one: how many steps of one process are one here: a schedule goes by the samples that were seen.
-        warmup_epochs: how long the factor grows in the fit that is going on; a checkpoint brings it back.
+        steps_in_one: how many steps of one process are one here: a schedule counts the samples that were seen.
+        warmup_epochs: how long the factor grows in the current fit; a checkpoint restores it.
 
     Args:
         optimizer: any Keras optimizer that makes updates itself.
@@ -69,15 +69,16 @@ class ScaledRate:
             self.warmup_epochs = tf.Variable(0.0, trainable=False, dtype=tf.float64, name="warmup_epochs")
         save_with(optimizer, [self._factor, self.warmup_epochs])
         self._optimizer = optimizer
-        # Keras's property asks this method. On the object alone, past Keras's __setattr__: it is not to be saved.
+        # Keras's property calls this method. Set on the object alone, past Keras's __setattr__, so that it is not
+        # saved.
         object.__setattr__(optimizer, "_get_current_learning_rate", self._current)
 
     def set(self, factor: float) -> None:
-        """Set the factor, and what the optimizer keeps of earlier updates with it (learning_rate.set_rate)."""
+        """Set the factor, and correct the optimizer's sums of earlier updates for it (learning_rate.set_rate)."""
         set_rate(self._optimizer, self._factor, factor, corrects_momentum=True)
 
     def reset(self) -> None:
-        """Give the optimizer its own rate back, for updates that are no part of a `fit`."""
+        """Restore the optimizer's own rate, for updates outside of a `fit`."""
         self.set(1.0)
         self.steps_in_one.assign(1)
 
@@ -97,7 +98,7 @@ class ScaledRate:
 class Warmup(keras.callbacks.Callback):
     """Raises the factor from that of one rank's share to the whole, at each step of the first epochs.
 
-    As LearningRateWarmupCallback does, so that the program that `--explain` writes out does the same.
+    It does what LearningRateWarmupCallback does, so that the program that `--explain` writes does the same.
     """
 
     def __init__(self, rate: ScaledRate, scaling: Scaling, size: int) -> None:
@@ -111,7 +112,7 @@ class Warmup(keras.callbacks.Callback):
         self._is_warm = False
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look how many steps an epoch has. Collective: every rank must call this."""
+        """Find how many steps an epoch has. Collective: every rank must call this."""
         self._steps = fewest_steps(self.model, self.params.get("steps") or 0)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
@@ -130,7 +131,7 @@ class Warmup(keras.callbacks.Callback):
         self._rate.set(self._scaling.factor * share)
 
     def _share_of_epoch(self, batch: int) -> float:
-        """Return how much of the epoch is over after a step, or several at once; all of it where nobody knows."""
+        """Return how much of the epoch is over after a step, or several at once; all of it where not known."""
         if not self._steps:
             return 1.0
         at_once: int = self.model.steps_per_execution

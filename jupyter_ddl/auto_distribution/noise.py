@@ -1,8 +1,9 @@
-"""Random numbers that a training step draws by itself: for its samples each rank's own, for gradients of all alike.
+"""Makes a training step draw each rank's own random numbers for its samples, and the same ones for the gradients.
 
-All ranks have the same random states, so that they shuffle alike. In a step they would draw the same noise for other
-samples: N ranks, N times the same. So what a step draws is changed by the rank, and the states stay alike: all ranks
-make the same steps, and draw as often. Rank 0 draws as one process.
+All ranks have the same random states, so that they shuffle alike. In a step they would draw the same noise for
+different samples: N ranks, N times the same. So the seeds of a step's draws are changed by the rank, and the states
+stay
+alike: all ranks make the same steps, and draw as often. Rank 0 draws as one process.
 
 After the exchange of gradients nothing is changed: noise for the gradients of all must be alike on all ranks.
 
@@ -45,7 +46,7 @@ class StepNoise:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Draw as steps do while the context is open: at first each rank its own."""
+        """Draw as steps do within the context: at first each rank its own numbers."""
         token = _added.set(self.rank * _STRIDE or None)
         try:
             yield
@@ -53,7 +54,7 @@ class StepNoise:
             _added.reset(token)
 
     def apart(self) -> None:
-        """Draw each rank its own from here on."""
+        """Draw each rank's own numbers from here on."""
         _added.set(self.rank * _STRIDE or None)
 
     def alike(self) -> None:
@@ -62,7 +63,7 @@ class StepNoise:
 
 
 def install() -> None:
-    """Wrap what gives seeds to TensorFlow's operations and generators, and to Keras's. Safe to call twice."""
+    """Wrap the functions that give seeds to operations and generators of TensorFlow and Keras. Safe to call twice."""
     # TensorFlow's operations ask it for their seeds, by the module's name.
     patch(random_seed, "get_seed", _Changed(_for_operation), Layer.AUTO)
     patch(tf.random.Generator, "_prepare_key_counter", _Changed(_for_generator), Layer.AUTO)
@@ -88,7 +89,7 @@ def _for_operation(added: int, found: tuple[int | None, int | None], *_: Any) ->
 
 
 def _for_generator(added: int, found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
-    """Change the key of what a tf.random.Generator draws; its state goes on as on the other ranks."""
+    """Change the key of a tf.random.Generator's draw; its state advances as on the other ranks."""
     key, counter = found
     return key + tf.constant(added, key.dtype), counter
 
@@ -97,5 +98,5 @@ def _for_keras(added: int, found: Any, generator: Any, *_: Any) -> Any:
     """Change a seed that one of Keras's generators gives, unless its state is this rank's own (`seeds.set_apart`)."""
     if seeds.is_apart(generator):
         return found
-    # Both dtypes that seeds have, unsigned and signed, go round.
+    # Both dtypes of seeds, unsigned and signed, wrap around.
     return found + tf.constant(np.array([added, 0], dtype=tf.as_dtype(found.dtype).as_numpy_dtype))

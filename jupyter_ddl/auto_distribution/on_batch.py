@@ -1,7 +1,7 @@
-"""`train_on_batch` and `test_on_batch` on several ranks: a batch to train on is split among them.
+"""Runs `train_on_batch` and `test_on_batch` on several ranks: a batch to train on is split among them.
 
-Whatever `--batch` says: the program's own loop decides what a batch is, and all ranks run the same loop. A batch to
-test on every rank takes whole: what is computed of it is then what one process computes.
+`--batch` has no effect here: the program's own loop decides what a batch is, and all ranks run the same loop. Every
+rank tests on the whole batch, so that it computes what one process computes.
 
 Runs on: every rank.
 """
@@ -25,7 +25,7 @@ from jupyter_ddl.errors import InvalidInput
 
 _started: WeakSet[Any] = WeakSet()
 _DATA = ("x", "y", "sample_weight")
-# Of each array of a batch: it is read in every step.
+# How much of each array of a batch is read, in every step.
 _READ_BYTES = 2**16
 
 
@@ -35,8 +35,7 @@ def train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     Collective: every rank must call this.
 
     Raises:
-        InvalidInput: the model cannot be distributed, or the batch cannot be split; the ranks have other batches than
-            each other.
+        InvalidInput: the model cannot be distributed, or the batch cannot be split; the ranks have different batches.
     """
     distribute(model)
     unscale(model.optimizer)
@@ -48,7 +47,7 @@ def train_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     if start is not None:
         start.on_train_batch_end(0)
     answer = over_all_ranks(model, logs, wants_names=wants_names)
-    # After each step: whether the program evaluates or saves next, only the program knows.
+    # After each step: the program may evaluate or save next.
     average_statistics(model)
     return answer
 
@@ -59,15 +58,15 @@ def test_on_batch(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     Collective: every rank must call this.
 
     Raises:
-        InvalidInput: the ranks have other batches than each other.
+        InvalidInput: the ranks have different batches.
     """
     require_same(parts_of(_READ_BYTES, **{name: arguments.get(name) for name in _DATA}), "the batch of test_on_batch")
-    # To the last bit alike, so that what the program decides by them it decides alike.
+    # Alike to the last bit, so that the program's decisions by them are alike.
     return hvd.broadcast_object(stock(model, **arguments), 0, name="test_on_batch")
 
 
 def _start_of(model: Any) -> StartTogether | None:
-    """Give all ranks the same weights before a model's first step; where it has none yet, return what does so after."""
+    """Give all ranks the same weights before a model's first step; if it has none yet, return what does so after it."""
     if model in _started:
         return None
     _started.add(model)
@@ -81,7 +80,7 @@ def _divided(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
     """Return this rank's part of a batch, by the names of its arguments.
 
     Raises:
-        InvalidInput: the batch is too small, or a part of it is no batch; the ranks have other batches than each other.
+        InvalidInput: the batch is too small, or a part of it is no batch; the ranks have different batches.
     """
     given = {name: arguments.get(name) for name in _DATA}
     flat = [part for part in tf.nest.flatten(list(given.values())) if part is not None]

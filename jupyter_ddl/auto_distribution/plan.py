@@ -1,4 +1,4 @@
-"""What is changed, told before it begins.
+"""Prints the plan: what `--auto` changes, before the training begins.
 
 Runs on: every rank; rank 0 prints it.
 """
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class Printed:
-    """What was printed in the cell that runs: the plan, and notes, each once."""
+    """What was printed in the current cell: the plan, and notes, each once."""
 
     def __init__(self) -> None:
         self._plan = ""
         self._notes: set[str] = set()
 
     def begin(self) -> None:
-        """Forget what was printed: it was for the last cell."""
+        """Forget what was printed in the last cell."""
         self._plan = ""
         self._notes.clear()
 
     def note(self, text: str) -> None:
-        """Say once in a cell what differs from one process, and was not known before. Rank 0 prints it."""
+        """Print once in a cell a difference from one process that was not known before, on rank 0."""
         if text not in self._notes:
             self._notes.add(text)
             if hvd.rank() == 0:
                 print(f"NOTE: {text}", file=sys.stderr, flush=True)
 
     def plan(self, text: str) -> None:
-        """Print a plan, unless it is what was printed last: a program may call `fit` for each epoch."""
+        """Print a plan, unless it is the one printed last: a program may call `fit` for each epoch."""
         if text != self._plan:
             self._plan = text
             print(text, flush=True)
@@ -64,28 +64,28 @@ class Plan:
     _rows: dict[str, str] = field(default_factory=dict)
 
     def optimizer(self, optimizer: Any) -> None:
-        """Tell which optimizer is distributed."""
+        """Add which optimizer is distributed."""
         self._rows["optimizer"] = plan_texts.optimizer(inner(optimizer).__class__.__name__)
 
     def data(self, samples: int | None, how: str) -> None:
-        """Tell how the data are divided."""
+        """Add how the data are divided."""
         if samples is None:
             self._rows["data"] = how
         else:
             self._rows["data"] = f"{samples:,} -> {-(-samples // self.size):,} a rank{how and f', {how}'}"
 
     def batch(self, own: int | None, whole: int | None) -> None:
-        """Tell how large the batches are."""
+        """Add how large the batches are."""
         if own is not None:
             self._rows["batch"] = plan_texts.batch(own, whole)
 
     def steps(self, before: int, now: int) -> None:
-        """Tell how many steps an epoch has, where the program counts them."""
+        """Add how many steps an epoch has, where the program counts them."""
         if before != now:
             self._rows["steps"] = plan_texts.steps(before, now)
 
     def rate(self, optimizer: Any, scaling: Scaling) -> None:
-        """Tell what becomes of the learning rate."""
+        """Add how the learning rate changes."""
         if scaling.how == NONE:
             return
         own = inner(optimizer)._learning_rate
@@ -97,15 +97,15 @@ class Plan:
         self._rows["learning rate"] = f"{change}{warmup}"
 
     def differs(self, lines: dict[str, str]) -> None:
-        """Tell what differs from one process, by what it is about."""
+        """Add what differs from one process, by subject."""
         self._rows |= lines
 
     def on_first_rank(self, names: list[str]) -> None:
-        """Tell what runs on rank 0 only."""
+        """Add what runs on rank 0 only."""
         self._rows["on rank 0"] = plan_texts.on_first_rank(names)
 
     def tell(self) -> None:
-        """Print the plan, unless it is what was printed last."""
+        """Print the plan, unless it is the one printed last."""
         _printed.plan(self.text())
 
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""`predict` on several ranks: arrays are divided and the answers put together; other data every rank predicts itself.
+"""Runs `predict` on several ranks: arrays are divided and the answers joined; every rank predicts all of other data.
 
 A rank predicts whole batches of one process, so that an answer may have any number of rows for a batch: one a sample,
 one a word, one in all.
@@ -24,7 +24,7 @@ from jupyter_ddl.auto_distribution.shards.slices import sliced
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
 from jupyter_ddl.training.fit.first_batches import KERAS_BATCH_SIZE
 
-# That Horovod 0.28.1 gathers. Source: horovod/common/message.h, DataType
+# The dtypes that Horovod 0.28.1 gathers. Source: horovod/common/message.h, DataType
 _NUMBERS = {"bool", "uint8", "int8", "uint16", "int16", "int32", "int64", "float16", "float32", "float64"}
 
 
@@ -48,7 +48,7 @@ def predict(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     Collective: every rank must call this.
 
     Raises:
-        InvalidInput: the ranks have other data than each other.
+        InvalidInput: the ranks have different data.
     """
     if hvd.rank() > 0:
         arguments["verbose"] = 0
@@ -58,8 +58,8 @@ def predict(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     if batches is None:
         return _each_all(stock, model, arguments)
     start, stop = batches.rows_of(Place(hvd.size(), hvd.rank()))
-    # A rank without a batch predicts the first one all the same: it knows the answer's structure by that, and a model
-    # that makes its weights with its first batch makes them on all ranks.
+    # A rank without a batch predicts the first one too: so it knows the answer's structure, and a model that makes its
+    # weights with its first batch makes them on all ranks.
     first, last = (start, stop) if stop > start else (0, min(batches.size, batches.rows))
     arguments |= {"batch_size": batches.size, "steps": None}
     arguments["x"] = tf.nest.map_structure(lambda part: None if part is None else sliced(part, first, last), data)
@@ -76,7 +76,7 @@ def _batches_of(arguments: dict[str, Any], at_once: int) -> _Batches | None:
         return None
     counts = {int(part.shape[0]) if len(part.shape) else 0 for part in flat}
     if len(counts) > 1 or counts == {0}:
-        return None  # Keras has words for it
+        return None  # Keras raises its own error
     rows, steps = counts.pop(), arguments.get("steps")
     size = arguments.get("batch_size") or (-(-rows // steps) if steps else KERAS_BATCH_SIZE)
     count = -(-rows // size)
@@ -86,7 +86,7 @@ def _batches_of(arguments: dict[str, Any], at_once: int) -> _Batches | None:
 
 
 def _each_all(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
-    """Have each rank predict all of the data, and see that they are the same."""
+    """Predict all of the data on each rank, and check that they are the same."""
     refuse_data(arguments.get("x"))
     steps = arguments.get("steps")
     whole = data_adapters.get_data_adapter(
@@ -95,13 +95,13 @@ def _each_all(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     data = Shares(whole, Place(1, 0), steps and -(-steps // model.steps_per_execution) * model.steps_per_execution)
     arguments |= {"x": data, "batch_size": None, "steps": None}
     answer = stock(model, **arguments)
-    if data.likeness is not None:
-        data.likeness.require_same("data of predict")
+    if data.agreement is not None:
+        data.agreement.require_same("data of predict")
     return answer
 
 
 def _gathered(own: Any, counts: bool, batches: int) -> Any:
-    """Return what all ranks answered, put together as Keras puts the answers for its batches together.
+    """Return the answers of all ranks, joined as Keras joins the answers for its batches.
 
     Collective: every rank must call this.
 
@@ -111,7 +111,7 @@ def _gathered(own: Any, counts: bool, batches: int) -> Any:
         batches: of all ranks together.
     """
     is_array = isinstance(own, (np.ndarray, np.generic))
-    # Of a model that answers with a number for each batch, one batch gives the number, and several a vector.
+    # Of a model that returns a number for each batch, one batch gives the number, and several a vector.
     kind = (own.dtype.name, own.shape[1:]) if is_array and (own.ndim or batches > 1) else None
     kinds = {each for is_real, each in hvd.allgather_object((counts, kind), name="kinds_of_answers") if is_real}
     alike = kinds.pop() if len(kinds) == 1 else None
@@ -128,7 +128,7 @@ def _gathered(own: Any, counts: bool, batches: int) -> Any:
 
 
 def _portable(part: Any) -> Any:
-    """Return what can be pickled: tensors are not."""
+    """Return arrays for tensors, which cannot be pickled."""
     if isinstance(part, (tf.RaggedTensor, tf.SparseTensor)):
         spec = tf.type_spec_from_value(part)
         return spec, [each.numpy() for each in tf.nest.flatten(part, expand_composites=True)]

@@ -1,4 +1,4 @@
-"""What is not distributed without the program's own say, with the reason and what to write instead.
+"""Refuses what `--auto` cannot distribute, with the reason and what to write instead.
 
 Runs on: every rank.
 """
@@ -66,7 +66,7 @@ def refuse_loop(optimizer: Any) -> None:
 
 
 def refuse_plain_cell(method: str, *, independent: bool) -> None:
-    """Raise for the training of a model that `--auto` has distributed, where what runs is not to be distributed.
+    """Raise for the training of a model that `--auto` has distributed, in a run that is not to be distributed.
 
     Raises:
         InvalidInput: always.

@@ -1,10 +1,10 @@
-"""All ranks have the same arrays: compared by their sizes, their dtypes and what stands in their rows.
+"""Compares the ranks' arrays by their sizes, their dtypes and the contents of their rows.
 
-A rank takes its rows by their numbers. Where a split or a vocabulary was drawn by each rank for itself, some rows would
-be on several ranks and others on none, and nothing would show it.
+A rank takes its rows by their numbers. Where each rank drew a split or a vocabulary by itself, some rows would be on
+several ranks and others on none, silently.
 
-Whole numbers and words must be the same to the last bit. Fractions need not: a rank may have computed them on a GPU of
-its own. Of these, sums with random signs are compared, which a last digit changes little, and another order much.
+Integers and words must be the same to the last bit. Fractions need not: a rank may have computed them on its own GPU.
+For these, sums with random signs are compared, which a last digit changes little, and another order much.
 
 Runs on: every rank.
 """
@@ -23,9 +23,9 @@ import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
 
-# Of an array, at most: some milliseconds.
+# Read of an array at most: some milliseconds.
 READ_BYTES = 4 * 2**20
-# Of the norm of an array. Sums of other rows differ by about the norm itself.
+# Relative to the norm of an array. Sums of other rows differ by about the norm itself.
 _TOLERANCE = 1e-3
 _TOLERANCE_HALF = 1e-2
 _SUMS = 2
@@ -42,7 +42,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class Part:
-    """What one array of a rank's data is known by.
+    """What identifies one array of a rank's data.
 
     Attributes:
         name: where it is, e.g. "y" or "x['words']".
@@ -60,7 +60,7 @@ class Part:
     tolerance: float = 0.0
 
     def is_like(self, other: Part) -> bool:
-        """Return whether the other one is known by the same."""
+        """Return whether the other one is equal."""
         if (self.name, self.kind, self.checksum) != (other.name, other.kind, other.checksum):
             return False
         bound = max(self.tolerance, other.tolerance)
@@ -68,27 +68,27 @@ class Part:
 
 
 def are_alike(some: tuple[Part, ...], others: tuple[Part, ...]) -> bool:
-    """Return whether two ranks have the same data, by what these are known by."""
+    """Return whether two ranks have the same data, by their parts."""
     return len(some) == len(others) and all(a.is_like(b) for a, b in zip(some, others, strict=True))
 
 
 def parts_of(read_bytes: int = READ_BYTES, /, **data: Any) -> tuple[Part, ...]:
-    """Return what each array of some data is known by; what is no array is left out.
+    """Return what identifies each array of some data; other values are left out.
 
     Args:
         read_bytes: of an array, at most.
         **data: by their names: arrays, or structures (list, tuple, dict) of them.
     """
-    return tuple(part for name, value in data.items() for part in _parts(name, value, read_bytes))
+    return tuple(part for name, value in data.items() for part in _parts_of_value(name, value, read_bytes))
 
 
 def vocabularies_of(model: Any) -> tuple[Part, ...]:
-    """Return what the vocabularies of a model's layers are known by.
+    """Return what identifies the vocabularies of a model's layers.
 
-    They are no weights, which all ranks have from rank 0.
+    They are no weights, which all ranks get from rank 0.
     """
     kinds = (keras.layers.StringLookup, keras.layers.IntegerLookup, keras.layers.TextVectorization)
-    # Not by the layers' names, of which Keras counts up the next on a rank that has made a model more.
+    # Not by the layers' names, whose numbers are higher on a rank that has made one model more.
     layers = [layer for layer in model._flatten_layers() if isinstance(layer, kinds)]
     tables = [(type(layer).__name__, layer.get_vocabulary()) for layer in layers]
     return tuple(
@@ -98,7 +98,7 @@ def vocabularies_of(model: Any) -> tuple[Part, ...]:
 
 
 def require_same(parts: tuple[Part, ...], what: str = "the data") -> None:
-    """Raise where the ranks have other data than each other.
+    """Raise where the ranks have different data.
 
     Collective: every rank must call this.
 
@@ -127,7 +127,7 @@ def require_same(parts: tuple[Part, ...], what: str = "the data") -> None:
 
 
 def warn_of_hashes() -> None:
-    """Tell, on rank 0, if strings hash differently on the ranks: what follows from that may not be seen in the data.
+    """Warn on rank 0 if strings hash differently on the ranks: the data may not show the consequences.
 
     Collective: every rank must call this.
     """
@@ -138,17 +138,17 @@ def warn_of_hashes() -> None:
 def _differ(everyone: list[tuple[Part, ...]], hashes_differ: bool, what: str) -> InvalidInput:
     rank = next(rank for rank, parts in enumerate(everyone) if not are_alike(parts, everyone[0]))
     received = difference(everyone[0], everyone[rank], rank)
-    # A word's number in `{word: i for i, word in enumerate(set(words))}` goes by it.
+    # A word's number in `{word: i for i, word in enumerate(set(words))}` depends on it.
     by_hashes = f" {_HASHES}" if hashes_differ else ""
     return InvalidInput(
-        f"With --auto all ranks have the same data, of which each takes its part: {what} must be alike.",
+        f"With --auto all ranks have the same data, and each takes its part: {what} must be alike.",
         received,
         f"{_REMEDY}{by_hashes}",
     )
 
 
 def difference(first: tuple[Part, ...], other: tuple[Part, ...], rank: int) -> str:
-    """Return in words what differs between the parts of rank 0 and those of another."""
+    """Describe what differs between the parts of rank 0 and those of another."""
     if [part.name for part in first] != [part.name for part in other]:
         names = [", ".join(part.name for part in parts) or "nothing" for parts in (first, other)]
         return f"{names[0]} on rank 0, {names[1]} on rank {rank}"
@@ -158,13 +158,15 @@ def difference(first: tuple[Part, ...], other: tuple[Part, ...], rank: int) -> s
     return f"{one.name} ({one.kind}) with other rows on rank {rank} than on rank 0"
 
 
-def _parts(name: str, value: Any, limit: int) -> list[Part]:
+def _parts_of_value(name: str, value: Any, limit: int) -> list[Part]:
     if value is None:
         return []
     if isinstance(value, dict):
-        return [part for key in sorted(value, key=str) for part in _parts(f"{name}[{key!r}]", value[key], limit)]
+        return [
+            part for key in sorted(value, key=str) for part in _parts_of_value(f"{name}[{key!r}]", value[key], limit)
+        ]
     if isinstance(value, (list, tuple)):
-        return [part for i, each in enumerate(value) for part in _parts(f"{name}[{i}]", each, limit)]
+        return [part for i, each in enumerate(value) for part in _parts_of_value(f"{name}[{i}]", each, limit)]
     if not hasattr(value, "shape"):
         return []
     shape = tuple(value.shape)

@@ -1,6 +1,6 @@
-"""Saving a model in a program that was written for one process: rank 0 writes the file, and the others wait for it.
+"""Saves a model on rank 0 in a program that was written for one process; the other ranks wait for the file.
 
-Several ranks that write one file leave it broken.
+Several ranks that write one file would corrupt it.
 
 Runs on: every rank.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def on_first_rank(save: Callable[..., Any], *args: Any, all_are_here: bool, **kwargs: Any) -> Any:
     """Call `save` on rank 0, and return there what it does.
 
-    Collective, where `all_are_here`: every rank must call this, and goes on when the file is there.
+    Collective, where `all_are_here`: every rank must call this, and returns when the file is there.
 
     Args:
         save: writes a file or a folder.

@@ -1,4 +1,4 @@
-"""How a model's training steps are made under `--auto`.
+"""Sets how a model's training steps are made under `--auto`.
 
 Runs on: every rank.
 """

@@ -1,6 +1,6 @@
-"""Where `--auto` takes hold: the methods of Keras that train, evaluate and predict, and an optimizer's update.
+"""Wraps for `--auto` the methods of Keras that train, evaluate and predict, and an optimizer's update.
 
-They are wrapped once, when Keras is imported, and do nothing of their own unless what runs is to be distributed.
+They are wrapped once, when Keras is imported, and act as Keras's own unless the current run is to be distributed.
 
 Runs on: every rank.
 """
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
-# Keras's methods call each other, and a program's callbacks call them: what is inside of one is this rank's own, but
-# for the validation of `fit`.
+# Keras's methods call each other, and a program's callbacks call them: a call inside another is this rank's own, except
+# the validation of `fit`.
 _TRAIN = ("fit", "train_on_batch")
 _inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
 
@@ -68,7 +68,7 @@ def install() -> None:
 
 
 def begin() -> None:
-    """Make the ranks ready for a cell that is to be distributed: Horovod runs, they draw alike, and no plan is told.
+    """Prepare the ranks for a cell that is to be distributed: start Horovod, seed alike, and reset the plan.
 
     Collective: every rank must call this.
     """
@@ -81,14 +81,14 @@ def begin() -> None:
 
 
 def _options() -> AutoOptions | None:
-    """Return how what runs now is to be distributed; None where it is not, or there is nothing to divide among."""
+    """Return how the current run is to be distributed; None where it is not, or there is only one rank."""
     auto = run_context.options().auto
     return auto if auto is not None and hvd.size() > 1 else None
 
 
 @dataclass(frozen=True)
 class _Distributed:
-    """Has a method of a model done by all ranks together.
+    """Runs a method of a model on all ranks together.
 
     Attributes:
         name: of the method.
@@ -114,7 +114,7 @@ class _Distributed:
             _inside.reset(token)
 
 
-# Of each method once: it takes 30 microseconds, and is asked for at each batch.
+# Once for each method: it takes 30 microseconds, and is needed at each batch.
 _signature = functools.cache(inspect.signature)
 
 
@@ -170,7 +170,7 @@ def _apply_distributed(stock: Callable[..., Any], self: Any, *args: Any, **kwarg
 
 
 def _gradient(stock: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
-    """Note the gradient of a training loop that is the program's own, which nothing distributes."""
+    """Note the gradient of the program's own training loop, which `--auto` does not distribute."""
     if not _inside.get() and _options() is not None and any(map(is_trained, tf.nest.flatten(sources))):
         plan.note(
             "Gradients that are taken outside of fit and train_on_batch are not distributed: each rank computes "

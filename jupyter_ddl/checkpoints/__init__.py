@@ -1,4 +1,4 @@
-"""`--checkpoint DIR`: what `fit` trains is saved after each epoch, and the same cell goes on from there.
+"""Saves what `fit` trains after each epoch, and resumes it when the same cell runs again: `--checkpoint DIR`.
 
 | module | owns |
 |---|---|
@@ -10,7 +10,7 @@
 | `data_position` | the passes over the data that were made before |
 | `archive` | a state as a file |
 
-`jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and tells a whole one from a damaged one.
+`jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and distinguishes whole from damaged ones.
 
 Runs on: every rank.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def prepare(running: Cell) -> None:
-    """Make this rank ready for what runs, if that is to be saved: now, or when it imports Keras.
+    """Prepare this rank for a run that is to be saved: now, or when it imports Keras.
 
     Collective: every rank must call this.
 

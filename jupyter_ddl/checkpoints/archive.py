@@ -1,6 +1,6 @@
-"""A training's state as a file: an .npz archive, with a description in JSON.
+"""Writes and reads a training's state: an .npz archive, with a description in JSON.
 
-Nothing in it is pickled: to open a checkpoint runs no code of whoever made it.
+Nothing in it is pickled, so opening a checkpoint runs no code of its author's.
 
 Runs on: rank 0.
 """
@@ -40,14 +40,14 @@ class Described:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a checkpoint says of itself: all but the variables' values.
+    """The description in a checkpoint: all but the variables' values.
 
     Attributes:
         epoch: after which it was made, from 1.
         is_last: training was stopped after it.
         world_size: of the ranks that made it.
         variables: those of the model and its optimizer, in order.
-        draws: of each rank, the states of its random number generators: when its cell began, and now.
+        draws: for each rank, the states of its random number generators: when its cell began, and now.
         counters: what Keras's callbacks have counted.
         best: the dtypes of the weights that they keep, by callback.
     """
@@ -72,7 +72,7 @@ def write(
 
     Args:
         file: open for writing.
-        contents: what it says of itself.
+        contents: its description.
         values: rank 0's value of each variable, in order: arrays, taken one at a time.
         own: by rank, the values that differ from rank 0's, by the variable's number.
         best: the weights that callbacks keep, by the callback.
@@ -90,12 +90,12 @@ def write(
 
 
 def describe(path: Path) -> Contents:
-    """Return what a checkpoint says of itself."""
+    """Return a checkpoint's description."""
     with zipfile.ZipFile(path) as archive:
-        said = json.loads(archive.read(_DESCRIPTION))
-    del said["format"]
-    variables = (Described(**{**each, "shape": tuple(each["shape"])}) for each in said["variables"])
-    return Contents(**{**said, "variables": tuple(variables), "draws": tuple(said["draws"])})
+        description = json.loads(archive.read(_DESCRIPTION))
+    del description["format"]
+    variables = (Described(**{**each, "shape": tuple(each["shape"])}) for each in description["variables"])
+    return Contents(**{**description, "variables": tuple(variables), "draws": tuple(description["draws"])})
 
 
 def read_own(path: Path) -> dict[int, dict[int, Any]]:

@@ -1,4 +1,4 @@
-"""What Keras's own callbacks count: without it EarlyStopping would wait anew after each resumption.
+"""Saves and restores what Keras's own callbacks count: otherwise EarlyStopping would restart after each resumption.
 
 Runs on: every rank.
 """
@@ -29,13 +29,13 @@ def counters_of(callbacks: Sequence[Any]) -> dict[str, dict[str, Any]]:
 
 
 def best_weights_of(callbacks: Sequence[Any]) -> dict[str, list[Any]]:
-    """Return the weights that they keep to restore them in the end: arrays, by callback."""
+    """Return the weights that they keep to restore at the end: arrays, by callback."""
     kept = ((name, getattr(callback, "best_weights", None)) for name, callback, _ in _counting(callbacks))
     return {name: [np.asarray(weight) for weight in weights] for name, weights in kept if weights is not None}
 
 
 def put_back(callbacks: Sequence[Any], counters: dict[str, dict[str, Any]], best_weights: dict[str, list[Any]]) -> None:
-    """Have them go on counting; after their own `on_train_begin`, which begins anew."""
+    """Restore their counts; call it after their own `on_train_begin`, which resets them."""
     for name, callback, _ in _counting(callbacks):
         for attribute, value in counters.get(name, {}).items():
             setattr(callback, attribute, value)

@@ -1,4 +1,4 @@
-"""Which of a cell's fits saves where, and what a cell that saves begins with.
+"""Decides which of a cell's fits saves where, and restores the random states that a cell that saves begins with.
 
 Runs on: every rank.
 """
@@ -74,15 +74,15 @@ class CellCheckpoints:
         self._begun: _Begun | None = None
 
     def begin(self) -> None:
-        """Make this rank ready for a cell that saves: it begins with the draws that the first such cell began with.
+        """Prepare this rank for a cell that saves: restore the random states with which the first such cell began.
 
-        So initial weights, splits and shuffles are those of the training that it goes on with.
+        So initial weights, splits and shuffles are those of the training that it resumes.
 
         Collective: every rank must call this.
         """
         folder = run_context.options().checkpoint
         if folder is None:
-            return  # Keras was imported cells after it was asked for
+            return  # an earlier cell had --checkpoint, and this one imports Keras
         data_position.install()
         if not hvd.is_initialized():
             hvd.init()

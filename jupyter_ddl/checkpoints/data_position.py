@@ -1,8 +1,8 @@
-"""The passes over the data that were made before a checkpoint: without them each shuffle would begin anew.
+"""Repeats the passes over the data that were made before a checkpoint: otherwise shuffles would repeat from the first.
 
 A dataset that shuffles in each epoch draws its order when an iterator is made of it. So as many iterators are made as
-an uninterrupted training would have made, and no batch is read; unless one iterator goes on over several epochs
-(`steps_per_epoch` of an endless dataset or a generator): its batches are read and dropped.
+in an uninterrupted training, and no batch is read. Where one iterator serves several epochs (`steps_per_epoch` of an
+endless dataset or a generator), its batches are read and dropped.
 
 Runs on: every rank.
 """
@@ -35,7 +35,7 @@ _current: ContextVar[Data | None] = ContextVar("the data of the fit that is abou
 
 
 def install() -> None:
-    """Have the iterator that `fit` makes noted. Safe to call twice."""
+    """Patch Keras to note the iterator that `fit` makes. Safe to call twice."""
     patch(TFEpochIterator, "__init__", _initialise, Layer.FIT)
 
 
@@ -73,7 +73,7 @@ def pass_over(data: Data, epochs: int) -> None:
 
 @contextmanager
 def _without_workers(iterator: Any) -> Iterator[None]:
-    """Keep a PyDataset from starting processes for epochs of which nothing is read."""
+    """Keep a PyDataset from starting processes for epochs that are not read."""
     adapters = [adapter for adapter in _adapters(iterator) if getattr(adapter, "enqueuer", None) is not None]
     if iterator.steps_per_epoch:
         adapters = []

@@ -1,4 +1,4 @@
-"""The states of a rank's random number generators: Python's, NumPy's, TensorFlow's and Keras's.
+"""Reads and restores the states of a rank's random number generators: Python's, NumPy's, TensorFlow's and Keras's.
 
 Runs on: every rank.
 """
@@ -26,7 +26,7 @@ def state() -> dict[str, Any]:
     return {
         "python": [version, list(numbers), gauss],
         "numpy": [kind, keys.tolist(), int(position), int(has_gauss), float(cached)],
-        # Operations draw their seeds of it, where one has been set.
+        # Operations draw their seeds from it, where a seed has been set.
         "tensorflow": None if seed is None else [int(seed), _listed(context.context()._rng.getstate())],
         "keras": None if generator is None else generator.state.numpy().tolist(),
         "auto": seeds.ours(),
@@ -34,7 +34,7 @@ def state() -> dict[str, Any]:
 
 
 def put_back(states: dict[str, Any]) -> None:
-    """Put the generators into states that `state` returned."""
+    """Restore states that `state` returned."""
     if states["tensorflow"] is not None:
         seed, numbers = states["tensorflow"]
         context.set_global_seed(seed)
@@ -43,7 +43,7 @@ def put_back(states: dict[str, Any]) -> None:
     if states["keras"] is not None:
         generator = global_seed_generator()
         generator.state.assign(np.array(states["keras"], dtype=generator.state.dtype))
-    # Last: making Keras's generator draws of Python's.
+    # Last: making Keras's generator draws from Python's.
     random.setstate(_tupled(states["python"]))
     np.random.set_state(tuple(states["numpy"]))
 

@@ -1,4 +1,4 @@
-"""Saves a training after each epoch, and goes on from the newest whole checkpoint.
+"""Saves a training after each epoch, and resumes it from the newest whole checkpoint.
 
 Runs on: every rank.
 """
@@ -30,7 +30,7 @@ class Saver(keras.callbacks.Callback):
     Collective: every rank must call `fit` with one.
 
     Args:
-        folder: what `--checkpoint` was given.
+        folder: the argument of `--checkpoint`.
         fit: which fit of its cell, from 1.
         began: the states of this rank's random number generators when the cell began.
         data: of the fit.
@@ -57,7 +57,7 @@ class Saver(keras.callbacks.Callback):
         self._variables: Any = None
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Take the state of the newest whole checkpoint, if there is one.
+        """Restore the newest whole checkpoint, if there is one.
 
         Raises:
             InvalidInput: the model has no weights yet; the folder cannot be written to; the checkpoint is another
@@ -70,9 +70,9 @@ class Saver(keras.callbacks.Callback):
                 "Begin it with keras.Input, or call model.build(input_shape).",
             )
         self._variables = Variables(self.model)
-        found, said = from_rank_0(self._look)
+        found, contents = from_rank_0(self._look)
         if found is not None:
-            self._resume(found, said)
+            self._resume(found, contents)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Save."""
@@ -81,7 +81,7 @@ class Saver(keras.callbacks.Callback):
         if hvd.rank() != 0:
             return
         best = callback_state.best_weights_of(self._others)
-        said = archive.Contents(
+        contents = archive.Contents(
             epoch=epoch + 1,
             is_last=bool(self.model.stop_training),
             world_size=hvd.size(),
@@ -93,52 +93,52 @@ class Saver(keras.callbacks.Callback):
         values = (variable.numpy() for variable in self._variables.all)
         try:
             checkpoint_folder.write(
-                self._folder, self._fit, epoch + 1, lambda file: archive.write(file, said, values, own, best)
+                self._folder, self._fit, epoch + 1, lambda file: archive.write(file, contents, values, own, best)
             )
         except OSError as error:
-            # A full disk is no reason to lose what is in memory.
+            # A full disk must not end the training.
             print(
-                f"WARNING: no checkpoint after epoch {epoch + 1}: {error}. Training goes on; the newest whole one in "
+                f"WARNING: no checkpoint after epoch {epoch + 1}: {error}. Training continues; the newest whole one in "
                 f"{self._folder} is the one before.",
                 file=sys.stderr,
             )
 
     def _look(self) -> tuple[Checkpoint | None, Contents | None]:
-        """Return the newest whole checkpoint, and what it says of itself. Runs on rank 0."""
+        """Return the newest whole checkpoint, and its description. Runs on rank 0."""
         checkpoint_folder.require_writable(self._folder)
         for broken in checkpoint_folder.damaged(self._folder, self._fit):
-            print(f"WARNING: {broken.path} is cut off or damaged, and is passed over.", file=sys.stderr)
+            print(f"WARNING: {broken.path} is cut off or damaged, and is skipped.", file=sys.stderr)
         found = checkpoint_folder.newest(self._folder, self._fit)
         return found, None if found is None else archive.describe(found.path)
 
-    def _resume(self, found: Checkpoint, said: Contents) -> None:
+    def _resume(self, found: Checkpoint, contents: Contents) -> None:
         variables = self._variables
-        differences = [each for each in gathered(variables.difference(said.variables)) if each]
+        differences = [each for each in gathered(variables.difference(contents.variables)) if each]
         if differences:
             raise InvalidInput(
-                "A checkpoint goes on with the model and optimizer that it was made of.",
+                "A checkpoint must be resumed with the model and optimizer that it was made of.",
                 f"{found.path} with {differences[0]}",
-                "Name another folder, or delete this one to train anew.",
+                "Name another folder, or delete this one to start over.",
             )
-        read = archive.reader(found.path, said.variables) if hvd.rank() == 0 else _unread
+        read = archive.reader(found.path, contents.variables) if hvd.rank() == 0 else _unread
         for number in range(len(variables.all)):
             variables.receive(number, read)
         own, best = from_rank_0(lambda: (archive.read_own(found.path), archive.read_best(found.path)))
-        # BatchNormalization's averages, random states: those of ranks that were not there before are rank 0's.
+        # Ranks that were not there before get rank 0's values (BatchNormalization's averages, random states).
         for number, value in own.get(hvd.rank(), {}).items():
             variables.assign(number, value)
-        callback_state.put_back(self._others, said.counters, best)
+        callback_state.put_back(self._others, contents.counters, best)
         pass_over(self._data, max(0, found.epoch - self._first_epoch))
-        if said.world_size == hvd.size():
-            rng_state.put_back(said.draws[hvd.rank()]["now"])
+        if contents.world_size == hvd.size():
+            rng_state.put_back(contents.draws[hvd.rank()]["now"])
         epochs = self.params["epochs"]
-        self.model._initial_epoch = max(epochs, found.epoch) if said.is_last else found.epoch
+        self.model._initial_epoch = max(epochs, found.epoch) if contents.is_last else found.epoch
         if hvd.rank() == 0:
-            print(_told(found, said, epochs), flush=True)
+            print(_message(found, contents, epochs), flush=True)
 
 
 def from_rank_0(do: Callable[[], Any]) -> Any:
-    """Return on every rank what rank 0 does; raise on every rank what it raises. Collective.
+    """Return rank 0's result on every rank; raise its exception on every rank. Collective.
 
     Raises:
         InvalidInput: rank 0 did.
@@ -157,7 +157,7 @@ def from_rank_0(do: Callable[[], Any]) -> Any:
 
 
 def gathered(mine: Any) -> list[Any]:
-    """Return what all ranks pass, in their order. Collective."""
+    """Return the values of all ranks, in their order. Collective."""
     if hvd.size() == 1:
         return [mine]
     every: list[Any] = hvd.allgather_object(mine, name="checkpoint")
@@ -168,13 +168,15 @@ def _unread(number: int) -> Any:
     raise AssertionError(f"variable {number} is read on rank 0")
 
 
-def _told(found: Checkpoint, said: Contents, epochs: int) -> str:
+def _message(found: Checkpoint, contents: Contents, epochs: int) -> str:
     where = f"{found.path}"
     others = (
-        "" if said.world_size == hvd.size() else f" (of {said.world_size} ranks: what is drawn from here on is new)"
+        ""
+        if contents.world_size == hvd.size()
+        else f" (of {contents.world_size} ranks: random numbers from here on are new)"
     )
-    if said.is_last and found.epoch < epochs:
+    if contents.is_last and found.epoch < epochs:
         return f"stopped after epoch {found.epoch} of {epochs} before: its end is taken from {where}"
     if found.epoch >= epochs:
-        return f"trained to epoch {found.epoch} of {epochs} before: taken from {where}; delete it to train anew"
+        return f"trained to epoch {found.epoch} of {epochs} before: taken from {where}; delete it to start over"
     return f"resumes after epoch {found.epoch} of {epochs} from {where}{others}"

@@ -1,4 +1,4 @@
-"""What the state of a training is made of, and which of it is each rank's own.
+"""Collects the variables of a training's state, and finds which differ between the ranks.
 
 Runs on: every rank.
 """
@@ -22,12 +22,12 @@ from jupyter_ddl.training.optimizer.learning_rate import inner
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-# Keras numbers what has no name of its own, and goes on numbering when a cell runs again.
+# Keras numbers objects without a name, and continues to count when a cell runs again.
 _NUMBER = re.compile(r"_\d+(?=[_/]|$)")
 
 
 class Variables:
-    """All that a model's training changes, in one order on all ranks.
+    """All variables that a model's training changes, in one order on all ranks.
 
     Weights, the states of layers' random number generators, moving averages, and all of the optimizer's.
 
@@ -48,7 +48,7 @@ class Variables:
         of_optimizer = [*optimizer.variables, *saved_with(inner(optimizer))]
         self.all = [*own, *of_optimizer, *sums]
         self.described = tuple(map(_described, self.all))
-        # Those that the exchange does not keep alike: with local variables, their moments too.
+        # The variables that the exchange does not keep alike: with local variables, their moments too.
         may_differ = {id(variable) for variable in [*own, *sums] if id(variable) not in trained}
         if any(variable in local for variable in model.trainable_variables):
             may_differ |= {id(variable) for variable in of_optimizer}
@@ -58,7 +58,7 @@ class Variables:
         """Return, by rank but for rank 0, the values that differ from rank 0's, by the variable's number.
 
         Args:
-            gather: gives what all ranks pass to it, in their order. Collective.
+            gather: returns the values that all ranks pass to it, in their order. Collective.
         """
         digests = gather([_digest(self.all[number]) for number in self._may_differ])
         differ = [

@@ -1,4 +1,4 @@
-"""`jupyter ddl ...`: one module a subcommand.
+"""Runs `jupyter ddl ...`: one module a subcommand.
 
 A subcommand module has `NAME`, `HELP`, `configure(parser)` and `main(arguments) -> int` (the exit status). Its
 imports stay cheap: what is heavy is imported in `main`.
@@ -34,14 +34,14 @@ class Subcommand(Protocol):
         """Run it; return the exit status."""
 
 
-# As shells have it: 128 and the number of the signal that ended a process.
+# As in shells: 128 plus the number of the signal that ended a process.
 _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run, runs, show, logs, modernise)
 
 
 class _Parser(argparse.ArgumentParser):
-    """Argparse that says what is wrong as we do."""
+    """An argument parser with our form of errors."""
 
     def error(self, message: str) -> NoReturn:
         """End with status 2, as argparse does."""
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         subparser.set_defaults(main=subcommand.main)
     arguments = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # What ranks print may be more than this terminal's encoding has.
+        # Ranks may print characters that this terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
         status: int = arguments.main(arguments)
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jupyter ddl: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
-        # Whoever read our output has enough (`| head`). What is still buffered can go nowhere.
+        # The reader of our output has closed the pipe (`| head`). Drop what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return _SIGNALLED + signal.SIGPIPE
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""`make demo`: runs notebook 01 without a browser, tells what it does, and ends with a table and one line of JSON.
+"""Runs notebook 01 without a browser, shows what it does, and ends with a table and one line of JSON: `make demo`.
 
 Runs on: a process of its own. The figures are the notebook's; only the seconds are measured here.
 """
@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(path: Path, n: int) -> dict[str, Any]:
-    """Run the notebook on n ranks, telling each part as it comes; return the `figures` that it ends with.
+    """Run the notebook on n ranks, printing each part; return the `figures` that it ends with.
 
     Raises:
         InvalidInput: there is no such notebook.
@@ -68,7 +68,7 @@ def run(path: Path, n: int) -> dict[str, Any]:
         raise InvalidInput("The demo runs a notebook of the repository.", path, "Run it in a clone: make demo.")
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     _set_parameter(notebook, f"n = {n}")
-    # Asked of the kernel while it lives, after the notebook's own cells.
+    # Read from the kernel while it lives, after the notebook's own cells.
     question = nbformat.v4.new_code_cell("import json\nprint(json.dumps(figures))")  # type: ignore[no-untyped-call]
     client = _TellingClient(
         notebook,
@@ -133,7 +133,7 @@ def _set_parameter(notebook: Any, source: str) -> None:
 
 
 class _TellingClient(NotebookClient):
-    """Prints what the cells print: at a cell's end, and of one that goes on for longer line by line."""
+    """Prints the cells' output: at a cell's end, and for a longer one line by line."""
 
     heading = ""
 
@@ -150,7 +150,7 @@ class _TellingClient(NotebookClient):
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         answer = super().process_message(msg, cell, cell_index)
-        # A rank's line may yet become the line of all ranks, so the newest waits.
+        # A rank's line may still become the line of all ranks, so the newest waits.
         if time.monotonic() - self._began_s > SHORT_CELL_S:
             self._tell_lines(_text(cell).splitlines()[:-1])
         return answer

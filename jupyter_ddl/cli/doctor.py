@@ -1,4 +1,4 @@
-"""`jupyter ddl doctor`: reports what a training cell takes, and how to mend what is wrong."""
+"""`jupyter ddl doctor`: checks what a training cell needs, and reports how to fix problems."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "doctor"
-HELP = "Check everything that a training cell takes, and say how to mend what is wrong."
+HELP = "Check everything that a training cell needs, and say how to fix what is wrong."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,7 @@ HELP = "Print all that a run's ranks wrote."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     logs.add_logs_options(parser)
-    parser.add_argument("-f", "--follow", action="store_true", help="go on as they grow, until the run is over")
+    parser.add_argument("-f", "--follow", action="store_true", help="continue as they grow, until the run is over")
 
 
 def main(arguments: argparse.Namespace) -> int:

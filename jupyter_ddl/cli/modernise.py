@@ -11,7 +11,7 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     import argparse
 
-    from jupyter_ddl.modernise.files import Part
+    from jupyter_ddl.modernise.program_files import Part
 
 NAME = "modernise"
 HELP = "Show, or write, a program's old Keras and Horovod spellings as they are written today."
@@ -31,7 +31,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise InvalidInput(
             "Rewriting programs takes libcst.", "an environment without it", "Run: pip install 'jupyter_ddl[modernise]'"
         )
-    from jupyter_ddl.modernise.files import Program
+    from jupyter_ddl.modernise.program_files import Program
 
     for path in arguments.files:
         program = Program(path)

@@ -1,1 +1,1 @@
-"""What the magics and `jupyter ddl` have in common: the arguments of a cell or a script, runs and logs."""
+"""Shares between the magics and `jupyter ddl`: the arguments of a cell or a script, runs and logs."""

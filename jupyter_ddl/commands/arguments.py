@@ -1,4 +1,4 @@
-"""The arguments of `%%distributed` and `jupyter ddl run`, each defined once, and the `CellOptions` that they make.
+"""Defines the arguments of `%%distributed` and `jupyter ddl run`, each once, and makes `CellOptions` of them.
 
 An argument whose `dest` is a field of `CellOptions` becomes that field; no other code reads it.
 
@@ -26,7 +26,7 @@ from jupyter_ddl.protocol.cell_options import (
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-# Argparse would put what belongs to --auto beside it.
+# Argparse would not bracket the options that belong to --auto.
 SCRIPT_USAGE = (
     "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
@@ -35,31 +35,29 @@ _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
 
 
 def add_cell_arguments(parser: ArgumentParser) -> None:
-    """Add what a cell may be told besides its ranks."""
+    """Add the options of a cell, without its ranks."""
     parser.add_argument(
         "--timeout", dest="timeout_s", type=float, metavar="S", help="release the ranks after S seconds"
     )
     _add_independent(parser)
     _add_sampling(parser)
-    parser.add_argument(
-        "--setup", action="store_true", help="ranks that are started in place of these run the cell again"
-    )
+    parser.add_argument("--setup", action="store_true", help="ranks that replace lost ones run the cell again")
     parser.add_argument(
         "--stall-after",
         type=float,
         default=STALL_AFTER_S,
         metavar="S",
-        help=f"how soon it is told that ranks wait for others (default: {STALL_AFTER_S:g}); 0 for never",
+        help=f"report ranks that wait for others after S seconds (default: {STALL_AFTER_S:g}); 0 for never",
     )
     parser.add_argument(
-        "--on-stall", choices=("report", "abort"), default="report", help="abort: then release the ranks, too"
+        "--on-stall", choices=("report", "abort"), default="report", help="abort: also release the ranks"
     )
     _add_fit(parser)
     _add_auto(parser)
 
 
 def add_script_arguments(parser: ArgumentParser) -> None:
-    """Add what a script may be told besides its ranks."""
+    """Add the options of a script, without its ranks."""
     _add_independent(parser)
     parser.add_argument(
         "--no-legacy",
@@ -93,7 +91,7 @@ def script_options(arguments: Namespace) -> CellOptions:
 
 def _add_independent(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "--independent", action="store_true", help="a model of its own on each rank is meant: do not warn of it"
+        "--independent", action="store_true", help="each rank trains its own model on purpose: do not warn"
     )
 
 
@@ -104,20 +102,20 @@ def _add_sampling(parser: ArgumentParser) -> None:
         type=float,
         default=1.0,
         metavar="S",
-        help="how often ranks say how they fare; 0 for never",
+        help="how often ranks send a sample, in seconds; 0 for never",
     )
 
 
 def _add_fit(parser: ArgumentParser) -> None:
-    """Add what every `fit` goes by."""
+    """Add the options of every `fit`."""
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="fit saves to DIR after each epoch, and goes on from what is there"
+        "--checkpoint", metavar="DIR", help="fit saves to DIR after each epoch, and resumes from what is there"
     )
     parser.add_argument(
         "--on-drift",
         default=STOP,
         metavar="|".join(ON_DRIFT),
-        help="what fit does where the ranks' weights have come apart (stop)",
+        help="what fit does where the ranks' weights differ (stop)",
     )
 
 
@@ -125,7 +123,7 @@ def _add_auto(parser: ArgumentParser) -> None:
     """Add `--auto` and what belongs to it."""
     parser.add_argument("--auto", action="store_true", help="distribute a Keras program that was written for one GPU")
     parser.add_argument(
-        "--batch", metavar="|".join(BATCHES), help="with --auto: whose the batch size in the code is (per-rank)"
+        "--batch", metavar="|".join(BATCHES), help="with --auto: what the code's batch size counts (per-rank)"
     )
     parser.add_argument(
         "--scale-lr", metavar="|".join(SCALINGS), help="with --auto: how the learning rate grows with the batch"
@@ -137,14 +135,14 @@ def _add_auto(parser: ArgumentParser) -> None:
 
 
 def _values(arguments: Namespace) -> dict[str, Any]:
-    """Return what the arguments say of each field; a script has fewer of them."""
+    """Return the fields that the arguments set; a script has fewer of them."""
     named = {field.name for field in fields(CellOptions)} & vars(arguments).keys()
     values = {name: getattr(arguments, name) for name in named}
     return {**values, "auto": _auto_options(arguments), "sample_every_s": arguments.sample_every_s or None}
 
 
 def _auto_options(arguments: Namespace) -> AutoOptions | None:
-    """Return how `--auto` distributes; None where it is not given.
+    """Return the options of `--auto`; None where it is not given.
 
     Raises:
         InvalidInput: a value is wrong, or given without --auto.

@@ -1,4 +1,4 @@
-"""What `%ddl logs` and `jupyter ddl logs` do alike: the options, and the lines, each under its rank.
+"""Shares between `%ddl logs` and `jupyter ddl logs`: the options, and printing the lines, each under its rank.
 
 Runs on: kernel, or the terminal's process.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TERMINAL_LINE_LIMIT = 10_000
 NOTEBOOK_LINES = 10_000
 NOTEBOOK_CHARACTERS = 1_000_000
-"""Of all ranks together, what a notebook gets unless it asks for more. Jupyter's server passes 1 MB a second on."""
+"""Characters of all ranks together that a notebook gets by default. Jupyter's server forwards 1 MB a second."""
 
 _FOLLOW_S = 0.2
 _PRINTED_LINES = 1_000  # at once
@@ -79,7 +79,7 @@ def _begin(arguments: Namespace, line_limit: int) -> tuple[_Printer, RunRecord]:
         ranks = parse(arguments.ranks, max(record.world_size, 1))
         others = set(ranks) - set(record.ranks)
         if others:
-            rule = "Logs are there of the ranks that ran the cell."
+            rule = "Only the ranks that ran the cell have logs."
             raise InvalidInput(rule, f"rank {compact(others)}", f"{record.run} ran on {compact(record.ranks)}.")
     return _Printer(ranks, pattern, line_limit, only_stderr=arguments.stderr), record
 
@@ -88,7 +88,7 @@ def _pattern(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except re.error as error:
-        remedy = "Put a backslash before a character that is meant as it stands."
+        remedy = "Put a backslash before a character that is meant literally."
         raise InvalidInput("--grep takes a regular expression.", f"{text!r}: {error}", remedy) from error
 
 
@@ -107,13 +107,13 @@ class _Printer:
     def print_rank(self, rank: int, path: Path, tail: int | None) -> None:
         """Print a rank's log, or the last `tail` lines of it."""
         with RankLog(path, only_stderr=self._only_stderr) as log:
-            # What a pattern leaves is not known before it is read.
+            # How much matches a pattern is not known before it is read.
             start = 0 if tail is None or self._pattern else log.lines_before(log.size(), tail)
             lines = self._lines(log, start)
             self._print(rank, lines if tail is None else deque(lines, maxlen=min(tail, sys.maxsize)))
 
     def print_end(self, rank: int, path: Path) -> None:
-        """Print as much of the end of a rank's log as a notebook bears, under a line that counts what it leaves out."""
+        """Print as much of the end of a rank's log as a notebook can hold, under a line that counts the rest."""
         count = max(1, NOTEBOOK_LINES // len(self.ranks))
         with RankLog(path, only_stderr=self._only_stderr) as log:
             start = 0 if self._pattern else log.lines_before(log.size(), count)
@@ -125,11 +125,11 @@ class _Printer:
         self._print(rank, kept)
 
     def follow(self, record: RunRecord, tail: int | None) -> None:
-        """Print what there is and what comes, until the run is over."""
+        """Print the logs so far and new lines, until the run is over."""
         followed: dict[int, _Followed] = {}
         is_over = False
         while not is_over:
-            # Asked before reading: what was written until then is read.
+            # Checked before reading, so that all that was written until then is read.
             is_over = read_record(record.path).state not in (RUNNING, UNKNOWN)
             for rank, path in log_files(record.path).items():
                 if rank in self.ranks:
@@ -158,10 +158,10 @@ class _Printer:
 
 
 class _Followed:
-    """A log that may grow, and what of it has been read. Its file is not kept open: there may be a thousand."""
+    """A log that may grow, and how far it has been read. Its file is not kept open: there may be a thousand."""
 
     def __init__(self, path: Path, line_limit: int, *, only_stderr: bool, tail: int | None) -> None:
-        # What a rank adds to its log as standard error, it says to be that afterwards.
+        # A rank first appends to its log, then records which part is standard error.
         self._path = spans_of(path) if only_stderr else path
         self._log = RankLog(path, only_stderr=only_stderr)
         self._text = LogText(line_limit)
@@ -170,7 +170,7 @@ class _Followed:
             self._position = 0 if tail is None else self._log.lines_before(self._log.size(), tail)
 
     def lines(self, *, is_over: bool) -> Iterator[str]:
-        """Yield the lines that have ended since; at the run's end all there is."""
+        """Yield the lines that have ended since the last call; at the run's end, all the rest."""
         try:
             size_bytes = self._path.stat(follow_symlinks=False).st_size
         except FileNotFoundError:
@@ -192,7 +192,7 @@ def _rendered(log: RankLog, text: LogText, start: int, end: int, *, is_end: bool
 
 
 def _last(lines: Iterator[str], count: int, characters: int) -> tuple[deque[str], int]:
-    """Return the last lines, within a number of lines and characters, and how many stand before them."""
+    """Return the last lines, within a number of lines and characters, and how many come before them."""
     kept: deque[str] = deque()
     left_out = 0
     for line in lines:

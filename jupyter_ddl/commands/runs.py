@@ -1,4 +1,4 @@
-"""What `%ddl runs|show` and `jupyter ddl runs|show` do alike: the options, and what is printed.
+"""Shares between `%ddl runs|show` and `jupyter ddl runs|show`: the options, and what is printed.
 
 Runs on: kernel, or the terminal's process.
 """
@@ -76,11 +76,11 @@ def list_runs(arguments: Namespace) -> None:
 
 
 def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
-    """Show a run as it showed when it ran, under a line that says what it was.
+    """Show a run's output as it was while it ran, under a line that describes it.
 
     Args:
         arguments: with `run`.
-        in_notebook: colours of a traceback can be shown.
+        in_notebook: a traceback's colours can be shown.
     """
     from jupyter_ddl.views.replay import replay
 
@@ -95,10 +95,10 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
         only_first_rank=bool(record.options.get("auto")),
     )
     if not ending.has_events and log_files(record.path):
-        print(f"Of its output only the logs are there: {logs}")
+        print(f"Only the logs of its output exist: {logs}")
     fault = ending.fault(record)
     if fault is not None:
-        told = _told(fault, ending, record)
+        told = _fault_text(fault, ending, record)
         print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
 
 
@@ -136,8 +136,8 @@ def show_dashboard(arguments: Namespace) -> None:
     show_finished(chain([first], events), publisher, single_rank)
 
 
-def _told(fault: Fault, ending: Ending, record: RunRecord) -> str:
-    """Return a fault as the cell showed it: under the name of what it raised."""
+def _fault_text(fault: Fault, ending: Ending, record: RunRecord) -> str:
+    """Return a fault as the cell showed it: under the name of its error."""
     error = ERRORS.get(fault.kind)
     program = "cell" if record.script is None else "script"
     text = render_fault(fault, ending.causes(), logs=record.path, program=program)

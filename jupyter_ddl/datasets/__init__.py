@@ -1,4 +1,4 @@
-"""Data sets to learn on, from wherever this machine has them.
+"""Provides data sets to learn on, from this machine's copies or a download.
 
 | module | owns |
 |---|---|

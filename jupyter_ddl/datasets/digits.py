@@ -1,7 +1,7 @@
-"""Real images to learn on, from wherever this machine has them.
+"""Provides real images to learn on, from this machine's copies or a download.
 
 `mnist()` looks in the user's folder, then in Keras's cache, then at Keras's download site, then among the scans that
-scikit-learn brings along, so that a notebook also runs where there is no network. It says which it took.
+scikit-learn includes, so that a notebook also runs without a network. It prints which it took.
 
 Runs on: kernel or every rank. Plain NumPy: TensorFlow is not loaded.
 """
@@ -24,7 +24,7 @@ from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Keras's own file, so that its cache serves us and ours serves Keras.
+# Keras's own file, so that both share one cache.
 # Source: keras 3.15.1, keras/src/datasets/mnist.py
 URL = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz"
 SHA256 = "731c5ac602752760c8e48fbffcf8c3b850d9dc2a2aedcf2cc48468fc17b673d1"
@@ -44,7 +44,7 @@ class DataSet(NamedTuple):
     Attributes:
         train: images, shape (n, 28, 28), uint8 from 0 to 255; and labels, shape (n,), uint8 from 0 to 9.
         test: the same, of other images.
-        source: what was taken and from where, e.g. "MNIST (60,000 + 10,000 images) from Keras's cache".
+        source: the set and its origin, e.g. "MNIST (60,000 + 10,000 images) from Keras's cache".
     """
 
     train: Images
@@ -58,7 +58,7 @@ def mnist(*, download: bool = True) -> DataSet:
     In this order: the folder `$JUPYTER_DDL_DATA` (mnist.npz, or the IDX files of MNIST, gzipped or not, there or in a
     folder in it whose name begins with "mnist"; with the 10,000 test images alone, every tenth becomes a test image);
     Keras's cache; Keras's download, into that cache, by one of this host's ranks; the 1,797 scans of 8x8 pixels that
-    scikit-learn brings along, enlarged to MNIST's 28x28.
+    scikit-learn includes, enlarged to MNIST's 28x28.
 
     Args:
         download: False to stay off the network.
@@ -210,7 +210,7 @@ def _digits(missing: str) -> DataSet:
         ) from error
     scans, labels = load_digits(return_X_y=True)
     # From 0..16, the count of dark pixels in a 4x4 block of the scan, to 0..255. Then each pixel as a 3x3 block with a
-    # margin of 2, so that what is written for MNIST runs.
+    # margin of 2, so that programs for MNIST run.
     images = np.round(scans.reshape(-1, 8, 8) * (255 / 16)).astype(np.uint8)
     images = np.pad(images.repeat(3, axis=1).repeat(3, axis=2), ((0, 0), (2, 2), (2, 2)))
     return _described(

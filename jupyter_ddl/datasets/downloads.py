@@ -1,4 +1,4 @@
-"""One download for all processes of a host, that never hangs.
+"""Downloads a file once for all processes of a host, with a time limit.
 
 Plain Python: Keras's own download has no time limit, and every rank would start one.
 """
@@ -28,11 +28,11 @@ CHUNK_BYTES = 1 << 16
 
 
 def download_once(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:
-    """Fetch a file, unless another process of this host is at it: then wait for that one, and share its fate.
+    """Fetch a file, unless another process of this host does: then wait for that one, and share its result.
 
     Args:
         url: where the file is. Proxies are taken from the environment.
-        path: where it goes, whole or not at all.
+        path: where it is put, whole or not at all.
         is_whole: whether a file is the one wanted.
 
     Raises:
@@ -81,8 +81,8 @@ def _download(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:
 def _open(url: str) -> Any:
     """Return the server's answer, or raise within ANSWER_S.
 
-    In a thread: a name server that is silent has time limits of its own, and a firewall that drops packets is tried
-    again at each of the server's addresses.
+    It runs in a thread: a silent name server has its own time limits, and if a firewall drops packets, each of the
+    server's addresses is tried.
     """
     answer: futures.Future[Any] = futures.Future()
 

@@ -1,9 +1,9 @@
-"""`keras.datasets` from this machine's own copies, with one download for all ranks of a host.
+"""Serves `keras.datasets` from this machine's own copies, with one download for all ranks of a host.
 
 Keras's own `load_data` starts a download on every rank, into the same file, and on a node without a network it waits
-for minutes and then says "URL fetch failure". Here it looks in the user's folder, `$JUPYTER_DDL_DATA`, first; then in
-Keras's cache; then one rank of each host downloads. `load_data` itself stays Keras's: only the function by which it
-asks for its files is another one.
+for minutes and then says "URL fetch failure". Here it looks first in the user's folder, `$JUPYTER_DDL_DATA`; then in
+Keras's cache; then one rank of each host downloads. `load_data` itself stays Keras's: only the function that fetches
+its files is replaced.
 
 Runs on: every rank.
 """
@@ -44,7 +44,7 @@ MODULES = (
 
 
 def install() -> None:
-    """Have `keras.datasets` take this machine's copies. Keras 3 must have been imported."""
+    """Make `keras.datasets` use this machine's copies. Keras 3 must have been imported."""
     files = _files()
     for name in MODULES:
         module = importlib.import_module(f"keras.src.datasets.{name}")
@@ -65,15 +65,15 @@ class Files:
     def get(
         self, fname: str = "", origin: str = "", file_hash: str | None = None, *, extract: bool = False, **options: Any
     ) -> Any:
-        """Stand in for Keras's `get_file`: return where the file or, with `extract`, the folder is.
+        """Replace Keras's `get_file`: return the path of the file or, with `extract`, of the folder.
 
         Args:
             fname: its name in Keras's cache. Old programs have one for each rank ("mnist-0.npz"), since their downloads
-                would write over one another; here that name is tried, and then the file's own.
+                would overwrite one another; here that name is tried, and then the file's own.
             origin: where Keras downloads it.
             file_hash: of the file as it was published; None where Keras knows none.
             extract: the file is an archive.
-            options: what else Keras passes to its own `get_file`.
+            options: other arguments of Keras's own `get_file`.
 
         Raises:
             InvalidInput: there is neither a copy nor a network.
@@ -110,7 +110,7 @@ def _files() -> Files:
 def _own_copy(published: str, subfolder: str) -> Any:
     """Return the user's own copy, as a path or an open file; None where there is none.
 
-    It may differ from what was published: a part of it, say.
+    It may differ from the published file, and be a part of it.
 
     Args:
         published: the file's name at its publisher.
@@ -166,7 +166,7 @@ def _downloaded(origin: str, path: Path, is_whole: Callable[[Path], bool]) -> Pa
 
 @contextmanager
 def _one_at_a_time(lock: Path) -> Iterator[None]:
-    """Have the ranks of a host do something one after another."""
+    """Make the ranks of a host do something one after another."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Looks at everything that a training cell takes, and says of each problem how to mend it.
+"""Checks everything that a training cell needs, and reports for each problem how to fix it.
 
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters

@@ -1,4 +1,4 @@
-"""The check that counts: two ranks under mpiexec that sum a TensorFlow tensor."""
+"""Checks the whole: two ranks under mpiexec that sum a TensorFlow tensor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_S = 120.0
 _NAME = "Allreduce"
 _MARK = "jupyter_ddl rank summed"
 
-# mpi4py comes along because the engines have it: it and Horovod must agree on one MPI.
+# mpi4py takes part because the ranks use it: it and Horovod must agree on one MPI.
 _PROGRAM = """
 import os, sys
 gpus = sys.argv[2].split(",") if sys.argv[2] else []
@@ -60,15 +60,15 @@ def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S)
         return Check(_NAME, "ok", f"2 ranks on {where} summed a tensor in {elapsed_s:.1f} s", facts=facts)
     if status is None:
         text = f"2 ranks on {where} did not finish in {timeout_s:.0f} s"
-        return Check(_NAME, "problem", text, f"The last they said: {_last_line(output)}", facts)
+        return Check(_NAME, "problem", text, f"Their last line: {_last_line(output)}", facts)
     text = f"2 ranks on {where} failed (mpiexec's status {status}): {_error_line(output)}"
-    remedy = "Mend what is above first; if all is ok there, run: jupyter ddl build-horovod --force"
+    remedy = "Fix the problems above first; if there are none, run: jupyter ddl build-horovod --force"
     return Check(_NAME, "problem", text, remedy, {**facts, "output": output[-4000:]})
 
 
 def skipped_allreduce(reason: str) -> Check:
-    """Return the check for where it cannot be run; what is missing has a check, and a remedy, of its own."""
-    return Check(_NAME, "problem", f"not run: {reason}", "Mend what is above first.")
+    """Return the check that was not run; whatever is missing has its own check and remedy."""
+    return Check(_NAME, "problem", f"not run: {reason}", "Fix the problems above first.")
 
 
 def _environment(mpi: Mpi) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The checks on the machine: GPUs, cores, memory, container, scheduler, folders."""
+"""Checks the machine: GPUs, cores, memory, container, scheduler, folders."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def check_gpus(gpus: Sequence[Gpu] | ClusterError, visible: Sequence[str]) -> Ch
     """Check which GPUs there are.
 
     Args:
-        gpus: those of this host, or why NVML cannot tell.
+        gpus: those of this host, or why NVML cannot list them.
         visible: those of them that we may use, as entries of CUDA_VISIBLE_DEVICES.
     """
     if isinstance(gpus, ClusterError):
-        remedy = "Mend the driver, or train on CPU cores: export CUDA_VISIBLE_DEVICES="
+        remedy = "Repair the driver, or train on CPU cores: export CUDA_VISIBLE_DEVICES="
         return Check("GPUs", "problem", str(gpus), remedy)
     facts = {
         "visible": list(visible),
@@ -124,7 +124,7 @@ def check_scheduler(environment: Mapping[str, str]) -> Check:
 
 
 def check_folders() -> Check:
-    """Check that every folder that we write to can be written to, and that those the user named are there."""
+    """Check that every folder that we write to is writable, and that those the user named exist."""
     written = {
         paths.CACHE_VARIABLE: paths.cache_dir(),
         paths.RUNTIME_VARIABLE: paths.clusters_dir(),

@@ -1,4 +1,4 @@
-"""The table of patches as text and JSON: what a rank replaces of its libraries, and why."""
+"""Renders the table of patches as text and JSON: what a rank replaces in its libraries, and why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor found: checks, and their two ways out (text and JSON)."""
+"""Reports the doctor's checks as text and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Status = Literal["ok", "note", "problem"]
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked at.
+    """One check.
 
     Attributes:
         name: what: "Horovod".

@@ -1,4 +1,4 @@
-"""The checks on the software: Python, TensorFlow, Keras, MPI, Horovod. None of it is loaded into this process."""
+"""Checks the software: Python, TensorFlow, Keras, MPI, Horovod, without loading any into this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks on what ranks take of a host besides cores and GPUs: loopback, a name, room, and devices of their own."""
+"""Checks what ranks need of a host besides cores and GPUs: loopback, a name, room, and free devices."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def check_shared_memory(ranks: int) -> Check:
 
 
 def check_clusters() -> Check:
-    """Tell which clusters of this user's run here already, and on what."""
+    """Report which clusters of this user's run here already, and on which devices."""
     found = []
     for folder in folders.running():
         spec = folder.spec()

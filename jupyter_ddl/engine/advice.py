@@ -1,4 +1,4 @@
-"""What to write instead, where an error of the program's own comes of its running on several ranks.
+"""Finds what to write instead, where a program's own error is caused by running it on several ranks.
 
 Runs on: every rank.
 """
@@ -14,23 +14,23 @@ _ATTRIBUTE = "__jupyter_ddl_advice__"
 
 
 def add(error: BaseException, text: str) -> None:
-    """Have an error tell this after its traceback."""
+    """Show this after an error's traceback."""
     vars(error)[_ATTRIBUTE] = text
 
 
 def of(error: BaseException) -> str | None:
-    """Return what an error is to tell after its traceback; None where there is nothing to say.
+    """Return what to show after an error's traceback; None for nothing.
 
     Args:
         error: what the program raised.
     """
-    # Past what the class may have made of the looking up of attributes.
+    # Bypasses what the class may have done to attribute lookup.
     added: str | None = object.__getattribute__(error, "__dict__").get(_ATTRIBUTE)
     return added or _of_files(error)
 
 
 def _of_files(error: BaseException) -> str | None:
-    """Return what to write where each rank of a program under --auto makes or removes the same files."""
+    """Return the advice for a program under --auto whose ranks all make or remove the same files."""
     running = run_context.current()
     if running is None or running.options.auto is None or running.ranks == 1 or not isinstance(error, _OF_FILES):
         return None

@@ -1,4 +1,4 @@
-"""The rank as an ipyparallel engine: registration, heartbeat and messages are ipyparallel's, the handlers are ours.
+"""Runs the rank as an ipyparallel engine: registration, heartbeat and messages are ipyparallel's, handlers are ours.
 
 Runs on: every rank.
 """
@@ -61,10 +61,10 @@ class RankEngine(IPEngine):
         """Register with the controller and serve until the rank is ended."""
         folder = Path(connection_file).parent.parent
         _note_process(folder / "log", world)
-        # MPI_Init takes SIGHUP (Open MPI 5.0.11), which then does nothing: it is to end the rank again, or nothing
-        # where nohup has said so. Python still knows which.
+        # MPI_Init replaces SIGHUP's handler (Open MPI 5.0.11), which then does nothing. Restore Python's: SIGHUP ends
+        # the rank, or is ignored under nohup.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGHUP))
-        # The application logs to what is stderr now: mpiexec's own output. Later that descriptor is the cell's.
+        # The application logs to the present stderr, which is mpiexec's output. Later that descriptor is the cell's.
         log = os.dup(2)
         sys.stderr = io.TextIOWrapper(os.fdopen(log, "wb"), errors="backslashreplace", line_buffering=True)
         # ipyparallel names its kernel class nowhere but in its own module.
@@ -80,10 +80,11 @@ class RankEngine(IPEngine):
                     # Not ~/.ipython: the home may be read-only, and the user's start-up files are for kernels.
                     f"--profile-dir={folder}",
                     f"--IPEngine.url_file={connection_file}",
-                    # Both start at once, so the controller's file may come after us; on a busy machine much after.
+                    # Both start at once, so the controller's file may appear after us, on a busy machine much later.
                     "--IPEngine.wait_for_url_file=120",
                     "--IPEngine.timeout=120",
-                    # One more process a rank, whose two tasks are done elsewhere: the guard releases, mpiexec ends.
+                    # It would be one more process a rank, and its two tasks are done elsewhere: the guard releases,
+                    # mpiexec ends.
                     "--IPEngine.enable_nanny=False",
                     "--log-level=WARN",
                 ]
@@ -93,11 +94,11 @@ class RankEngine(IPEngine):
             engine.start()
         except BaseException:  # noqa: BLE001  a rank must end however its loop did, and its log says why
             why = traceback.format_exc()
-        # Not by Python's own end, which would wait in MPI_Finalize for the other ranks, as they would for this one.
+        # Python's own exit would wait in MPI_Finalize for the other ranks, as they would for this one.
         leaving(LOOP_ENDED, why)
 
     def init_signal(self) -> None:
-        """Leave SIGTERM to the system, which ends the process whatever it is at; ipyparallel's handler stops the loop.
+        """Restore SIGTERM's default, which ends the process in any state; ipyparallel's handler only stops the loop.
 
         A batch system's signal may come while the rank waits in a collective or computes in C++ code: Python would
         handle it when that returns, and then wait for the other ranks in MPI_Finalize.
@@ -106,7 +107,7 @@ class RankEngine(IPEngine):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def init_engine(self) -> None:
-        """Connect; ipyparallel puts the working folder before Python's own modules meanwhile, and imports go on."""
+        """Connect. Meanwhile ipyparallel puts the working folder first in sys.path, while background imports run."""
         hide_working_folder()
         super().init_engine()
         show_working_folder()
@@ -127,7 +128,7 @@ class RankEngine(IPEngine):
         outlet = Outlet(self.world.rank, emit, capture)
         shell.send_to(outlet)
         disabled_calls.install()
-        # By this tqdm and others decide for widgets, which need a front end that talks to this process.
+        # tqdm and others choose widgets by this name, and widgets need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
         sampler = Sampler(self.world.rank, emit)
         emit.when_begun(last_words.belong_to)
@@ -137,9 +138,9 @@ class RankEngine(IPEngine):
 
 
 def _note_process(log_dir: Path, world: World) -> None:
-    """Tell the lease which process this rank is: mpiexec, its parent, may be in no state to say that it has ended."""
+    """Report this rank's process to the lease: mpiexec, its parent, may be unable to report its end."""
     note = log_dir / rank_file(world.rank, PROCESS)
     partial = note.with_suffix(".partial")
     partial.write_text(json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))
-    # Renamed into place: the lease finds all of it.
+    # Renamed into place, so that the lease never reads half of it.
     partial.replace(note)

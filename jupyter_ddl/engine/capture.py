@@ -1,10 +1,9 @@
-"""Takes what this process writes to file descriptors 1 and 2, from Python and from C++ alike.
+"""Captures what this process writes to file descriptors 1 and 2, from Python and from C++ alike.
 
 Each descriptor becomes a pipe. A thread reads both, writes every byte to the run's log, and sends the session at most
-ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows nobody, and its log is
-complete. What its thread calls is bound when this is imported, as everywhere in a rank's machinery where a cell may
-rebind it (`time.sleep`, `os.write`). ipykernel's own OutStream is not used, since Python's prints would bypass the
-descriptors there.
+ten chunks a second of at most CHUNK_LIMIT_BYTES each: a rank that prints in a tight loop slows no other process, and
+its log is complete. What its thread calls is bound when this is imported, as everywhere in a rank's machinery where a
+cell may rebind it (`time.sleep`, `os.write`). ipykernel's own OutStream is not used: its prints bypass the descriptors.
 
 Runs on: every rank.
 """
@@ -36,9 +35,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event, Stream
 
 _READ_BYTES = 1 << 16
-# A flood of 10 MB/s fills a pipe's 64 KiB in 6 ms, where no more are to be had.
+# At 10 MB/s a pipe of 64 KiB, the least size, is full in 6 ms.
 _NAP_S = 0.005
-_PIPE_BYTES = 1 << 20  # what Linux lets everybody have
+_PIPE_BYTES = 1 << 20  # what Linux grants any user
 
 # What TensorFlow's C++ code logs of itself when it is imported, anywhere in a line that the cell has begun.
 _STARTUP_LOG = re.compile(
@@ -59,7 +58,7 @@ class _Pipe(Chunks):
         self.reader, self._writer = os.pipe()
         os.set_blocking(self.reader, False)
         with suppress(OSError):
-            # A smaller one works too: each time that it is full the rank waits for our thread.
+            # A smaller pipe works too: whenever it is full, the rank waits for our thread.
             fcntl.fcntl(self._writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
         os.dup2(self._writer, descriptor)
 
@@ -71,7 +70,7 @@ class _Pipe(Chunks):
             dup2(self._writer, self._descriptor)
 
     def read(self) -> bytes:
-        """Return what stands in the pipe, without waiting; empty where nothing does."""
+        """Return the bytes in the pipe, without waiting; empty where there are none."""
         try:
             return read(self.reader, _READ_BYTES)
         except BlockingIOError:
@@ -85,7 +84,7 @@ class Capture:
         rank: this rank.
         emit: sends an event.
         files: takes every byte.
-        leave: ends this process, which nothing that is printed can leave any more.
+        leave: ends this process, once no output can leave it any more.
     """
 
     def __init__(
@@ -118,12 +117,12 @@ class Capture:
     def begin(self, run: str, *, is_starting: bool = False, tells_stalls: bool = False) -> None:
         """Attribute everything from now on to `run`.
 
-        What is written between two runs (a thread that the cell left behind) goes with the earlier of them.
+        Output between two runs (of a thread that the cell left behind) goes with the earlier of them.
 
         Args:
             run: the run's id.
             is_starting: TensorFlow is being imported meanwhile, and what it logs is not the cell's.
-            tells_stalls: what Horovod writes of a stall goes into the log, and is sent as an event.
+            tells_stalls: Horovod's stall messages go into the log, and are sent as an event.
         """
         self.flush_streams()
         self.drain()
@@ -142,7 +141,7 @@ class Capture:
 
     def _drain(self) -> None:
         for pipe in self._pipes:
-            # What was printed since is still to be written; and the next file to be opened would take its place.
+            # Recent output is still to be written; and the next file to be opened would get its descriptor.
             pipe.restore()
         for stream in (self._stdout, self._stderr):
             # ValueError: a cell has closed it, or detached what is below it.
@@ -156,7 +155,7 @@ class Capture:
             self._send()
 
     def flush_streams(self) -> None:
-        """Flush the standard streams, a cell's own too; where one cannot be written any more, put ours there.
+        """Flush the standard streams, a cell's own too; replace one that cannot be written any more by ours.
 
         A cell may have closed, detached or deleted them. What it put in their place is its code, and may take long.
         """
@@ -171,7 +170,7 @@ class Capture:
 
     @property
     def is_alive(self) -> bool:
-        """Whether anybody empties the pipes."""
+        """Whether a thread empties the pipes."""
         return self._thread.is_alive()
 
     def _pump(self) -> None:
@@ -188,16 +187,17 @@ class Capture:
             except Exception:  # noqa: BLE001  what cannot be sent stands in the log; who prints must never wait for us
                 is_more = False
             if not is_more:
-                # Whoever prints line after line would wake this thread for each, and wait for Python's lock each time.
+                # A program that prints line by line would wake this thread for each, and wait for Python's lock each
+                # time.
                 sleep(_NAP_S)
 
     def _judge(self, error: OSError) -> None:
-        """End this process where a cell has closed our pipes: who prints next would wait for ever."""
+        """End this process where a cell has closed our pipes: the next print would wait for ever."""
         if error.errno == errno.EBADF:
             self._leave(THREAD_ENDED, "a cell has closed the descriptors of the pipes that take its output")
 
     def _pump_once(self, poller: select.poll) -> bool:
-        """Wait for output, take it in, and send it when its time has come; return whether there is more."""
+        """Wait for output, read it, and send it when it is due; return whether there is more."""
         wait_s = max(0.0, self._next_s - monotonic()) if self._is_waiting else self._stalls.waits_s
         poller.poll(None if wait_s is None else wait_s * 1000)
         with self._lock:
@@ -210,13 +210,13 @@ class Capture:
                 self._pipes[1].keep(self._stalls.finish())
                 self._is_waiting = True
             if self._is_waiting and monotonic() >= self._next_s:
-                # Before it is sent, which may fail: the next is not tried at once.
+                # Set before sending, which may fail: the next attempt must not follow at once.
                 self._is_waiting, self._next_s = False, monotonic() + CHUNK_INTERVAL_S
                 self._send()
         return is_more
 
     def _take_in(self, pipe: _Pipe) -> int:
-        """Take in what stands in a pipe, up to _READ_BYTES; return how much it was."""
+        """Read what is in a pipe, up to _READ_BYTES; return how much it was."""
         data = pipe.read()
         if not data:
             return 0
@@ -240,14 +240,14 @@ class Capture:
                 try:
                     self._emit(chunk)
                 except BaseException:
-                    # To be sent when that works again.
+                    # Sent when sending works again.
                     pipe.take_back(chunk)
                     raise
 
 
 def _can_be_flushed(stream: Any) -> bool:
     if stream is None:
-        # As Python itself has it where there is no such stream.
+        # As Python sets it where there is no such stream.
         return True
     try:
         stream.flush()

@@ -1,4 +1,4 @@
-"""What this rank gave to a collective that Horovod refused because the ranks gave different things.
+"""Finds what this rank passed to a collective that Horovod refused because the ranks passed different things.
 
 Horovod says what differs ("One rank sent a tensor of shape [2], but another rank sent a tensor of shape [3]"), and not
 on which ranks: each looks for its own in the frames of the exception.
@@ -17,7 +17,7 @@ _COLLECTIVES = "mpi_ops.py"
 
 
 def given(error: BaseException, text: str) -> str | None:
-    """Return what this rank gave, e.g. "allreduce of float32 [2]"; None for another error, or where it is not known.
+    """Return what this rank passed, e.g. "allreduce of float32 [2]"; None for another error, or where it is not known.
 
     Args:
         error: what the cell raised.

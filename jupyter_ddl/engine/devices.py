@@ -37,9 +37,9 @@ class Pinned:
 def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int | None = None) -> Pinned:
     """Make one device visible to this rank and no other, and set the number of its threads.
 
-    Ranks that compute on the cores keep to a share of them each. Left to itself, Linux now and then has the threads in
-    which ranks wait for each other on one core and those that compute on the other, for minutes: a training then takes
-    twice the time (docs/performance.md). With a GPU it is the site that knows which cores are near it.
+    Ranks that compute on the cores keep to a share of them each. Otherwise Linux sometimes puts, for minutes, the
+    threads in which ranks wait for each other on one core and those that compute on the other: a training then takes
+    twice the time (docs/performance.md). With a GPU the site decides which cores are near it.
 
     Runs on: every rank, before TensorFlow is imported.
 
@@ -60,7 +60,7 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
             f"Start at most {len(devices)} ranks on a host.",
         )
     os.environ["CUDA_VISIBLE_DEVICES"] = devices[local_rank] if devices else ""
-    # CUDA's own order puts the fastest GPU first; indices must mean what NVML and nvidia-smi mean by them.
+    # CUDA's own order puts the fastest GPU first; indices must be those of NVML and nvidia-smi.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -73,8 +73,8 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
 def configure_tensorflow(threads: int) -> None:
     """Tell TensorFlow's Python side the number of threads too, so that `tf.config.threading` does not read 0.
 
-    Does nothing where the user's code was quicker: it has set the numbers, or has started TensorFlow's devices, which
-    then follow the variables that `pin` set.
+    Does nothing where the user's code has set the numbers before, or has started TensorFlow's devices, which then
+    follow the variables that `pin` set.
 
     Runs on: every rank, after TensorFlow is imported.
     """
@@ -92,7 +92,7 @@ def configure_tensorflow(threads: int) -> None:
 
 
 def _bind(local_rank: int, local_size: int, threads: int) -> None:
-    """Keep the rank to its share of the cores, unless it was given more threads than that has."""
+    """Keep the rank to its share of the cores, unless it has more threads than cores."""
     cores = cores_of(local_rank, local_size)
     if local_size > 1 and threads <= len(cores) and os.environ.get(BIND_VARIABLE) != "0":
         keep_to(cores)

@@ -1,4 +1,4 @@
-"""What a cell cannot do on a rank: ask somebody who is not there, and end the rank's process.
+"""Disables what a cell cannot do on a rank: ask the user for input, and end the rank's process.
 
 Runs on: every rank.
 """
@@ -16,7 +16,7 @@ from jupyter_ddl.errors import InvalidInput
 
 def install() -> None:
     """Make `input` an error that says what to do instead."""
-    # mpiexec may pass its own on, and a read from a terminal would wait for ever.
+    # mpiexec may pass its own stdin on, and a read from a terminal would wait for ever.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -27,14 +27,14 @@ def install() -> None:
 
 def _refuse_input(*_arguments: Any, **_options: Any) -> NoReturn:
     raise InvalidInput(
-        "A rank cannot ask: nobody types there.",
+        "A rank cannot ask for input: it has no terminal.",
         "input()",
         "Set the value in the notebook, and send it with %ddl push.",
     )
 
 
 def refuse_exit() -> NoReturn:
-    """Say what to do instead of `exit`.
+    """Raise an error that says what to do instead of `exit`.
 
     Raises:
         InvalidInput: always.

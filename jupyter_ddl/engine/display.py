@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.event_log import Journal
 
 
-# A screen shows some thousand lines. A picture or an animation is one thing: of it there is no half.
+# A screen shows some thousand lines. A picture or an animation cannot be cut.
 _TEXT_CHARACTERS = 1 << 20
 _OTHER_BYTES = 64 << 20
 
 
 def bounded_bundle(data: dict[str, Any]) -> dict[str, Any]:
-    """Return a MIME bundle of which each part can be sent, kept and shown; what is left out is said in its text."""
+    """Return a MIME bundle whose parts are small enough to be sent, kept and shown; its text names what is left out."""
     bounded = {}
     for kind, value in data.items():
         if not isinstance(value, (str, bytes)):
@@ -52,7 +52,7 @@ def _ends_of(text: str) -> str:
 
 
 class Outlet:
-    """Where a rank's rich output leaves: after the text that was printed before it.
+    """Sends a rank's rich output, after the text that was printed before it.
 
     Attributes:
         run: the run that output belongs to; the guard sets it.
@@ -77,7 +77,7 @@ class Outlet:
         self._emit(RichOutput(self.run, self._rank, kind, clean, json_clean(metadata or {}), display_id))
 
     def clear(self, *, wait: bool) -> None:
-        """Send that what this rank showed is to be cleared."""
+        """Send a request to clear this rank's output."""
         self._capture.drain()
         self._emit(OutputCleared(self.run, self._rank, wait))
 
@@ -101,7 +101,7 @@ class RankDisplayPublisher(ZMQDisplayPublisher):
         self.outlet.show("update" if update else "display", data, metadata, display_id)
 
     def clear_output(self, wait: bool = False) -> None:
-        """Send that the output is to be cleared."""
+        """Send a request to clear the output."""
         self.outlet.clear(wait=wait)
 
 

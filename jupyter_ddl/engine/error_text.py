@@ -1,4 +1,4 @@
-"""An exception as text that can be sent: whatever it is, however long it is.
+"""Formats any exception, of any length, as text that can be sent.
 
 Runs on: every rank.
 """
@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import traceback
 
-# Of an exception's text, and of one part of its traceback.
+# Limits on an exception's text, and on one part of its traceback.
 _LIMIT = 20_000
-# IPython takes a millisecond and more for each frame that it formats.
+# IPython takes at least a millisecond for each frame that it formats.
 _FRAMES = 200
 
 
 def text_of(error: BaseException) -> str:
-    """Return the exception's text, bounded, also where its own `__str__` raises."""
+    """Return the exception's text, bounded, even where its own `__str__` raises."""
     try:
         return bounded(str(error))
     except Exception as second:  # noqa: BLE001  the user's `__str__` may raise anything, and must not hide the failure
@@ -22,8 +22,8 @@ def text_of(error: BaseException) -> str:
 
 
 def bounded(text: str, limit: int = _LIMIT) -> str:
-    """Return a text as UTF-8 can hold it; of one that is longer than `limit`, the beginning and the end."""
-    # A lone surrogate can be in a string, and not in a message.
+    """Return a text that UTF-8 can encode; of one longer than `limit`, the beginning and the end."""
+    # A string may have a lone surrogate; a message may not.
     text = text.encode("utf-8", "backslashreplace").decode()
     if len(text) <= limit:
         return text

@@ -1,6 +1,6 @@
-"""Numbers a rank's events, keeps them in the run's folder, and sends them: in this order.
+"""Numbers a rank's events, writes them to the run's folder, and sends them, in this order.
 
-What was sent is on disk, so whoever comes later (a kernel that attaches) finds there what it has missed.
+Whatever was sent is on disk, so a kernel that attaches later finds there what it has missed.
 
 Runs on: every rank.
 """
@@ -26,7 +26,7 @@ class Journal:
 
     Args:
         rank: this rank.
-        send: sends an event to whoever listens.
+        send: publishes an event.
         files: where the run's events are kept.
     """
 
@@ -35,14 +35,14 @@ class Journal:
         self._send = send
         self._files = files
         files.tell = self._tell
-        # Reentrant: a disk that is full is told in an event.
+        # Reentrant: a full disk is reported in an event.
         self._lock = threading.RLock()
         self._run = ""
         self._count = 0
         self._listeners: list[Callable[[str | None], None]] = []
 
     def when_begun(self, listener: Callable[[str | None], None]) -> None:
-        """Have `listener` called with the folder of each run that begins."""
+        """Call `listener` with the folder of each run that begins."""
         self._listeners.append(listener)
 
     def begin(self, run: str, folder: str | None) -> None:
@@ -64,5 +64,5 @@ class Journal:
             self._send(event)
 
     def _tell(self, text: str) -> None:
-        """Tell the user of trouble with the files, in the run's own output."""
+        """Report trouble with the files in the run's own output."""
         self(OutputChunk(self._run, self._rank, "stderr", text))

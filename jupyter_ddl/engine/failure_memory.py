@@ -1,4 +1,4 @@
-"""Frees what a failed cell's frames hold: perhaps most of a GPU's memory, which the next cell wants.
+"""Frees what a failed cell's frames hold: perhaps most of a GPU's memory, which the next cell needs.
 
 Runs on: every rank.
 """
@@ -11,9 +11,9 @@ from typing import Any
 
 
 def let_go_of_the_failure(shell: Any) -> None:
-    """Have nothing keep the exception of the cell that failed.
+    """Drop all references to the exception of the cell that failed.
 
-    IPython keeps it, and by it the frames, for a debugger, which a rank does not have.
+    IPython keeps it, and so its frames, for a debugger, which a rank does not have.
     """
     for name in ("last_type", "last_value", "last_traceback", "last_exc"):
         vars(sys).pop(name, None)

@@ -1,7 +1,7 @@
-"""Ends this rank's process where it can be a rank no longer, so that the session is told instead of left waiting.
+"""Ends this rank's process when it can no longer serve as a rank, so that the session learns of it and does not wait.
 
-Python's own end of a process runs what a cell registered and then MPI_Finalize, which waits for all other ranks: a rank
-that ended alone stayed in it, and everybody waited for that rank.
+Python's own exit runs what a cell registered and then MPI_Finalize, which waits for all other ranks: a rank that ended
+alone stayed in it, and all others waited for that rank.
 
 Runs on: every rank.
 """
@@ -15,7 +15,7 @@ from typing import NoReturn
 
 
 class Leaving:
-    """The way out of one rank's process.
+    """Ends one rank's process.
 
     Made before any cell runs, with all that it calls: a cell may replace any name.
 
@@ -29,7 +29,7 @@ class Leaving:
 
     @property
     def is_child(self) -> bool:
-        """Whether this process is one that a cell forked, and not the rank."""
+        """Whether this process is a fork of the rank that a cell made."""
         return getpid() != self._pid
 
     def __call__(self, status: int, why: str = "") -> NoReturn:
@@ -37,5 +37,5 @@ class Leaving:
         try:
             write(self.log, b"jupyter_ddl: this rank ends: " + why.encode("utf-8", "backslashreplace") + b"\n")
         finally:
-            # Whatever stands in the way of a line, the process must end.
+            # The process must end even if the line cannot be written.
             exit_at_once(status)

@@ -1,6 +1,6 @@
-"""What becomes of the children that a cell forks, as a DataLoader, a Pool or `os.fork` does.
+"""Ends the children that a cell forks (a DataLoader's, a Pool's, of `os.fork`) with their rank.
 
-They end with their rank. Where they did not, mpiexec, whose pipes they hold, would say nothing of a rank that died.
+Otherwise mpiexec, whose pipes they hold, would not report a rank that died.
 
 Runs on: every rank, in each child that Python forks there.
 """
@@ -18,8 +18,8 @@ class Forks:
     """Ties the children of this process to it, from when it is made on.
 
     Attributes:
-        ours: descriptors that are for this process alone. In a child they lead nowhere; their numbers stay taken, since
-            what holds them there may still write.
+        ours: descriptors for this process alone. In a child they are redirected to nothing; their numbers stay taken,
+            since their holders there may still write.
     """
 
     def __init__(self) -> None:

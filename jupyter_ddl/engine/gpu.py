@@ -1,4 +1,4 @@
-"""The readings of this rank's own GPU, by NVML; MIG devices too.
+"""Reads this rank's own GPU by NVML, MIG devices too.
 
 Runs on: every rank, in the sampler's thread.
 """
@@ -45,7 +45,7 @@ class Gpu:
         return None
 
     def read(self) -> GpuReading:
-        """Return the device's readings. One that fails is None: the others are told all the same."""
+        """Return the device's readings; one that fails is None."""
         nvml, handle = self._nvml, self._handle
         memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
         used, total = (int(memory.used), int(memory.total)) if memory is not None else (None, None)

@@ -78,7 +78,7 @@ class Guard:
         """Run a cell to its end, whatever that is, and send RankFinished or RankFailed."""
         try:
             self._last_resort.begin()
-            # What a thread that an earlier cell left behind has printed meanwhile is still that cell's.
+            # The output of a thread that an earlier cell left behind is still that cell's.
             self._capture.drain()
             self._emit.begin(request.run, request.log_dir)
             self._outlet.run = request.run
@@ -102,7 +102,7 @@ class Guard:
         reason = self._interrupts.end(request.run)
         was_released = reason is not None
         if self._raised_s is not None:
-            # What raised by itself has not become an effect because a release came meanwhile.
+            # An exception of its own stays a cause, even if a release came meanwhile.
             was_released = self._was_released
         if error is not None:
             self._abandon()
@@ -117,7 +117,7 @@ class Guard:
         return True
 
     def _abandon(self) -> None:
-        """End this rank's collectives; where no thread can be started for that, the session has other ranks do it."""
+        """End this rank's collectives; where no thread can be started for that, the session asks other ranks to."""
         with suppress(RuntimeError):
             horovod_runtime.abandon()
 
@@ -202,7 +202,7 @@ class Guard:
         return problem
 
     def _set_names(self) -> None:
-        """Give the cell the rank's names, where an earlier one has taken them away (`%reset -f`, `del rank`)."""
+        """Restore the rank's names for the cell, where an earlier one deleted them (`%reset -f`, `del rank`)."""
         names = self._shell.user_ns
         if "_oh" not in names:
             # `globals().clear()`: IPython's own are gone too.
@@ -211,12 +211,12 @@ class Guard:
             names.setdefault(name, value)
 
     def _stall_after_s(self, request: RunCell) -> float | None:
-        """Return how soon a stall is reported; of a cell on some ranks a collective of all is an error at once."""
+        """Return how soon a stall is reported; on a subset, a collective of all ranks fails at once."""
         return request.options.stalls.after_s if len(request.ranks) == self._world.world_size else None
 
     def _begin_capture(self, request: RunCell) -> None:
         if request.horovod or _NEEDS_IMPORTS.search(request.code):
-            # It would wait for the imports all the same; what TensorFlow prints meanwhile is not the cell's.
+            # It would wait for the imports anyway; what TensorFlow prints meanwhile is not the cell's.
             self._warmup.done.wait()
         is_starting = not self._warmup.done.is_set()
         self._capture.begin(request.run, is_starting=is_starting, tells_stalls=self._stall_after_s(request) is not None)
@@ -258,7 +258,7 @@ class Guard:
         shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
         is_effect = self._is_effect or shut_down
         if shut_down and not was_released and len(request.ranks) < self._world.world_size:
-            # Horovod's own text speaks of a rank that has failed; here the missing ranks were never asked.
+            # Horovod's own text says that a rank has failed; here the missing ranks do not run the cell.
             name, is_effect = COLLECTIVE_ON_SUBSET, False
             message = (
                 f"A collective of all ranks must be entered by all ranks. Received: a cell on ranks "
@@ -291,5 +291,5 @@ class Guard:
         self._abandon()
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)
-        # Hardly anybody reads it then, and IPython takes seconds for a deep one of TensorFlow's.
+        # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.
         return error is not None and (self._was_released or self._is_effect)

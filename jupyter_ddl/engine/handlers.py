@@ -1,4 +1,4 @@
-"""Answers the session's requests. The rank's events say what came of each; only values are sent back as a reply.
+"""Handles the session's requests. Their outcomes are sent as events; only values are sent back as a reply.
 
 Runs on: every rank. Shell requests are handled one after another in the main thread, control requests in ipykernel's
 control thread, which answers while the main thread is blocked.
@@ -46,7 +46,7 @@ class Handlers:
         self._guard = guard
         self._emit = emit
         self._stacks = Stacks(world, guard.task)
-        # Each way has a queue of its own in the controller, which drops what comes for a rank before it has connected.
+        # Each channel has a queue of its own in the controller, which drops messages for a rank that has not connected.
         self._ways_open = {"shell": False, "control": False}
 
     def install(self, kernel: Any) -> None:
@@ -86,7 +86,7 @@ class Handlers:
             self._lookups.ask(request)
 
     def _describe(self, way: str) -> None:
-        """Say what this rank is, once requests have come by both ways: from then on none is lost."""
+        """Report what this rank is, once requests have come through both channels: from then on none is lost."""
         self._ways_open[way] = True
         if not all(self._ways_open.values()):
             return

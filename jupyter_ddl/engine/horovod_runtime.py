@@ -1,4 +1,4 @@
-"""Horovod's life on one rank: loaded once, initialised for a cell that needs it, at rest between cells.
+"""Manages Horovod on one rank: loads it once, initialises it for a cell that needs it, shuts it down between cells.
 
 Its background thread spins inside Open MPI, a whole core for each idle rank, so it must not outlive the cell. Shutting
 down and initialising again takes some milliseconds, since MPI itself stays initialised: mpi4py owns it. What the user's
@@ -44,7 +44,7 @@ _STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 
 
 class HorovodRuntime:
-    """Horovod's life on this rank."""
+    """Horovod on this rank: its initialisations and shutdowns."""
 
     def __init__(self) -> None:
         # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
@@ -64,7 +64,7 @@ class HorovodRuntime:
         self._timelines = Timelines()
 
     def watch(self) -> None:
-        """Watch Horovod's `init` and what else it must not forget, once.
+        """Patch Horovod's `init` and the functions whose settings must survive a shutdown, once.
 
         Before anything imports horovod.tensorflow, which takes these functions over: every framework's `hvd.init` then
         comes through `_init`.
@@ -99,7 +99,7 @@ class HorovodRuntime:
         return version
 
     def refuse(self, problem: str) -> None:
-        """Have `hvd.init()` raise from now on: some rank has no Horovod, and the others would wait for it for ever."""
+        """Make `hvd.init()` raise from now on: a rank has no Horovod, and the others would wait for it for ever."""
         self._problem = problem
 
     def is_used(self) -> bool:
@@ -123,24 +123,24 @@ class HorovodRuntime:
         return self._generation
 
     def begin_cell(self, *, on_subset: bool, stall_after_s: float | None = None) -> None:
-        """Note what holds for the cell that begins.
+        """Set what holds for the cell that begins.
 
         Args:
             on_subset: it runs on some of the ranks only, which cannot initialise Horovod alone.
-            stall_after_s: Horovod's stall inspector is to find a stall within this time; None leaves it as it is.
+            stall_after_s: the time within which Horovod's stall inspector finds a stall; None leaves it as it is.
         """
         self._on_subset = on_subset
-        # A tensor that Horovod has in its cache is found after four intervals; a stall is told when it is seen twice.
+        # A tensor in Horovod's cache is found after four intervals; a stall is reported when it is seen twice.
         self._stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
 
     def end_cell(self) -> None:
-        """Complete the timeline, if there is one, before the end of a cell is reported. Horovod itself runs on."""
+        """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
         basics = _basics()
         if basics is not None and basics.is_initialized():
             self._timelines.complete(basics.stop_timeline, self._lock)
 
     def has_own_ranks(self) -> bool:
-        """Return whether Horovod may count ranks otherwise than MPI: in the user's process sets, or communicator."""
+        """Return whether Horovod's ranks may differ from MPI's: in the user's process sets, or communicator."""
         return bool(self._process_sets) or self._communicator is not None
 
     def initialise(self, communicator: Any, *, on_subset: bool) -> None:
@@ -149,7 +149,7 @@ class HorovodRuntime:
         Collective: every rank must call this.
 
         Args:
-            communicator: all ranks of the world, for messages of ours.
+            communicator: of all ranks of the world, for our own messages.
             on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
         """
         basics = _basics()
@@ -161,7 +161,7 @@ class HorovodRuntime:
             try:
                 self._start(basics, self._communicator, self._process_sets)
             finally:
-                # A rank whose cell shuts Horovod down at once would end it under others that are still setting it up.
+                # Without it, a rank whose cell shuts Horovod down at once would end it for others that still set it up.
                 communicator.Barrier()
         self._environment = _horovod_environment()
 
@@ -173,10 +173,10 @@ class HorovodRuntime:
         mine = self._communicator is not None, [process_set.ranks for process_set in self._process_sets]
         everyone = communicator.allgather(mine)
         if not all(has_communicator for has_communicator, _ in everyone):
-            # Some ranks were initialised by themselves: all of them together are the world again.
+            # Some ranks initialised Horovod among themselves: the next initialisation is of the whole world again.
             self._communicator = None
         if any(sets != mine[1] for _, sets in everyone):
-            # A cell failed on some ranks before it came to what the others did.
+            # A cell failed on some ranks before it reached the call that the others made.
             self._process_sets = []
 
     def rest(self) -> None:
@@ -207,15 +207,15 @@ class HorovodRuntime:
         threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
 
     def _init(self, _stock: Callable[..., None], basics: Any, comm: Any = None, process_sets: Any = None) -> None:
-        """Stand in for `HorovodBasics.init`, so that what the user's call asks for takes effect.
+        """Replace `HorovodBasics.init`, so that the arguments of the user's call take effect.
 
-        Stock `init` ignores its arguments, and HOROVOD_* variables set since, when Horovod already runs.
+        When Horovod already runs, stock `init` ignores its arguments and HOROVOD_* variables that were set since.
         """
         if self._problem is not None:
             raise InvalidInput(
                 "Every rank must have a Horovod that works, since they initialise it together.",
                 self._problem,
-                "Run `jupyter ddl doctor`, which tells the remedy.",
+                "Run `jupyter ddl doctor`, which names the remedy.",
             )
         late_variables.check()
         self._used = True
@@ -237,7 +237,7 @@ class HorovodRuntime:
         self._environment = _horovod_environment()
 
     def _shutdown(self, _stock: Callable[..., None], basics: Any) -> None:
-        """Stand in for `HorovodBasics.shutdown`: the user has done with what the last `hvd.init` asked for."""
+        """Replace `HorovodBasics.shutdown`: forget what the user's last `hvd.init` asked for."""
         self._communicator, self._process_sets = None, []
         with self._lock:
             self._shut_down(basics)
@@ -259,7 +259,7 @@ class HorovodRuntime:
         self._generation += 1
         self._had_communicator |= communicator is not None
         if communicator is None and self._had_communicator:
-            # Horovod keeps the last one where it is given none.
+            # Horovod keeps the last communicator where it is given none.
             from mpi4py import MPI
 
             communicator = MPI.COMM_WORLD

@@ -1,4 +1,4 @@
-"""The one import finder of a rank: acts when a module is imported, without importing it.
+"""Provides the one import finder of a rank, which acts when a module is imported, without importing it.
 
 It calls listeners when a module has run, gives another module in a module's place, and serves modules that no longer
 exist. Ranks and scripts must be ready for a program that imports TensorFlow, Keras and Horovod in any order, or never,
@@ -26,7 +26,7 @@ def when_imported(name: str, listener: Callable[[ModuleType], None]) -> None:
 
     Args:
         name: the module's full name.
-        listener: called in the importing thread, before the import statement returns. What it raises, the import does.
+        listener: called in the importing thread, before the import statement returns, which raises what it raises.
     """
     _install()
     if (module := executed(name)) is not None:
@@ -48,14 +48,14 @@ def whenever_imported(matches: Callable[[str], bool], listener: Callable[[Module
 
 
 def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> None:
-    """Have imports of `name` give the module `target`, also where `name` has been imported already.
+    """Make imports of `name` give the module `target`, even where `name` has been imported already.
 
     A parent package of `name` must exist, or be replaced too.
 
     Args:
         name: the module that programs import.
         target: the module that they get.
-        when: asked at the import, whether they do.
+        when: called at the import; returns whether they do.
     """
     _install()
     _FINDER.replacements[name] = (target, when)
@@ -95,7 +95,7 @@ def _install() -> None:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Answers for the modules that a listener waits for, that are replaced, or that are served where they are missing.
+    """Finds the modules that a listener waits for, that are replaced, or that are served where they are missing.
 
     Attributes:
         listeners: by the module's name; each is called once.
@@ -109,7 +109,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         self.watchers: list[tuple[Callable[[str], bool], Callable[[ModuleType], None]]] = []
         self.replacements: dict[str, tuple[str, Callable[[], bool]]] = {}
         self.servers: list[tuple[Callable[[str], bool], Callable[[str], ModuleSpec | None]]] = []
-        # Modules that the other finders are being asked for: one of them may ask all finders in turn.
+        # Modules that the other finders are looking for: one of them may ask all finders in turn.
         self._asking: set[str] = set()
 
     def find_spec(
@@ -146,9 +146,9 @@ class _Finder(importlib.abc.MetaPathFinder):
         return None
 
     def call_listeners(self, module: ModuleType) -> None:
-        """Call all who wait for a module that has just run."""
+        """Call all listeners of a module that has just run."""
         name = module.__name__
-        # One that raises is kept, as the module is not; and a listener may add another.
+        # A listener that raises is kept, since the module is not; and a listener may add another.
         waiting = self.listeners.get(name, [])
         while waiting:
             waiting[0](module)
@@ -175,7 +175,7 @@ class _WatchedLoader(importlib.abc.Loader):
         self._loader = loader
 
     def __getattr__(self, name: str) -> object:
-        # get_data, get_source and is_package, for whoever reads the package's own files.
+        # get_data, get_source and is_package, for code that reads the package's own files.
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
 
 
-# How long the main thread has to handle a signal. C++ code handles none and need not be woken often; the next run's
-# interrupt waits no longer than this for the last one's.
+# How long the main thread has to handle a signal. C++ code handles none and need not be woken often. The next run's
+# interrupt waits at most this long for the last one's.
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 0.5
 # Bound here, as `sleep` and `pthread_kill` are: a cell may replace what it likes in modules.
@@ -31,10 +31,10 @@ _SIGINT = signal.SIGINT
 
 
 class Interrupt(KeyboardInterrupt):
-    """A KeyboardInterrupt that tells when it is dropped before anybody has handled it.
+    """A KeyboardInterrupt that notifies when it is dropped before any code has handled it.
 
     Python code that C++ calls back may be where a signal is noticed, and C++ may clear what it raises: a loop over a
-    tf.data.Dataset then went on for ever, once in some tens of interrupts.
+    tf.data.Dataset then continued for ever, once in some tens of interrupts.
 
     Args:
         dropped: called then, in whatever code runs; it must not take a lock.
@@ -57,7 +57,7 @@ Interrupt.__module__ = "builtins"
 def _is_handled(trace: TracebackType | None) -> bool:
     """Return whether Python code has caught the exception whose traceback this is.
 
-    The first frame of the traceback is the one that the exception reached last: one that caught it has gone on since.
+    The first frame of the traceback is the one that the exception reached last: one that caught it has continued since.
     """
     return trace is not None and trace.tb_frame.f_lasti != trace.tb_lasti
 
@@ -94,7 +94,7 @@ class Interrupts:
             KeyboardInterrupt: it was released before it began.
         """
         signal.signal(_SIGINT, self._on_sigint)
-        # A cell before may have blocked it; what was sent since then is nobody's now.
+        # An earlier cell may have blocked it; signals sent since then belong to no run.
         pthread_sigmask(signal.SIG_UNBLOCK, {_SIGINT})
         with self._lock:
             self._armed = run
@@ -104,11 +104,11 @@ class Interrupts:
 
     @property
     def armed(self) -> str | None:
-        """What a release interrupts now; None where nothing may be interrupted."""
+        """The run that a release interrupts now; None where nothing may be interrupted."""
         return self._armed
 
     def disarm(self) -> None:
-        """Let nothing interrupt any more. Safe to call twice."""
+        """Allow no more interrupts. Safe to call twice."""
         self._armed = None
 
     def is_requested(self, run: str) -> bool:

@@ -1,7 +1,7 @@
-"""What stands between a cell that has broken this rank's machinery and a session that waits for its report.
+"""Reports the end of a cell that has broken this rank's machinery, or ends the rank, so that no session waits for it.
 
-In this order: what the machinery needs is put back; what failed all the same is reported in the shortest way; and where
-even that fails, or nobody can reach this rank any more, its process ends, which mpiexec reports.
+In this order: what the machinery needs is put back; what still fails is reported in the shortest way; and where even
+that fails, or no message can reach this rank any more, its process ends, which mpiexec reports.
 
 Runs on: every rank, in the main thread.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.fatal_exit import Leaving
     from jupyter_ddl.engine.world import World
 
-# The thread that sends is woken at once; on a machine that does much else, later.
+# The sending thread wakes at once; on a busy machine, later.
 _SENT_S = 10.0
 
 
@@ -64,7 +64,7 @@ class LastResort:
             self._objects = Objects([(self._kernel, kernel), (self._kernel.shell, shell)])
 
     def put_back(self, run: str) -> None:
-        """Put back what the cell replaced and no rank can do without, and tell that in the cell's output."""
+        """Put back what the cell replaced and a rank needs, and say so in the cell's output."""
         changed = self._foundations.put_back()
         if self._objects is not None:
             changed += self._objects.put_back()
@@ -93,7 +93,7 @@ class LastResort:
             shown = (*lines, *map(bounded, traceback.format_exception(error)))
             place = run, self._world.rank, self._world.host
             with warnings.catch_warnings():
-                # A cell may have made errors of them.
+                # A cell may have turned warnings into errors.
                 warnings.simplefilter("ignore")
                 abandon()
                 self._emit(RankFailed(*place, type(error).__name__, message, shown, released=False, at_s=time()))
@@ -101,7 +101,7 @@ class LastResort:
             self._leaving(CANNOT_REPORT, f"{type(error).__name__}, then {type(second).__name__} when it was reported")
 
     def end_if_child(self, error: BaseException | None, lines: Sequence[str]) -> None:
-        """End this process where the cell forked it and it came to the cell's end: the rank, its parent, reports."""
+        """End this process where the cell forked it and it reached the cell's end: its parent, the rank, reports."""
         if not self._leaving.is_child:
             return
         try:
@@ -114,7 +114,7 @@ class LastResort:
             self._leaving(0 if error is None else 1)
 
     def confirm(self) -> None:
-        """End this process where its report did not leave it, or nobody can reach it any more.
+        """End this process where its report was not sent, or no message can reach it any more.
 
         The session would wait for it, now or at the next cell.
         """

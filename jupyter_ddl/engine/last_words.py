@@ -1,8 +1,8 @@
-"""What stands in a rank's pipes when the rank is killed goes into its log all the same.
+"""Saves to the log what is left in a rank's pipes when the rank is killed.
 
-The thread that empties the pipes dies with the rank: of a rank that prints and is then killed, or crashes, the last
-lines would be lost, which are those that say why. So a shell waits beside each rank, holds the pipes open, and when the
-rank is gone appends what is left in them to the log of the run, and marks that as done.
+The thread that empties the pipes dies with the rank: when a rank prints and is then killed, or crashes, the last lines
+would be lost, and they say why. So a shell waits beside each rank, holds the pipes open, and when the rank is gone
+appends what is left in them to the log of the run, and marks that as done.
 
 Runs on: every rank.
 """
@@ -43,7 +43,7 @@ class LastWords:
         pipes: the reading ends of what was captured: standard output, standard error.
 
     Attributes:
-        life: the descriptor whose end is the rank's. A child that holds it keeps the shell waiting.
+        life: the descriptor that closes when the rank ends. A child that holds it keeps the shell waiting.
     """
 
     def __init__(self, rank: int, note: Path, pipes: tuple[int, int]) -> None:
@@ -62,14 +62,14 @@ class LastWords:
         os.close(ours)
 
     def belong_to(self, folder: str | None) -> None:
-        """Have the last words go into another run's folder; nowhere where it is None, or where it cannot be noted."""
-        # Renamed into place: the shell finds all of it or what was there before.
+        """Send the last words to another run's folder; nowhere where it is None, or where it cannot be noted."""
+        # Renamed into place: the shell finds the whole file or the one before.
         partial = self._note.with_suffix(".partial")
         try:
             partial.write_text(folder or "")
             partial.replace(self._note)
         except OSError:
-            # They are for a rank that dies, and this one is to run a cell. An earlier run's log must not get them.
+            # Last words are of a rank that dies, and this one will run a cell. An earlier run's log must not get them.
             for name in (self._note, partial):
                 with suppress(OSError):
                     name.unlink()

@@ -1,7 +1,7 @@
 """Finds environment variables that a cell set too late.
 
 TensorFlow is imported in the background before the first cell, so a variable that it reads at import does nothing when
-a cell sets it. Left alone, the program would train on other settings than it says, and nothing would tell.
+a cell sets it. Undetected, the program would train on other settings than it says.
 
 Runs on: every rank.
 """
@@ -31,13 +31,13 @@ READ_AT_IMPORT = (
     "OMP_NUM_THREADS",
     "CUDA_DEVICE_ORDER",
 )
-# What programs set to what holds anyway.
+# Values that programs set, and that hold anyway.
 _AS_IT_IS = {
     "KERAS_BACKEND": ("tensorflow",),
     "TF_USE_LEGACY_KERAS": ("", "0", "false"),
     "TF_ENABLE_ONEDNN_OPTS": ("1", "true"),
 }
-# Too late, and no result hangs on them: a rank has its device already, and TensorFlow has threads of its own.
+# Too late, but no result depends on them: a rank has its device already, and TensorFlow has threads of its own.
 _HARMLESS = ("OMP_NUM_THREADS", "CUDA_DEVICE_ORDER")
 
 
@@ -53,7 +53,7 @@ def snapshot() -> dict[str, str | None]:
 
 
 def check() -> None:
-    """Raise if the cell has set one of them so far, which is before it trains where what trains calls this.
+    """Raise if the cell has set one of them so far; `fit` calls this before it trains.
 
     Raises:
         InvalidInput: as `put_back` says.

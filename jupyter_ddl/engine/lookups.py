@@ -1,4 +1,4 @@
-"""Completes and explains names of this rank's user, while the main thread does whatever it does.
+"""Completes and explains names in this rank's namespace, while the main thread is busy.
 
 Runs on: every rank. `ask` is called in ipykernel's control thread, which must be free for the next release: the work is
 done in a thread of its own, the newest request first. Where a user's `__dir__` or `__getattr__` never returns, another
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MAX_MATCHES = 500
 MAX_CHARACTERS = 100_000
-# Who asks waits for a second; a thread that is longer at it is left to itself, if it is not the last of so many.
+# The asker waits for a second. A thread that takes longer is abandoned, unless it is the last of this many.
 HANGS_S = 2.0
 MAX_HUNG = 4
 
@@ -44,14 +44,14 @@ class Lookups:
         self._rank = rank
         self._emit = emit
         self._changed = threading.Condition()
-        # What is typed on makes an older request of the same kind worthless.
+        # The next keystroke makes an older request of the same kind worthless.
         self._newest: dict[str, LookUp] = {}
         self._thread: threading.Thread | None = None
         self._began_s: float | None = None
         self._hung: list[threading.Thread] = []
 
     def ask(self, request: LookUp) -> None:
-        """Have a request answered soon; at once return."""
+        """Queue a request and return at once."""
         with self._changed:
             self._newest[request.what] = request
             self._changed.notify()
@@ -61,7 +61,7 @@ class Lookups:
                 self._thread, self._began_s = thread, None
 
     def _leaves_it(self) -> bool:
-        """Return whether another thread is to take what comes; then this one is noted as hung."""
+        """Return whether another thread is to take the next request; then this one counts as hung."""
         assert self._thread is not None
         self._hung = [thread for thread in self._hung if thread.is_alive()]
         if self._began_s is None or time.monotonic() - self._began_s < HANGS_S or len(self._hung) >= MAX_HUNG:
@@ -106,8 +106,8 @@ class Lookups:
         if not name or not info.found:
             return {"data": {}, "found": False}
         detail = 1 if request.detail else 0
-        told = self._shell.inspector._get_info(info.obj, name, info=info, detail_level=detail)
-        return {"data": {"text/plain": told["text/plain"][:MAX_CHARACTERS]}, "found": True}
+        answer = self._shell.inspector._get_info(info.obj, name, info=info, detail_level=detail)
+        return {"data": {"text/plain": answer["text/plain"][:MAX_CHARACTERS]}, "found": True}
 
 
 def _completed(completer: Any, request: LookUp) -> dict[str, Any]:

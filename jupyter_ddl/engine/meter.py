@@ -1,4 +1,4 @@
-"""What the training on this rank says of itself, for the sampler to send: the one place where both meet.
+"""Collects what the training on this rank reports, for the sampler to send.
 
 The training layer, which this one does not know, attaches a source while it trains; a loop of the user's own reports
 with `jupyter_ddl.report`.
@@ -21,7 +21,7 @@ from jupyter_ddl.protocol.events import TrainingReading
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Of what is no number, in an error.
+# How much of a value that is no number an error shows.
 _SHOWN = 60
 _ROUNDING = 1e-6
 
@@ -48,7 +48,7 @@ class Reports:
         """Note one step."""
         with self._lock:
             if self._reported_s:
-                # The first report only tells from when on: how long its step took nobody knows.
+                # The first report only marks a start: how long its step took is not known.
                 self._samples += samples
                 self._step += 1
             self._reported_s.append(time.perf_counter())
@@ -125,11 +125,11 @@ class Meter:
         self._last: TrainingReading | None = None
 
     def attach(self, source: Source) -> None:
-        """Have `read` ask a source from here on."""
+        """Attach a source, which `read` asks from here on."""
         self._source = source
 
     def detach(self, source: Source) -> None:
-        """Have `read` ask it no more; what it has not told yet is kept for the next `read`."""
+        """Detach a source; what it has not reported yet is kept for the next `read`."""
         if self._source is source:
             self._last = source.read() or self._last
             self._source = None
@@ -149,8 +149,8 @@ begin, attach, detach, read = _meter.begin, _meter.attach, _meter.detach, _meter
 def report(samples: float, loss: float | None = None, **metrics: float) -> None:
     """Report one step of a training loop of your own, so that it shows as `fit` does. Keras's `fit` reports by itself.
 
-    Costs a microsecond; outside of a cell on the ranks it does nothing that anybody sees. NaN and the infinities are
-    numbers here, and show as such.
+    Costs a microsecond; outside of a cell on the ranks nothing is shown. NaN and the infinities are numbers here,
+    and show as such.
 
     Runs on: every rank that trains.
 
@@ -163,7 +163,7 @@ def report(samples: float, loss: float | None = None, **metrics: float) -> None:
         InvalidInput: one of them is no number.
 
     Example:
-        >>> report(32, loss=0.25, accuracy=0.9)
+        >>> jupyter_ddl.report(32, loss=0.25, accuracy=0.9)
     """
     count = _reported("samples", samples)
     value = None if loss is None else _reported("loss", loss)
@@ -205,5 +205,5 @@ def _reported(name: str, value: Any) -> float:
 
 
 def _sendable(name: str) -> str:
-    """Return a name as UTF-8 can hold it."""
+    """Return a name that UTF-8 can encode."""
     return name.encode("utf-8", "backslashreplace").decode()

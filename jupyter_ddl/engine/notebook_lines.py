@@ -1,6 +1,6 @@
-"""Cells on a rank are numbered as in the notebook: a traceback names the line that its user sees, and the prompt.
+"""Numbers cells on a rank as the notebook does: a traceback names the line and the prompt that the user sees.
 
-The magic's line stands above the code, and the kernel counts other cells than the ranks do.
+The magic's line is above the code, and the kernel counts other cells than the ranks do.
 
 Runs on: every rank.
 """
@@ -49,7 +49,7 @@ class NotebookLines:
         return code if code.lstrip().startswith(_MAGIC) else "\n" * above + code
 
     def _named(self, *arguments: Any, **options: Any) -> str:
-        """Stand in for the compiler's `cache`, by whose numbers tracebacks name cells.
+        """Replace the compiler's `cache`, by whose numbers tracebacks name cells.
 
         Source: ipython 9.18, IPython/core/compilerop.py, CachingCompiler.cache
         """

@@ -1,4 +1,4 @@
-"""The register of patches: every method and function of a library that a rank replaces, and how it is put back.
+"""Registers patches: every method and function of a library that a rank replaces, and how it is put back.
 
 `patch` is the only place of the package that replaces one. Several layers may replace the same method, in any order of
 their imports: the register keeps them in the order of `Layer`. What is patched, and why, is declared in
@@ -128,7 +128,7 @@ def undo_all() -> list[Patch]:
 
 
 class _Stack:
-    """The patches of one attribute, around what stood there when the first one came."""
+    """The patches of one attribute, around the object that was there before the first one."""
 
     def __init__(self, owner: Any, name: str) -> None:
         # Holds the owner, so that its id stays its own.
@@ -159,7 +159,7 @@ class _Stack:
 
 
 def _own(owner: Any, name: str) -> Any:
-    # Of a module what it answers: some of TensorFlow's find an attribute when it is first read.
+    # Of a module, the attribute as read: some of TensorFlow's make an attribute when it is first read.
     return getattr(owner, name, _ABSENT) if isinstance(owner, ModuleType) else vars(owner).get(name, _ABSENT)
 
 

@@ -1,6 +1,6 @@
-"""Imports TensorFlow, Keras and Horovod in the background, from the rank's first moment.
+"""Imports TensorFlow, Keras and Horovod in the background as soon as the rank starts.
 
-The user reads the table of ranks and types a cell meanwhile: the first `import tensorflow` then finds it done.
+Meanwhile the user reads the table of ranks and types a cell, whose `import tensorflow` then finds it done.
 
 Runs on: every rank.
 """
@@ -34,7 +34,7 @@ class Warmup:
 
     Attributes:
         done: set when they have ended, well or not.
-        report: what came of it; None until `done`.
+        report: of the result; None until `done`.
     """
 
     def __init__(self, world: World, threads: int, began_s: float) -> None:
@@ -62,7 +62,7 @@ class Warmup:
         listener(self.report)
 
     def _hold_main_thread(self) -> None:
-        """Have the main thread's imports of what we import wait for ours.
+        """Make the main thread's imports of these modules wait for ours.
 
         Two threads that import TensorFlow at once can each find the other's half-made modules; and a cell must not use
         Horovod while we initialise it. The cell's text does not say: it may import a module that imports them. Of an
@@ -93,8 +93,8 @@ class Warmup:
         try:
             _import_all(versions, self._threads)
         except Exception as error:  # noqa: BLE001  an import runs anybody's code
-            # No TensorFlow, or no Horovod for it, is the user's to know and not a reason to end the rank: plain Python
-            # cells run without them.
+            # Without TensorFlow, or Horovod for it, the rank reports that and lives: plain Python cells run without
+            # them.
             problem = f"{type(error).__name__}: {error}"
         if self._agree(problem is None):
             problem = _initialise_once(self._world)
@@ -120,7 +120,7 @@ class Warmup:
 
         mine, everyone = np.array([ready], dtype="i4"), np.zeros(1, dtype="i4")
         request = self._world.communicator.Iallreduce(mine, everyone, op=MPI.MIN)
-        # A blocking MPI call spins: it would take the core from the ranks that still import.
+        # A blocking MPI call spins, and would take the core from the ranks that still import.
         while not request.Test():
             time.sleep(0.005)
         return bool(everyone[0])
@@ -128,18 +128,18 @@ class Warmup:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Let Python's garbage collector rest, and pass over all that is there in the end for good.
+    """Pause Python's garbage collector, and at the end exclude for good all objects that exist then.
 
-    TensorFlow, Keras and Horovod make 400,000 objects that live as long as the process. To go through them takes 0.2 s,
-    again and again: while they are imported, after each cell that fails, in `keras.utils.clear_session()`, and now and
-    then between two steps of a training, on each rank at another time, when all others wait for it.
+    TensorFlow, Keras and Horovod make 400,000 objects that live as long as the process. Each collection of them takes
+    0.2 s: while they are imported, after each cell that fails, in `keras.utils.clear_session()`, and now and then
+    between two steps of a training, on each rank at another time, while all others wait for it.
     """
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        # What a cell has left meanwhile would stay for good, too.
+        # Else garbage that a cell has left meanwhile would stay for good, too.
         gc.collect()
         gc.freeze()
         if was_enabled:
@@ -147,7 +147,7 @@ def _without_collections() -> Iterator[None]:
 
 
 def _import_all(versions: dict[str, str], threads: int) -> None:
-    with suppress(ImportError):  # `load` tells, when TensorFlow is there
+    with suppress(ImportError):  # `load` reports it, when TensorFlow is there
         # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
         horovod_runtime.watch()
     import tensorflow as tf
@@ -159,7 +159,7 @@ def _import_all(versions: dict[str, str], threads: int) -> None:
 
 
 def _import_keras() -> None:
-    # Whatever it raises (an unknown KERAS_BACKEND is a ValueError), the cell that imports Keras gets it too.
+    # The cell that imports Keras gets the same error (an unknown KERAS_BACKEND is a ValueError).
     with suppress(Exception):
         importlib.import_module("keras")
 

@@ -1,8 +1,8 @@
-"""What the rank's machinery, and the libraries below it, stand on, and a cell may replace: builtins, json, time, os ...
+"""Restores what the rank's machinery needs and a cell may replace: names in builtins, json, time, os ...
 
-A cell that replaces one of these functions with another that does the same keeps it. One with which a rank cannot send,
-receive or wait would make it deaf and mute: it is put back when the cell has ended, and the cell says so. So is every
-builtin but those that programs do replace, such as `print`.
+A cell may replace one of these functions with another that does the same. A replacement with which a rank cannot send,
+receive or wait is undone when the cell has ended, and the cell's output says so. So is every replaced builtin but
+those that programs do replace, such as `print`.
 
 Runs on: every rank, in the main thread.
 """
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 _THEIRS = {"print", "input", "open", "__import__", "breakpoint", "exit", "quit", "help", "copyright", "credits"}
 _THEIRS |= {"license", "display", "get_ipython", "_", "__debug__", "__build_class__"}
 
-# Where they do not do what is asked of them here, they are put back too.
+# Where the replacement does not work as the checks here require, they are put back too.
 
-# What a class and Python itself set anew.
+# What a class and Python itself set again.
 _VARY = {"__class__", "__hash__", "__subclasshook__", "__init_subclass__", "__loader__"}
 _BUILTINS = ("print", "input", "open", "__import__", "__build_class__")
 _OS = (
@@ -74,7 +74,7 @@ _HOLDERS: tuple[Any, ...] = (
     *(logging, logging.Logger, logging.Handler, logging.StreamHandler, traceback, warnings, uuid, struct, weakref),
     *(zmq.Socket, jupyter_client.session, jupyter_client.session.Session, inspect, functools, contextlib, collections),
 )
-# Not TensorFlow, which is being imported meanwhile, and takes modules back.
+# Not TensorFlow, which is being imported meanwhile, and restores modules itself.
 _STACK = {
     *sys.stdlib_module_names,
     "IPython",
@@ -88,15 +88,15 @@ _STACK = {
 _STACK |= {"psutil", "jupyter_ddl", "mpi4py", "dateutil"}
 _Used = tuple[Any, Any, tuple[str, ...], list[Any], str]
 _MISSING = object()
-# A thread runs at once; on a machine that does much else, later.
+# A thread starts at once; on a busy machine, later.
 _THREAD_S = 5.0
 
 
 class Foundations:
-    """What was there before any cell ran.
+    """The objects that were there before any cell ran.
 
     Args:
-        check: raises where the machinery cannot do what a cell's end and the next cell's begin take.
+        check: raises where the machinery cannot end a cell or begin the next one.
     """
 
     def __init__(self, check: Callable[[], None]) -> None:
@@ -107,7 +107,7 @@ class Foundations:
         # Looked at with nothing but methods of dictionaries, which no cell can replace.
         self._needed = [(name, value) for name, value in self._builtins.items() if name not in _THEIRS]
         used = [(builtins, _BUILTINS), (os, _OS), *((holder, _callables(holder)) for holder in _HOLDERS)]
-        # Of each: where its names are looked up, the names, what they stand for, and what it is called.
+        # For each: the holder, its dictionary, the names, their values, and the holder's name in messages.
         self._used = [
             (holder, vars(holder), names, [vars(holder)[name] for name in names], _name_of(holder))
             for holder, names in used
@@ -117,10 +117,10 @@ class Foundations:
         self._is, self._set, self._all, self._map, self._zip = operator.is_, setattr, all, map, zip
 
     def put_back(self, *, without_asking: bool = False) -> list[str]:
-        """Put back what the machinery cannot do without; return the names.
+        """Put back what the machinery needs; return the names.
 
         Args:
-            without_asking: also what it might work with.
+            without_asking: also replacements that might work.
         """
         changed = []
         for name, value in self._needed:
@@ -141,7 +141,7 @@ class Foundations:
                 for used in replaced:
                     changed += self._restore(used)
             else:
-                # They are the program's from here on.
+                # From here on these names are the program's.
                 for _, held, names, values, _ in replaced:
                     values[:] = self._map(held.get, names, values)
         return changed
@@ -151,12 +151,12 @@ class Foundations:
         return self._all(self._map(self._is, values, self._map(held.get, names)))
 
     def _restore(self, used: _Used) -> list[str]:
-        holder, held, names, values, told = used
+        holder, held, names, values, shown = used
         changed = []
         for name, value in self._zip(names, values):
             if held.get(name, _MISSING) is not value:
                 self._set(holder, name, value)
-                changed.append(told + "." + name)
+                changed.append(shown + "." + name)
         return changed
 
     def _works(self, replaced: Sequence[_Used]) -> bool:
@@ -206,7 +206,7 @@ def _name_of(holder: Any) -> str:
 
 
 def check_functions() -> None:
-    """Raise where no file, module, thread or pipe can be had, or a clock runs backwards."""
+    """Raise where no file, module, thread or pipe can be opened or made, or a clock runs backwards."""
     if not all(map(callable, (print, input, __build_class__))):
         raise TypeError("A function must be one.")
     with open(os.devnull) as nothing:  # noqa: PTH123  this is the function that is to be tried

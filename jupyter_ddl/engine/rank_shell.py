@@ -1,4 +1,4 @@
-"""IPython on a rank: its output becomes events, a cell's traceback goes with the rank's report, and `exit` is refused.
+"""Adapts IPython to a rank: output becomes events, a traceback goes into the rank's report, and `exit` is refused.
 
 Runs on: every rank.
 """
@@ -63,10 +63,10 @@ class RankShell(ZMQInteractiveShell):
     def showtraceback(self, *arguments: Any, **options: Any) -> None:
         """Keep the traceback of the exception that is being handled, as IPython formats it where it can."""
         error = sys.exc_info()[1]
-        # %run shows tracebacks too, and the cell goes on.
+        # %run shows tracebacks too, and the cell continues.
         has_cell_raised = bool(options.get("running_compiled_code"))
         is_plain = has_cell_raised and self.when_raised is not None and self.when_raised(error)
-        # Of a recursion IPython takes a millisecond and more for each frame.
+        # IPython takes at least a millisecond for each frame of a recursion.
         if error is not None and (is_plain or is_recursion(error)):
             self._keep_plain(error)
             return
@@ -81,7 +81,7 @@ class RankShell(ZMQInteractiveShell):
         self._showtraceback(type(error), error, traceback.format_exception(error))
 
     def _showtraceback(self, _etype: Any, _evalue: Any, stb: list[str]) -> None:
-        """Keep the lines. IPython would print or publish them: they go with the rank's report instead."""
+        """Keep the lines for the rank's report, where IPython would print or publish them."""
         self.traceback_lines = [bounded(line) for line in stb]
         # ipyparallel's own requests (push, pull) read it here.
         self._last_traceback = self.traceback_lines
@@ -92,11 +92,11 @@ class RankShell(ZMQInteractiveShell):
         yield
 
     def _format_exception_for_storage(self, exception: BaseException, *_: Any, **__: Any) -> dict[str, Any]:
-        """Take what is formatted already: IPython 9 formats it once more, which takes seconds for TensorFlow's."""
+        """Return what is formatted already: IPython 9 formats it once more, which takes seconds for TensorFlow's."""
         return {"ename": type(exception).__name__, "evalue": text_of(exception), "traceback": self.traceback_lines}
 
 
-# rich, tqdm and others take a process for a notebook's by this name.
+# rich, tqdm and others recognise a notebook's process by this name.
 RankShell.__name__ = ZMQInteractiveShell.__name__
 
 
@@ -108,13 +108,13 @@ class RankKernel(IPythonParallelKernel):
     def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
         """Publish "busy" and "idle" for ipyparallel's own requests only.
 
-        Nobody reads them for ours, and each would go through the controller's relay and its hub: at 16 ranks that is
-        most of what a short cell costs.
+        For our requests they are not read, and each would go through the controller's relay and its hub: at 16 ranks
+        that is most of what a short cell costs.
         """
         cause = parent or self.get_parent(channel)
         if cause.get("header", {}).get("msg_type") != MESSAGE_TYPE:
             super()._publish_status(status, channel, parent)
 
 
-# What a cell replaced of it is told by the name of the class that ipyparallel documents.
+# Messages about replaced attributes name the class that ipyparallel documents.
 RankKernel.__name__ = IPythonParallelKernel.__name__

@@ -1,4 +1,4 @@
-"""The current run's options, as code on this rank sees them.
+"""Holds the current run's options, as code on this rank sees them.
 
 Runs on: every rank.
 """
@@ -50,12 +50,12 @@ def last_failed() -> bool:
 
 
 def prepare_with(preparation: Callable[[Cell], None]) -> None:
-    """Have `prepare` call a function: the training layer's, which this one does not know."""
+    """Register a function that `prepare` calls: the training layer's, which this layer does not import."""
     _preparations.append(preparation)
 
 
 def prepare() -> None:
-    """Do what must be done before the code of what has begun runs. What it raises, the cell does.
+    """Call the registered functions before the run's own code. The cell raises what they raise.
 
     Collective: every rank must call this.
     """
@@ -75,5 +75,5 @@ def options() -> CellOptions:
 
 
 def is_sampled() -> bool:
-    """Return whether somebody reads how the training goes."""
+    """Return whether the training's progress is sampled."""
     return options().sample_every_s is not None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import TrainingReading
 
-# A driver that hangs must not hang the cell's end.
+# A driver that hangs must not delay the cell's end.
 _END_S = 2.0
 
 
@@ -79,7 +79,7 @@ class Sampler:
             self._send(reading)
 
     def _sample_until(self, stop: threading.Event, every_s: float) -> None:
-        # The first call only notes from when on; where it fails the next will say so.
+        # The first call only sets the start of the interval; where it fails, the next one reports it.
         with suppress(Exception):
             self._process.cpu_percent()
         while not stop.wait(every_s):
@@ -92,17 +92,17 @@ class Sampler:
         try:
             self._emit(self._sample(reading))
         except OSError:
-            # Of a process that can open no more files there are no figures; its cell goes on, and ends.
+            # A process that can open no more files has no figures; its cell continues, and ends.
             return
         except Exception as error:  # noqa: BLE001  figures are the user's; whatever they are, the cell must come to its end
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:
-        """Tell, once a run, that figures could not be sent; the cell is not to fail for it."""
+        """Report, once a run, that figures could not be sent; the cell does not fail for it."""
         if not self._is_told:
             self._is_told = True
             text = f"jupyter_ddl: figures of rank {self._rank} are missing: {type(error).__name__}: {text_of(error)}\n"
-            # Nothing is left to tell it by.
+            # Then it cannot be reported either.
             with suppress(Exception):
                 self._emit(OutputChunk(self._run, self._rank, "stderr", text))
 
@@ -127,6 +127,6 @@ class Sampler:
 
 def _fields(reading: TrainingReading) -> dict[str, Any]:
     fields = asdict(reading)
-    # A name may be any string of a program's, also one that no message can hold.
+    # A name may be any string of the program's, even one that no message can hold.
     fields["metrics"] = {bounded(name): value for name, value in fields["metrics"].items()}
     return fields

@@ -1,7 +1,7 @@
-"""Leaves out of what is shown the lines in which TensorFlow says that Horovod was shut down under an operation.
+"""Hides the lines in which TensorFlow logs that Horovod was shut down during an operation.
 
-A rank that is released because another has raised logs one for each collective that it was in. They stand above the
-error that matters and say nothing that the error does not. The rank's log has them.
+A rank that is released because another has raised logs one for each collective that it was in. They would come before
+the error that matters and add nothing to it. The rank's log has them.
 Source: tensorflow 2.21, core/framework/local_rendezvous.cc, LocalRendezvous::StartAbort
 
 Runs on: every rank.
@@ -18,7 +18,7 @@ _NOTE = re.compile(
     rb"\w+: Horovod has been shut down[^\n]*\n(?:\t ?\[\[[^\n]*\n)*"
 )
 _MARK = b"local_rendezvous.cc:"
-# A last line without an end that may become one: not beyond the name of the file.
+# An unfinished last line that may become one: not beyond the name of the file.
 _BEGUN = re.compile(
     rb"(?:[IWE]\d{4}(?: [\d:. ]*| [\d:.]+ +\d+ [\w./]*)?"
     rb"|\d{4}-(?:[\d-]*|\d\d-\d\d [\d:.]*(?: [IWE]?| [IWE] [\w./]*)?))\Z"
@@ -28,7 +28,7 @@ _HELD_BYTES = 1 << 13
 
 
 class ShutdownNotes:
-    """Takes a rank's standard error piece by piece, and gives what is to be shown of it."""
+    """Filters a rank's standard error piece by piece."""
 
     def __init__(self) -> None:
         self._held = b""

@@ -1,4 +1,4 @@
-"""Where this rank's Python threads are: told when asked, and written by signal where Python itself cannot answer.
+"""Reports where this rank's Python threads are: by a message when asked, by a signal where Python cannot answer.
 
 Runs on: every rank. `answer` is called in ipykernel's control thread, which needs Python's lock (the GIL); a thread
 that keeps it in C code silences all others. For that case faulthandler, which needs no lock, writes what it sees into
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.requests import LookAtStacks
 
-# Of a recursion, what is kept at either end.
+# How many frames of a recursion are kept at either end.
 _KEPT_FRAMES = 50
 
 

@@ -3,8 +3,8 @@
 Source: horovod 0.28.1, horovod/common/stall_inspector.cc, StallInspector::CheckForStalledTensors, and logging.cc,
 which writes a line's head in pieces and what follows it in one.
 
-Every search here begins at a place that is found once, and looks at a bounded length from there: the time is linear in
-what a cell prints, whatever that is.
+Every search here begins at a place that is found once, and looks at a bounded length from there, so the time is linear
+in what a cell prints.
 
 Runs on: every rank; Horovod writes on the first of those that share the collective.
 """
@@ -29,7 +29,7 @@ _MESSAGE = re.compile(
     rb"Missing ranks:((?:\n\d{1,9}!?: \[[^\n]*\])+)(?:\nOne or more rank [^\n]*)?\n(?!\d+!?: \[|One or more rank )"
 )
 _MISSING = re.compile(rb"\n(\d+)!?: \[([^\n]*)\]")
-# A message of which the end is still to come, from its mark on: each line that is whole is one of a message's.
+# An unfinished message, from its mark on: each whole line is one of a message's.
 _BEGUN = re.compile(
     rb"stall_inspector\.cc(?::\d{0,6})?(?:\] ?(?P<text>[^\r\n]{0,400}))?\Z"
     rb"|stall_inspector\.cc:\d{1,6}\] One or more tensors were submitted [^\r\n]{0,400}\n"
@@ -42,12 +42,12 @@ _STAMP = b"[0000-00-00 00:00:00.000000: "
 _NAME_ENDS = re.compile(rb"[\]\r\n\x1b]")
 _NAME_BYTES = 4_200
 _HELD_BYTES = 1 << 14
-# The pieces of one line come within microseconds: what looks like a beginning and stays one is somebody's own.
+# The pieces of one line come within microseconds: a beginning that stays unfinished is the program's own text.
 _HELD_S = 0.5
 
 
 class StallReader:
-    """Takes a rank's standard error, gives what is left to be shown, and tells what it found.
+    """Filters a rank's standard error, and reports the stalls that it finds.
 
     Args:
         rank: this rank.
@@ -63,7 +63,7 @@ class StallReader:
 
     @property
     def waits_s(self) -> float | None:
-        """How long what is held may still be held; None where nothing is."""
+        """How long the held text may still be held; None where there is none."""
         return max(0.0, self._held_since_s + _HELD_S - monotonic()) if self._held else None
 
     def begin(self, run: str | None) -> None:
@@ -86,11 +86,11 @@ class StallReader:
                 at = message.end()
             elif len(data) - begins <= _HELD_BYTES and _is_message_begun(data, mark):
                 shown.append(data[at:begins])
-                return b"".join(shown) + self._hold(data[begins:])
+                return b"".join(shown) + self._keep(data[begins:])
         begins = data.rfind(b"[", max(at, len(data) - _NAME_BYTES))
         if begins >= 0 and _is_head_begun(data[begins:]):
             shown.append(data[at:begins])
-            return b"".join(shown) + self._hold(data[begins:])
+            return b"".join(shown) + self._keep(data[begins:])
         return b"".join(shown) + data[at:]
 
     def finish(self) -> bytes:
@@ -98,7 +98,7 @@ class StallReader:
         held, self._held = self._held, b""
         return held
 
-    def _hold(self, data: bytes) -> bytes:
+    def _keep(self, data: bytes) -> bytes:
         self._held, self._held_since_s = data, monotonic()
         return b""
 

@@ -1,9 +1,9 @@
-"""Horovod's timeline of all cells in one file: HOROVOD_TIMELINE=file.
+"""Joins Horovod's timelines of all cells in one file: HOROVOD_TIMELINE=file.
 
-Horovod is initialised anew for each cell, and each time it would begin the file anew. So it writes each of its lives to
-a file of its own, whose events are then put at the end of the user's: valid JSON after each cell, on one clock.
+Horovod is initialised again for each cell, and each time it would truncate the file. So it writes to a file of its own
+each time, whose events are then appended to the user's file: valid JSON after each cell, on one clock.
 Source: horovod 0.28.1, horovod/common/timeline.cc: a list; TimelineWriter::SetTimelineFile opens with std::ios::trunc,
-WriteAtFileStart tells the time that the others count from, and each tensor is a process.
+WriteAtFileStart writes the time that the others count from, and each tensor is a process.
 
 Runs on: every rank; the coordinator, Horovod's rank 0, writes.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 VARIABLE = "HOROVOD_TIMELINE"
-# The user's own hvd.start_timeline then says where to.
+# The user's own hvd.start_timeline then names the file.
 DYNAMIC = "DYNAMIC"
 _END = "\n]\n"
 # The coordinator's writer closes the file within milliseconds, unless Horovod is shut down at that moment.
@@ -46,7 +46,7 @@ class TimelineFile:
         self.path = Path(path)
         self.part = Path(f"{path}.{os.getpid()}.part")
         self._began_us: int | None = None
-        # Each tensor is one process, in all of Horovod's lives.
+        # Each tensor is one process, over all of Horovod's initialisations.
         self._processes: dict[str, int] = {}
         self._is_empty = True
         self._is_begun = False
@@ -58,7 +58,7 @@ class TimelineFile:
             self._guarded(lambda: self.path.write_text(f"[{_END}", encoding="utf-8"))
 
     def join(self) -> None:
-        """Put what Horovod's last life has recorded at the file's end, if it has: only the coordinator's has."""
+        """Append what Horovod has recorded since its last initialisation; only the coordinator's has records."""
         if self.part.exists():
             self.begin()
             self._guarded(self._join)
@@ -128,7 +128,7 @@ class TimelineFile:
 
 
 class Timelines:
-    """The files that HOROVOD_TIMELINE names: perhaps another in each of Horovod's lives."""
+    """The files that HOROVOD_TIMELINE names: perhaps another at each initialisation of Horovod."""
 
     def __init__(self) -> None:
         self._files: dict[str, TimelineFile] = {}
@@ -146,16 +146,16 @@ class Timelines:
             self._current.begin()
 
     def join(self) -> None:
-        """Put what Horovod has recorded at the file's end, if there is one, when Horovod has been shut down."""
+        """Append what Horovod has recorded, if there is a file, when Horovod has been shut down."""
         if self._current is not None:
             self._current.join()
 
     def complete(self, stop: Callable[[], None], lock: threading.Lock) -> None:
-        """Put what Horovod has recorded at the file's end while Horovod runs on.
+        """Append what Horovod has recorded, while Horovod keeps running.
 
         Args:
             stop: Horovod's `stop_timeline`, which closes what it writes.
-            lock: held by whoever shuts Horovod down.
+            lock: held while Horovod is shut down.
         """
         timeline = self._current
         if timeline is None or not timeline.part.exists():

@@ -1,7 +1,7 @@
 """Sets variables of this rank to values from the kernel, and sends values there.
 
-Pickling and unpickling run the code of the values' classes: whatever that raises is the answer, and a release
-interrupts it.
+Pickling and unpickling run the code of the values' classes: what that raises is the answer, and a release interrupts
+it.
 
 Runs on: every rank, in the main thread.
 """
@@ -22,7 +22,7 @@ MESSAGE_TYPE = "ddl_values"
 
 
 class Values:
-    """The values of one rank's user.
+    """The values in one rank's namespace.
 
     Args:
         kernel: the engine's.

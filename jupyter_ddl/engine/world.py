@@ -43,7 +43,7 @@ class World:
         Runs on: every rank. Collective: every rank must call this, once.
 
         Args:
-            started: how many ranks mpiexec was told to start.
+            started: how many ranks mpiexec was asked to start.
 
         Raises:
             InvalidInput: MPI has made a world of another size of them.
@@ -52,7 +52,7 @@ class World:
 
         world = MPI.COMM_WORLD
         check_world(world.size, started, f"mpiexec started {started}", MPI.Get_library_version())
-        # Asked of MPI and not of OMPI_* or PMI_* variables: right under every MPI and every launcher.
+        # From MPI and not from OMPI_* or PMI_* variables: right under every MPI and every launcher.
         node = world.Split_type(MPI.COMM_TYPE_SHARED)
         place = cls(
             rank=world.rank,
@@ -67,13 +67,13 @@ class World:
         return place
 
 
-def check_world(world_size: int, started: int, told: str, library: str = "") -> None:
-    """Check that all ranks that were started are in one world: each would train alone, and all would end well.
+def check_world(world_size: int, started: int, source: str, library: str = "") -> None:
+    """Check that all ranks that were started are in one world: otherwise each would train alone, and none would fail.
 
     Args:
         world_size: of this process's MPI world.
         started: how many ranks were started together.
-        told: who says so, as a sentence.
+        source: the source of that number, as a sentence.
         library: what MPI says of itself.
 
     Raises:
@@ -84,7 +84,7 @@ def check_world(world_size: int, started: int, told: str, library: str = "") -> 
     with_mpi = f" of {library.splitlines()[0].split(',')[0].strip(chr(0))}" if library else ""
     raise InvalidInput(
         "The ranks that are started together must be one MPI world.",
-        f"a world of {world_size} {'rank' if world_size == 1 else 'ranks'}{with_mpi}, but {told}",
+        f"a world of {world_size} {'rank' if world_size == 1 else 'ranks'}{with_mpi}, but {source}",
         "Under Slurm start them with `srun --mpi=pmix`; else with the mpiexec of the MPI that mpi4py and Horovod use, "
         "which `jupyter ddl doctor` looks at.",
     )
@@ -93,7 +93,7 @@ def check_world(world_size: int, started: int, told: str, library: str = "") -> 
 def check_started_world(world_size: int) -> None:
     """Check the world of a script that was started by mpiexec or srun against what these say, where they do.
 
-    A process that nobody started as one of several is a world of its own, also within a Slurm allocation.
+    A process that was started alone is a world of its own, also within a Slurm allocation.
 
     Args:
         world_size: of this process's MPI world.

@@ -3,7 +3,7 @@
 | module | owns |
 |---|---|
 | explanation | `explain` and `render`: from the code to the plan and the program |
-| names, calls, data, origins | what names, arguments and data are, as far as the code says it |
+| names, calls, data_kinds, origins | what names, arguments and data are, as far as the code says it |
 | reading, written | one visit of the code: what it calls; what cannot be written out |
 | settings | what `--auto` would do: kinds of data, learning rates, warm-up |
 | models, optimizers, steps | which models the code trains, with which optimizers and steps |

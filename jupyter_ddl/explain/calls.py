@@ -1,4 +1,4 @@
-"""Calls of Keras's methods, with their arguments by name."""
+"""Reads calls of Keras's methods, with their arguments by name."""
 
 from __future__ import annotations
 

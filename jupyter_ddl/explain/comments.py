@@ -1,4 +1,4 @@
-"""Comments inside a call or a list, which stay with what they stand by when it is written anew."""
+"""Keeps comments inside a call or a list with their arguments when it is rewritten."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jupyter_ddl.modernise.names import code_of
 
 
 def with_comments(text: str, part: cst.Arg | cst.BaseElement) -> list[str]:
-    """Return the line of an argument or an element, with the comments that stand after it."""
+    """Return the line of an argument or an element, with the comments that follow it."""
     behind, below = _after(part)
     return [f"{text}  {behind}" if behind else text, *below]
 
 
 def comments_of(part: cst.Arg) -> list[str]:
-    """Return the comments that stand after an argument."""
+    """Return the comments that follow an argument."""
     return _all(_after(part))
 
 

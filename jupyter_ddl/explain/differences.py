@@ -1,4 +1,4 @@
-"""What of a model comes to something else on several ranks than in one process: the rows that `--auto` tells of it."""
+"""Finds parts of a model that compute something else on several ranks than in one process, as `--auto` reports them."""
 
 # ruff: noqa: N802 (libcst's hooks)
 

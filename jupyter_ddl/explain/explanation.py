@@ -1,4 +1,4 @@
-"""`--explain`: the plan of `--auto`, and the program that it stands for, in explicit Horovod."""
+"""Explains `--auto`: returns its plan, and the same program in explicit Horovod (`--explain`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Explanation:
     """What `--auto` does to a program.
 
     Attributes:
-        plan: a few lines, as `--auto` prints them first; what only running tells is said so.
+        plan: a few lines, as `--auto` prints them first; what only running shows is marked.
         program: the same program in explicit Horovod, for a `%%distributed` cell or `jupyter ddl run`.
     """
 

@@ -1,4 +1,4 @@
-"""The text of a call of `fit`, `evaluate` or `predict`, as a rank calls it."""
+"""Writes a call of `fit`, `evaluate` or `predict` as a rank makes it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import comments
-from jupyter_ddl.explain.data import Kind, kind_of
+from jupyter_ddl.explain.data_kinds import Kind, kind_of
 from jupyter_ddl.explain.settings import in_brackets, times
 from jupyter_ddl.modernise.names import code_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LINE_LENGTH = 88
 _KERAS_BATCH_SIZE = "32"
 _PARTS = "jupyter_ddl.data.parts"
-# What goes into parts(...), and what is written anew.
+# Arguments that go into parts(...), and those that are rewritten.
 _OF_ARRAYS = ("y", "sample_weight", "batch_size", "shuffle", "class_weight", "validation_split")
 _WRITTEN_ANEW = ("x", "callbacks", "verbose", "validation_data", "validation_batch_size", "steps_per_epoch")
 _OWN = {
@@ -117,7 +117,7 @@ class Fit:
         size = self._batch_size()
         shuffle = {"shuffle": texts["shuffle"]} if texts.get("shuffle", "True") != "True" else {}
         order = {"keeps_order": "True"} if self._settings.shares_batches and not shuffle else {}
-        return _parts(first, {"batch_size": self._of_all(size)} | shuffle | order)
+        return _parts_call(first, {"batch_size": self._of_all(size)} | shuffle | order)
 
     def _is_nested(self, text: str) -> bool:
         """Return whether an argument is a dict of arrays, or a name for a list or dict of them."""
@@ -169,7 +169,7 @@ class Fit:
         if self._splits:
             texts = {name: text for name, text in self._texts.items() if name in ("x", "y", "sample_weight")}
             last = {name: self._part(text, "validation_begins:") for name, text in texts.items()}
-            return [f"validation_data={_parts(last, options)},"]
+            return [f"validation_data={_parts_call(last, options)},"]
         given = self._call.value("validation_data")
         if given is None:
             return []
@@ -178,7 +178,7 @@ class Fit:
             return ["# On every rank the whole.", f"validation_data={text},"]
         if isinstance(given, cst.Tuple):
             arrays = dict(zip(("x", "y", "sample_weight"), (code_of(e.value) for e in given.elements), strict=False))
-            return [f"validation_data={_parts(arrays, options)},"]
+            return [f"validation_data={_parts_call(arrays, options)},"]
         if kind_of(self._settings.reading, given) in (Kind.DATASET, Kind.PYDATASET):
             return [f"validation_data={_PARTS}({text}, shuffle=False),"]
         return ["# On every rank the whole.", f"validation_data={text},"]
@@ -271,7 +271,7 @@ def verbose_on_rank_0(text: str | None) -> str:
     return "0" if text == "0" else f"{text or '1'} if hvd.rank() == 0 else 0"
 
 
-def _parts(arrays: Mapping[str, str], options: Mapping[str, str]) -> str:
+def _parts_call(arrays: Mapping[str, str], options: Mapping[str, str]) -> str:
     places = [arrays["x"]] + ([arrays["y"]] if "y" in arrays else [])
     if "sample_weight" in arrays:
         places.append(f"sample_weight={arrays['sample_weight']}")

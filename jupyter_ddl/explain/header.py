@@ -1,4 +1,4 @@
-"""What a written-out program begins with: imports, `hvd.init()`, and the classes and functions that it uses."""
+"""Writes the head of a program: imports, `hvd.init()`, and the classes and functions that it uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which models the code trains, and that each exchanges its gradients: `compile` must be seen for each `fit`."""
+"""Finds the models that the code trains, and checks that each exchanges gradients: each `fit` needs a `compile`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RUNS_CODE = ("exec", "runpy.run_path", "runpy.run_module", "builtins.exec")
 
 
 def check(reading: Reading) -> None:
-    """Look whether each model that is trained gets its optimizer in a call of `compile` that can be rewritten.
+    """Check that each model that is trained gets its optimizer in a call of `compile` that can be rewritten.
 
     Raises:
         InvalidInput: of one it cannot be seen.

@@ -1,4 +1,4 @@
-"""What names in the code stand for, and what its expressions are known to be without running it."""
+"""Resolves names in the code, and evaluates its expressions as far as possible without running it."""
 
 from __future__ import annotations
 

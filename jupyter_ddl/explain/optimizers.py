@@ -1,4 +1,4 @@
-"""Keras's optimizers: the learning rate that each has where none is passed, and how it grows with the batch."""
+"""Lists Keras's optimizers: the default learning rate of each, and how it grows with the batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a value comes from, as far as the code shows it: through names, attributes, functions and their parameters."""
+"""Traces where a value comes from: through names, attributes, functions and their parameters."""
 
 # ruff: noqa: N802 (libcst's hooks)
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import libcst as cst
 from libcst.metadata import ParentNodeProvider
 
-from jupyter_ddl.explain.data import Returns
+from jupyter_ddl.explain.data_kinds import Returns
 from jupyter_ddl.modernise.names import code_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The plan: what `--auto` will do to the code, as far as the code says it."""
+"""Writes the plan: what `--auto` will do to the code, as far as the code shows it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jupyter_ddl.explain import differences
-from jupyter_ddl.explain.data import Kind, batch_of
+from jupyter_ddl.explain.data_kinds import Kind, batch_of
 from jupyter_ddl.explain.names import RANK_0_CALLBACKS
 from jupyter_ddl.modernise.names import code_of
 from jupyter_ddl.protocol import plan_texts

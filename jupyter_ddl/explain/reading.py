@@ -1,4 +1,4 @@
-"""What the code says: its optimizers, its calls of `compile`, `fit` and `evaluate`; and what cannot be written out."""
+"""Reads the code: its optimizers, its calls of `compile`, `fit` and `evaluate`; refuses what cannot be rewritten."""
 
 # ruff: noqa: D102, N802 (libcst's hooks)
 

@@ -1,4 +1,4 @@
-"""What `--auto` would do to this code, as far as the code says it: the plan and the program are both made from this."""
+"""Decides what `--auto` would do to this code, from which both the plan and the program are made."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import optimizers
-from jupyter_ddl.explain.data import Kind, kind_of
+from jupyter_ddl.explain.data_kinds import Kind, kind_of
 from jupyter_ddl.explain.origins import Origins
 from jupyter_ddl.modernise.names import code_of, keyword
 from jupyter_ddl.protocol import plan_texts
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.explain.reading import OptimizerCall, Reading
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
-# Pipelines of which nobody knows how many batches they have.
+# Pipelines whose number of batches is not known.
 _OF_UNKNOWN_LENGTH = re.compile(
     r"from_generator|TFRecord|TextLine|FixedLength|list_files|make_csv_dataset|\byield\b"
     r"|\.(filter|interleave|flat_map|unbatch)\("
@@ -85,7 +85,7 @@ class Settings:
 
     @property
     def fits_again(self) -> bool:
-        """Whether a model may go on with training, which is warm then."""
+        """Whether a model may continue a training, and so is warm."""
         fits = self.reading.fits
         return len(fits) > 1 or fits[0].may_repeat or "load_model" in self.reading.code
 
@@ -155,7 +155,7 @@ class Settings:
         return found if isinstance(found, str) else None
 
     def rate_of(self, call: MethodCall) -> cst.BaseExpression | str | None:
-        """Return the learning rate in the code, or Keras's default as text; None where it cannot be told."""
+        """Return the learning rate in the code, or Keras's default as text; None where the code does not show it."""
         given = call.value("optimizer")
         if given is None or self.text_of(given) is not None:
             return optimizers.RATES[self.optimizer_of(call)]

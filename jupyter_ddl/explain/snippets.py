@@ -1,4 +1,4 @@
-"""What a program gets of classes and functions, where it needs them. They are for reading."""
+"""Holds the classes and functions that a written program may need. They are meant to be read."""
 
 from __future__ import annotations
 
@@ -110,9 +110,9 @@ class WarmUp(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         steps = hvd.allgather_object(self.params["steps"])
-        self.steps = min(steps) if all(steps) else None  # of the rank that has fewest; None where nobody knows
+        self.steps = min(steps) if all(steps) else None  # of the rank that has fewest; None where not known
         if self.model.optimizer.iterations.numpy() > 0:
-            self.epochs = 0  # the training goes on, and is warm
+            self.epochs = 0  # it continues a training, and is warm
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epoch = epoch

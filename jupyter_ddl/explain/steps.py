@@ -1,4 +1,4 @@
-"""Training steps of the program's own, and losses, that explicit Horovod would take otherwise than `--auto`."""
+"""Refuses custom training steps and losses that explicit Horovod would treat otherwise than `--auto`."""
 
 # ruff: noqa: N802 (libcst's hooks)
 
@@ -23,7 +23,7 @@ _REDUCTIONS = ("'sum'", '"sum"', "None", "'none'", '"none"', "'mean_with_sample_
 
 
 def check(reading: Reading, options: AutoOptions) -> None:
-    """Look at the steps, the optimizers and the losses of the program's own.
+    """Check the program's own steps, optimizers and losses.
 
     Raises:
         InvalidInput: what is written out would train otherwise than `--auto`.
@@ -36,7 +36,7 @@ def check(reading: Reading, options: AutoOptions) -> None:
         if step is not None and reading.may_be_model(made):
             _check_step(reading, made, step)
         if "apply_gradients" in own:
-            raise _changes(reading, made, f"class {made.name.value} with apply_gradients of its own")
+            raise _changed_gradients(reading, made, f"class {made.name.value} with apply_gradients of its own")
     if options.batch == GLOBAL:
         for call in finder.calls:
             given = keyword(call, "reduction")
@@ -64,10 +64,10 @@ def _check_step(reading: Reading, made: cst.ClassDef, step: cst.FunctionDef) -> 
             "Write the program with hvd.DistributedGradientTape.",
         )
     if found.uses > found.applied_uses:
-        raise _changes(reading, made, f"class {made.name.value} with a train_step that does")
+        raise _changed_gradients(reading, made, f"class {made.name.value} with a train_step that does")
 
 
-def _changes(reading: Reading, made: cst.ClassDef, what: str) -> InvalidInput:
+def _changed_gradients(reading: Reading, made: cst.ClassDef, what: str) -> InvalidInput:
     return InvalidInput(
         "--explain writes out steps that hand their gradients to the optimizer as the tape gives them: explicit "
         "Horovod exchanges them there, and what changes them before would see one rank's.",

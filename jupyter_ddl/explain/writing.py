@@ -27,7 +27,7 @@ _EVALUATED = "# Each rank evaluates its part; the result is that of all."
 _LOADED = "# The optimizer that was saved averages the gradients again."
 _LOADS = ("keras.models.load_model", "keras.saving.load_model")
 _SAVED = "# One rank writes the file."
-_WAIT = "hvd.barrier()  # it is there before any rank goes on"
+_WAIT = "hvd.barrier()  # it is there before any rank continues"
 _SAVES = ("save", "save_weights", "export")
 _RANK_0 = "hvd.rank() == 0"
 

@@ -1,4 +1,4 @@
-"""A last look at the program that was written: each model that is trained must exchange its gradients."""
+"""Checks the program that was written: each model that is trained must exchange its gradients."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BEGINS_TOGETHER = ("hvd.callbacks.BroadcastGlobalVariablesCallback(", "StartTog
 
 
 def check(module: cst.Module, *, compiles: int, fits: int) -> None:
-    """Look whether as many calls of `compile` and `fit` were written for several ranks as were read.
+    """Check that as many calls of `compile` and `fit` were written for several ranks as were read.
 
     Args:
         module: the program that was written.

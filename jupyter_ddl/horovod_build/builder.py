@@ -1,4 +1,4 @@
-"""The build from end to end: look, and only where it must: fetch, edit, compile, keep, install, look again."""
+"""Builds Horovod end to end: checks, and only if needed fetches, edits, compiles, caches, installs, checks again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def build_horovod(
     Runs on: the machine of the command line; needs no GPU.
 
     Args:
-        progress: told each step.
+        progress: shows each step.
         gpu: whether to build with NCCL; "auto" does where TensorFlow is built for CUDA, and nvcc and NCCL are found.
         folder: install here instead of into this environment; `JUPYTER_DDL_HOROVOD` by default.
         force: build and install also where a Horovod that works, or a cached wheel, is there.
@@ -98,7 +98,7 @@ def build_horovod(
 def works(horovod: HorovodFacts, tensorflow_version: str, mpi: Mpi) -> bool:
     """Whether a Horovod that imports is also built for this TensorFlow and for the MPI that starts the ranks.
 
-    With another MPI than mpiexec's, each rank would be alone in a world of its own, and nothing would say so.
+    With another MPI than mpiexec's, each rank would silently be alone in its own world.
     """
     same_tensorflow = horovod.tensorflow in (None, tensorflow_version)
     return horovod.mpi and same_tensorflow and same_mpi(horovod, mpi)

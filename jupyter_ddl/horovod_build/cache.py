@@ -1,4 +1,4 @@
-"""Keeps built wheels: one folder a key, with what the key stands for beside the wheel."""
+"""Keeps built wheels: one folder a key, with the key's parts in a file beside the wheel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Horovod 0.28.1's sources need before they compile against TensorFlow 2.16 and newer.
+"""Edits Horovod 0.28.1's sources so that they compile against TensorFlow 2.16 and newer, and shut down safely.
 
 Each edit replaces a text that must be there exactly as written: sources that differ are refused, not half patched.
 Counting up `PATCH_VERSION` makes every cached wheel stale.
@@ -26,7 +26,7 @@ class Edit:
     Attributes:
         path: the file, relative to the root of the sources.
         old: the text to replace; it must occur exactly once.
-        new: what stands there afterwards.
+        new: the replacement.
         why: what goes wrong without it.
     """
 
@@ -38,7 +38,7 @@ class Edit:
 
 _CLOSED_QUEUE = (
     "A thread that found Horovod running just before it ended, and looked for its end just after all was over, queued "
-    "a collective that nobody took: one of about 1,000 shutdowns beside a thread that runs collectives hung it."
+    "a collective that no thread took: one of about 1,000 shutdowns beside a thread that runs collectives hung it."
 )
 _HALF_ADDED = (
     "A process set that only some ranks have added was negotiated about at the end of Horovod, with ranks that know "

@@ -1,4 +1,4 @@
-"""What is installed: TensorFlow and Horovod, asked in a process of its own.
+"""Finds which TensorFlow and Horovod are installed, in a process of its own.
 
 Importing either here would load hundreds of megabytes, and a broken one could end this process.
 """

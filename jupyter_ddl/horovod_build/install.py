@@ -49,7 +49,7 @@ def install_wheel(wheel: Path, folder: Path | None, *, log: Path) -> None:
     run_pip(
         ["install", "--no-deps", *destination, str(wheel), *missing],
         purpose=f"install {wheel.name}",
-        remedy="Mend what pip says, or pass --target DIR with a folder of yours.",
+        remedy="Fix what pip reports, or pass --target DIR with a folder of yours.",
         log=log,
     )
 

@@ -1,7 +1,7 @@
-"""Finds CUDA and NCCL, and says what is missing where Horovod cannot be built with them.
+"""Finds CUDA and NCCL, or what is missing to build Horovod with them.
 
-A login node has no GPU and no driver, yet builds for nodes that have: so what counts is what the build needs (a
-TensorFlow built for CUDA, nvcc, NCCL's header and library), not whether a GPU is here.
+A login node has no GPU and no driver, yet builds for nodes that have. So it checks what the build needs (a TensorFlow
+built for CUDA, nvcc, NCCL's header and library), and not whether a GPU is here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what the build is doing, and for how long already, while it does it."""
+"""Shows what the build is doing, and for how long."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Progress:
         self._show(text)
 
     def percent(self, done_pct: int) -> None:
-        """Say how far the step is."""
+        """Show how far the step is."""
         line = f"{self._text} {done_pct} %"
         if self._in_place:
             self._show(line)
@@ -49,7 +49,7 @@ class Progress:
             self._show(line)
 
     def done(self, text: str) -> None:
-        """Say one last line."""
+        """Show a last line."""
         self._end_line()
         self._text = ""
         self._stream.write(f"{text}\n")

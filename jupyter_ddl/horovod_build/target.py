@@ -1,4 +1,4 @@
-"""What a Horovod is built for: everything that makes a wheel of one environment wrong for another."""
+"""Describes what a Horovod is built for: everything that makes a wheel of one environment wrong for another."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Target:
         return "this environment" if library and self._rpath(library) else str(library and library.parent)
 
     def describe(self) -> dict[str, object]:
-        """Return what the key is made of; the cache keeps it beside the wheel, for whoever looks."""
+        """Return the parts of the key; the cache keeps them beside the wheel, to be read by people."""
         return {
             "horovod": VERSION,
             "patch": PATCH_VERSION,
@@ -135,6 +135,6 @@ def choose_cuda(choice: GpuChoice, tensorflow: TensorFlowFacts) -> tuple[Cuda | 
     if cuda is None:
         return None, f"without NCCL, which takes {missing[0]}"
     if differs and choice == "auto":
-        return None, f"without NCCL: {differs} (--gpu nccl builds with it all the same)"
+        return None, f"without NCCL: {differs} (--gpu nccl builds with it anyway)"
     text = f"with NCCL {cuda.nccl.version}, CUDA {cuda.nvcc.version}"
     return cuda, f"{text}; note that {differs}" if differs else text

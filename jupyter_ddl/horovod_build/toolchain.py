@@ -1,4 +1,4 @@
-"""The compiler, make, CMake and Python packages that the build needs, each found or refused with its remedy."""
+"""Finds the compiler, make, CMake and Python packages that the build needs, or raises with the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles the edited sources into a wheel, saying how far it is, and reads a failed compilation's log."""
+"""Compiles the edited sources into a wheel, shows progress, and finds the cause of a failed compilation."""
 
 from __future__ import annotations
 
@@ -150,4 +150,4 @@ def _remedy(target: Target, log_text: str) -> str:
         return f"It is newer than jupyter_ddl builds for: upgrade jupyter_ddl, or pip install 'tensorflow=={newest}.*'."
     if target.tensorflow.release < OLDEST_TENSORFLOW:
         return f"It is older than jupyter_ddl builds for: pip install 'tensorflow>={oldest}'."
-    return "Mend what that line names (the log has the whole command), then run this again."
+    return "Fix what that line names (the log has the whole command), then run this again."

@@ -1,11 +1,11 @@
-"""What a rank writes into the run's folder as it goes, so that a kill at any moment leaves a readable run.
+"""Writes a rank's files into the run's folder while it runs, so that a kill at any moment leaves a readable run.
 
 ```
 rank-K.log             all bytes that the rank wrote to its standard streams, as they came
 rank-K.stderr.jsonl    [offset, length] of each stretch of the log that is stderr
 rank-K.events.jsonl    the rank's events, numbered
 ```
-A disk that is full, or a folder that cannot be written, is reported once; the cell, or script, runs on without files.
+A full disk, or a folder that cannot be written, is reported once; the cell, or script, continues without files.
 
 Runs on: every rank. Of a script, the terminal's process has the logs, since it reads what the ranks write.
 """
@@ -97,7 +97,7 @@ class RunFiles:
             files.append(STDERR_SPANS, f"[{start}, {len(data)}]\n".encode())
 
     def _written(self, write: Callable[[_Open], None]) -> str | None:
-        """Write, where files are open; return what is to be told where it fails."""
+        """Write, where files are open; return the warning where it fails."""
         if self._open is None:
             return None
         try:
@@ -108,7 +108,7 @@ class RunFiles:
 
     def _give_up(self, error: OSError, how: str) -> str:
         self._close()
-        return f"jupyter_ddl: the log of rank {self._rank} {how}: {error.strerror}. The {self._program} goes on.\n"
+        return f"jupyter_ddl: the log of rank {self._rank} {how}: {error.strerror}. The {self._program} continues.\n"
 
     def _close(self) -> None:
         if self._open is not None:
@@ -133,6 +133,6 @@ class _Open:
 
     def close(self) -> None:
         for descriptor in self.descriptors.values():
-            # NFS tells here that the disk is full; the descriptor is gone all the same.
+            # NFS reports a full disk here; the descriptor is closed in any case.
             with suppress(OSError):
                 os.close(descriptor)

@@ -1,24 +1,24 @@
-"""Old Keras and TensorFlow spellings on Keras 3, so that programs written for Horovod run as they are.
+"""Makes old Keras and TensorFlow spellings work on Keras 3, so that programs written for Horovod run unchanged.
 
-Each old spelling is a row of `protocol/old_spellings.ROWS`; used, it says once what is written today. Calls that work
-today are left alone, saved models hold nothing of ours, and what cannot mean the same any more is an error.
+Each old spelling is a row of `protocol/old_spellings.ROWS`; its first use prints what is written today. Calls that work
+today are left alone, saved models hold nothing of ours, and a spelling that cannot mean the same any more is an error.
 
 | module | owns |
 |---|---|
-| `notices` | says each row's sentence once |
+| `notices` | prints each row's sentence once |
 | `page` | docs/legacy.md |
 | `hooks` | waits for Keras and TensorFlow to be imported |
 | `names` | names that left Keras's modules, and modules that left Keras |
 | `wrapping` | how a method of Keras is wrapped, or added |
-| `optimizers`, `compile_and_fit`, `data`, `logs`, `layers` | training |
-| `checkpoints`, `files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
+| `optimizers`, `compile_and_fit`, `inputs`, `metric_names`, `layers` | training |
+| `checkpoints`, `model_files`, `hdf5` | ModelCheckpoint and other callbacks; models and weights in files |
 | `sessions`, `devices` | what TensorFlow 1 and 2 programs do before they train |
 | `horovod_sessions` | `BroadcastGlobalVariablesHook`, for sessions of TensorFlow 1 |
 | `backend`, `learning_phase`, `modules` | keras.backend; where other names went |
 | `restored`, `gone` | names of Keras 2.15 that a few lines serve; those that say what to write instead |
 | `symbolic`, `lambdas` | TensorFlow's functions between layers; a Lambda's functions in files |
 
-To switch it off: JUPYTER_DDL_LEGACY=0. To delete it one day: this folder, and the calls of `install`.
+JUPYTER_DDL_LEGACY=0 switches it off. To remove it one day, delete this folder and the calls of `install`.
 
 Runs on: every rank.
 """
@@ -28,10 +28,10 @@ from __future__ import annotations
 import os
 
 from jupyter_ddl.legacy import hooks
-from jupyter_ddl.legacy.notices import said
+from jupyter_ddl.legacy.notices import printed_rows
 from jupyter_ddl.paths import LEGACY_VARIABLE
 
-__all__ = ["install", "is_wanted", "said"]
+__all__ = ["install", "is_wanted", "printed_rows"]
 
 
 def is_wanted() -> bool:

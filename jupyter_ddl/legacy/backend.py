@@ -1,4 +1,4 @@
-"""keras.backend: functions that went, and that no longer take what Keras makes."""
+"""Restores functions of keras.backend that are gone, or no longer take what Keras makes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ORDERINGS = {"tf": "channels_last", "th": "channels_first"}
 
 
 def patch_values(_keras: ModuleType) -> None:
-    """Have `get_value` and `set_value` take Keras 3's variables, and plain numbers."""
+    """Make `get_value` and `set_value` take Keras 3's variables, and plain numbers."""
     legacy = import_module("keras.src.legacy.backend")
     replacements: dict[str, Callable[..., Any]] = {
         "set_value": _set_value,
@@ -36,7 +36,7 @@ def patch_values(_keras: ModuleType) -> None:
 
 
 def serve_functions(keras: ModuleType) -> None:
-    """Have `keras.backend` answer for the functions that only `tf.keras.backend` still has."""
+    """Serve in `keras.backend` the functions that only `tf.keras.backend` still has."""
     tree = import_module(f"{names.TF_TREE}.backend")
     for name in vars(tree):
         if not name.startswith("_") and not hasattr(keras.backend, name):

@@ -1,4 +1,4 @@
-"""Callbacks: ModelCheckpoint and others with the arguments that they had."""
+"""Lets ModelCheckpoint and other callbacks take their old arguments."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _initialise_tensorboard(stock: Callable[..., None], self: Any, *args: Any, *
 
 
 def _initialise_plateau(stock: Callable[..., None], self: Any, *args: Any, **kwargs: Any) -> None:
-    # Keras 3 would take it without a word, and use its own min_delta.
+    # Keras 3 would silently take it, and use its own min_delta.
     if "epsilon" in kwargs:
         say("epsilon")
         kwargs["min_delta"] = kwargs.pop("epsilon")

@@ -1,4 +1,4 @@
-"""Model: compile, fit, evaluate, predict and the methods that Keras 3 dropped."""
+"""Lets compile, fit, evaluate and predict take old arguments, and restores methods that Keras 3 dropped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.legacy.data import LOADING, configure, lasting, take_loading, whole
+from jupyter_ddl.legacy.inputs import LOADING, configure, lasting, take_loading, whole
 from jupyter_ddl.legacy.learning_phase import require_training_phase
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.wrapping import add_missing, wrap, wrap_method
@@ -109,7 +109,7 @@ def _fit(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any
         if given.get(steps) is not None:
             given[steps] = whole(given[steps])
     if isinstance(given.get("x"), GeneratorType):
-        given.setdefault("shuffle", False)  # nobody can shuffle it; Keras 3 would warn
+        given.setdefault("shuffle", False)  # it cannot be shuffled; Keras 3 would warn
     shuffle = bool(given.get("shuffle", True))
     for data, steps, shuffled in (("x", "steps_per_epoch", shuffle), ("validation_data", "validation_steps", False)):
         if data in given:

@@ -1,6 +1,6 @@
-"""How Horovod programs for TensorFlow 2 choose a GPU: `gpus[hvd.local_rank()]`, with memory that grows.
+"""Serves programs that choose a GPU by `gpus[hvd.local_rank()]`, with memory that grows.
 
-On our ranks that is done before TensorFlow starts: each sees one GPU, its own.
+On our ranks the choice is made before TensorFlow starts: each sees one GPU, its own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class OwnDevices(list[Any]):
 
 
 def patch_devices(tf: ModuleType) -> None:
-    """Have a program that picks its GPU by local rank find its own, and that asks for growing memory be content."""
+    """Let a program pick its GPU by local rank, and ask for growing memory."""
     for owner in (tf.config, tf.config.experimental):
         wrap(owner, "list_physical_devices", _list)
         if hasattr(owner, "set_memory_growth"):

@@ -1,4 +1,4 @@
-"""Names of Keras 2.15 that are not served: reading one is an error that says what to write instead.
+"""Refuses names of Keras 2.15 that are not served: reading one is an error that says what to write instead.
 
 With what the other modules serve, this is every public name of Keras 2.15 that Keras 3 lacks.
 """

@@ -1,4 +1,4 @@
-"""Models in .h5 files: written as Keras writes them, read so that they can be trained on."""
+"""Saves models as .h5 files as Keras does, and loads them so that they can be trained further."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def write_model(model: Any, path: str, overwrite: bool, options: dict[str, Any]) -> None:
     """Write a model as .h5, and leave it as it was.
 
-    Keras takes the optimizer out of what the model tells of how it was compiled, so that a .keras file saved later
-    would be of a model with RMSprop.
+    Keras removes the optimizer from the model's own compile configuration, so that a .keras file saved later would be
+    of a model with RMSprop.
     Source: keras 3.15, keras/src/legacy/saving/saving_utils.py, model_metadata (`training_config.pop`).
     """
     compiled = getattr(model, "_compile_config", None)

@@ -1,4 +1,4 @@
-"""Waits for Keras and TensorFlow to be imported, and has the table's functions change them then.
+"""Waits for Keras and TensorFlow to be imported, and then applies the table's functions to them.
 
 The rank's import finder (`engine/import_hooks.py`) calls `_imported` when one of their public modules has run, and
 `_spec_of_missing` for modules that Keras no longer has.

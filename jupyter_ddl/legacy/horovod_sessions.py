@@ -1,4 +1,4 @@
-"""The hook by which sessions of TensorFlow 1 start from one rank's weights.
+"""Provides the hook by which sessions of TensorFlow 1 start from one rank's weights.
 
 Stock Horovod has it where TensorFlow has `tf.estimator`, which it no longer has from 2.16 on; sessions are still there.
 Source: horovod 0.28.1, horovod/tensorflow/__init__.py (`_SessionRunHook`).

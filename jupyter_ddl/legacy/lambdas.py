@@ -1,4 +1,4 @@
-"""Lambda layers in files: a function that the file names is the program's own."""
+"""Loads Lambda layers from files with the program's own functions of the names in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers: arguments that Keras 3 warns of, or no longer takes."""
+"""Lets layers take arguments that Keras 3 warns of, or no longer takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`K.set_learning_phase`: in Keras 3 no switch says whether layers train; fit, evaluate, predict and a call each do."""
+"""Serves `K.set_learning_phase` where that is possible: in Keras 3 no global switch says whether layers train."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def learning_phase() -> int:
 
 
 def set_learning_phase(value: int) -> None:
-    """Accept what asks for nothing that Keras 3 does otherwise.
+    """Accept a phase that asks for nothing else than Keras 3 does.
 
     Raises:
         InvalidInput: the phase is switched, which made the layers between two calls train or not.
@@ -42,7 +42,7 @@ def forget() -> None:
 
 
 def require_training_phase() -> None:
-    """Raise if layers were told not to train.
+    """Raise if layers were set not to train.
 
     Raises:
         InvalidInput: `fit` after set_learning_phase(0).

@@ -1,4 +1,4 @@
-"""Modules and names that moved to another place in Keras, with the same meaning."""
+"""Serves modules and names that moved within Keras, with the same meaning."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Names that left Keras's modules, and modules that left Keras.
+"""Serves names that left Keras's modules, and modules that left Keras.
 
-Keras's public modules are there three times: `keras.x`, `keras._tf_keras.keras.x` (which is `tf.keras.x`) and, made
-anew from the same files when a program writes `import tensorflow.keras.x`, `tensorflow.keras.x`. What is told here of
-"x" holds for all three.
+Keras's public modules exist three times: `keras.x`, `keras._tf_keras.keras.x` (which is `tf.keras.x`) and
+`tensorflow.keras.x`, made again from the same files when a program writes `import tensorflow.keras.x`. What is
+registered here for "x" holds for all three.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ def is_interface(name: str) -> bool:
 
 
 def move(module: str, name: str, row: str | None, read: Callable[[ModuleType], Any], *, instead: bool = False) -> None:
-    """Have a public module answer for a name that it no longer has.
+    """Serve a name that a public module no longer has.
 
     Args:
         module: its part, e.g. "backend".
         name: of the attribute.
-        row: what to say when it is read; None where reading it leads to something that says it.
+        row: the row whose sentence is printed when it is read; None where the value itself prints it.
         read: makes the value, given the module that was asked.
         instead: answer too where the module still has the name.
     """
 
-    def told(asked: ModuleType) -> Any:
+    def noticed(asked: ModuleType) -> Any:
         value = read(asked)
         if row is not None:
             say(row)
         return value
 
-    _moved.setdefault(module, {})[name] = told
+    _moved.setdefault(module, {})[name] = noticed
     if instead:
         _instead.add((module, name))
 

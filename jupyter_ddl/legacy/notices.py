@@ -1,7 +1,7 @@
-"""Says what is written today, once a process for each old spelling.
+"""Prints what is written today, once a process for each old spelling.
 
-On stderr and not as a Python warning: a program that turns warnings into errors must still run. Every rank says it; the
-views tell a line that all ranks print once.
+On stderr and not as a Python warning: a program that turns warnings into errors must still run. Every rank prints it;
+the views show a line that all ranks print once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from jupyter_ddl.protocol.old_spellings import ROWS
 
 _SENTENCES = {row.name: row.today for row in ROWS}
-_said: list[str] = []
+_printed: list[str] = []
 _lock = threading.Lock()
 
 
@@ -24,13 +24,13 @@ def say(name: str) -> None:
     """
     sentence = _SENTENCES[name]
     with _lock:
-        if name in _said:
+        if name in _printed:
             return
-        _said.append(name)
+        _printed.append(name)
     print(f"Old spelling: {sentence}", file=sys.stderr, flush=True)
 
 
-def said() -> list[str]:
+def printed_rows() -> list[str]:
     """Return the names of the rows whose sentence has been printed, in order."""
     with _lock:
-        return list(_said)
+        return list(_printed)

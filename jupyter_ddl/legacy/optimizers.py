@@ -1,4 +1,4 @@
-"""Optimizers: the arguments, attributes and methods that Keras 3 dropped.
+"""Restores arguments, attributes and methods of optimizers that Keras 3 dropped.
 
 `decay` keeps its old meaning: a step with `optimizer.iterations` = k uses learning_rate / (1 + decay * k), and
 `optimizer.learning_rate` stays the number before that, which callbacks read and set.

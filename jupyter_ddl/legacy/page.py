@@ -1,4 +1,4 @@
-"""docs/legacy.md: the table, for people. `python -m jupyter_ddl.legacy.page > docs/legacy.md` writes it."""
+"""Renders the table as docs/legacy.md: `python -m jupyter_ddl.legacy.page > docs/legacy.md` writes it."""
 
 from __future__ import annotations
 

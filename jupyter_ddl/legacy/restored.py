@@ -1,4 +1,4 @@
-"""Names of Keras 2 whose meaning is a few lines of Keras 3."""
+"""Restores names of Keras 2 that take a few lines of Keras 3."""
 
 from __future__ import annotations
 

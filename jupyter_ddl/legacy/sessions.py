@@ -1,4 +1,4 @@
-"""TensorFlow 1's sessions, which Keras programs made to say which GPU to use and how.
+"""Serves TensorFlow 1's sessions, by which Keras programs chose a GPU and its memory.
 
 The ranks' start-up has done that: each rank sees its own GPU alone, and memory grows as it is needed. So the
 configuration is accepted, and a session exists only where a program computes with it. Eager execution stays as it is.
@@ -59,7 +59,7 @@ def patch_sessions(tf: ModuleType) -> None:
 
 
 def patch_v1(v1: ModuleType) -> None:
-    """Change the module `tf.compat.v1`, which Python makes anew when a program writes `import tensorflow.compat.v1`."""
+    """Change the module `tf.compat.v1`, which Python makes again for `import tensorflow.compat.v1`."""
     for name, value in _in_v1.items():
         add(v1, name, value)
 

@@ -1,4 +1,4 @@
-"""TensorFlow's functions on what Keras layers put out, as Keras 2 took them: each becomes an operation of the model."""
+"""Turns TensorFlow's functions on outputs of Keras layers into operations of the model, as Keras 2 did."""
 
 from __future__ import annotations
 

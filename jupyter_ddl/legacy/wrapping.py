@@ -1,4 +1,4 @@
-"""How a method of Keras is wrapped, or one that it no longer has is added."""
+"""Wraps methods of Keras, and adds those that it no longer has."""
 
 from __future__ import annotations
 

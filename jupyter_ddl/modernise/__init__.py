@@ -6,7 +6,7 @@
 | rewrite | one text of Python: codemods in turn, then what is left over |
 | leftovers | what stays old, and the sentence that says what is written today |
 | magic_lines | IPython's own lines, which are no Python |
-| files | .py and .ipynb files, and their difference |
+| program_files | .py and .ipynb files, and their difference |
 | names | what a name in a program means |
 
 Programs are read by libcst, which keeps comments and layout; it is installed with the extra `modernise`.

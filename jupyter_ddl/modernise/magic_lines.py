@@ -48,7 +48,7 @@ class MagicLines:
         return _NAMES.sub(lambda match: self._hidden[int(match[1])], code)
 
     def _hide(self, lines: list[str], start: tuple[int, int], end_line: int) -> None:
-        """Put a name in the place of what begins at a line and column and goes on to the end of a line."""
+        """Replace by a name the text from a line and column to the end of a line."""
         line, column = start
         text = "".join(lines[line : end_line + 1])
         hidden = text[column:].rstrip("\n")

@@ -1,4 +1,4 @@
-"""Data pipelines of tf.data on the ranks: who reads what, what is kept where, and what would make it faster.
+"""Shards, caches and speeds up data pipelines of tf.data on the ranks.
 
 | module | owns |
 |---|---|
@@ -6,9 +6,9 @@
 | `shard`, `sharding`, `shard_rules` | one rank's shard of a pipeline; what each operation does to a shard below it |
 | `cache`, `storage`, `owned_folders` | a rank's elements kept in memory or on this node, and cleared away |
 | `load_once` | arrays that one rank of a host loads and all share |
-| `iterators` | iterators that end without anyone waiting |
+| `iterators` | iterators that end in threads of their own |
 | `prefetch` | the next batches made while the model trains |
-| `advise`, `trials`, `changes`, `cache_placement` | what would make a pipeline faster, found by trying it |
+| `advise`, `trials`, `speedups`, `cache_placement` | measuring what would make a pipeline faster |
 | `stopwatch`, `properties` | how fast pipelines and models run; what a dataset shows without being run |
 
 Users import it as `jupyter_ddl.data`. Runs on: every rank; nothing here is a collective.

@@ -1,4 +1,4 @@
-"""What would make a pipeline faster, found out by making it so and timing it.
+"""Finds what would make a pipeline faster, by changing it and timing each change.
 
 Runs on: every rank; one may also run it alone.
 """
@@ -12,15 +12,15 @@ from typing import Any
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.pipelines import changes
+from jupyter_ddl.pipelines import speedups
 from jupyter_ddl.pipelines.cache import ranks_of_this_host
 from jupyter_ddl.pipelines.properties import batch_size_of
 from jupyter_ddl.pipelines.stopwatch import median, training_step
 from jupyter_ddl.pipelines.trials import LEAST_GAIN, Gain, Trials, Tried
 
-# A pipeline this near to the model's own speed would gain nothing that one could notice.
+# A pipeline this near to the model's own speed would gain nothing noticeable.
 _AS_FAST = 0.9
-# Parts of the time that one form gets: the first look, each change alone, and some together.
+# Shares of the time: the first measurement, each change alone, and some together.
 _SLOTS = 12
 
 
@@ -31,10 +31,11 @@ class Row:
     Attributes:
         change: what it is.
         code: how one writes it.
-        gain: how many times as fast the pipeline is, with this change and those above it; alone, where it is no help.
+        gain: how many times as fast the pipeline is, with this change and those above it; alone, where it does not
+            help.
         batches_per_s: in that form.
         helps: whether it is advised.
-        helps_alone: whether it would be, in place of those that are.
+        helps_alone: whether it would be advised without the others.
     """
 
     change: str
@@ -47,14 +48,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Advice:
-    """What would help a pipeline.
+    """The result of `advise`: which changes help a pipeline.
 
     Attributes:
         rows: what helps, in the order in which to do it; then what does not.
         batches_per_s: of the pipeline as it is; with a model, of both together.
         model_batches_per_s: of the model alone, on a batch that is there; None without a model.
         dataset: the pipeline with all that helps.
-        model_is_the_bottleneck: the pipeline feeds the model as fast as that can take it: nothing there would help.
+        model_is_the_bottleneck: the pipeline feeds the model as fast as it can train: no change of it would help.
+
+    Example:
+        >>> advice = data.advise(tf.data.Dataset.range(64).batch(8), seconds=0.5)
+        >>> [row.change for row in advice.rows if row.helps] == []
+        True
     """
 
     rows: tuple[Row, ...]
@@ -68,7 +74,7 @@ class Advice:
 
 
 def advise(ds: Any, model: Any = None, seconds: float = 20.0) -> Advice:
-    """Measure a pipeline, alone or with a model, and what changes of it would gain; print that and return it.
+    """Measure a pipeline, alone or with a model, and what changes of it would gain; print and return the result.
 
     Each form of the pipeline runs for a while, by turns with the others. With a model, each runs into the model, which
     goes forward and backward, without exchange or update, and has its weights back at the end. What is slower, or
@@ -80,10 +86,15 @@ def advise(ds: Any, model: Any = None, seconds: float = 20.0) -> Advice:
     Args:
         ds: this rank's part of a tf.data.Dataset, of batches as the model takes them.
         model: a compiled Keras model; None measures the pipeline alone.
-        seconds: how long all measurements take, about. Starting each form comes on top, and filling caches.
+        seconds: about how long all measurements take, without the time to start each form and to fill caches.
 
     Raises:
         InvalidInput: it is no dataset, it is empty, there is no time, or the model is not compiled.
+
+    Example:
+        >>> ds = tf.data.Dataset.from_tensor_slices((x, y)).batch(16)
+        >>> advice = data.advise(ds, model, seconds=0.5)
+        >>> history = model.fit(advice.dataset, verbose=0)
     """
     if not isinstance(ds, tf.data.Dataset):
         raise InvalidInput("advise takes a tf.data.Dataset.", type(ds).__name__, "Pass what fit is given as x.")
@@ -111,7 +122,7 @@ def _advice(ds: Any, first: Any, step: Any, slot_s: float) -> Advice:
     if alone and Gain.of(rates["as it is"], rates["model"]).times >= _AS_FAST:
         return Advice((), per_s, model_per_s, ds, model_is_the_bottleneck=True)
     trials.held = max(int(per_s * slot_s), 4) * batch_size
-    tried, best = trials.take(ds, changes.possible(ds))
+    tried, best = trials.take(ds, speedups.possible(ds))
     return Advice(tuple(_row(each) for each in tried), per_s, model_per_s, best)
 
 
@@ -132,7 +143,7 @@ def _lines(advice: Advice) -> list[str]:
     ]
     width = max(len(name) for name, _, _ in rows)
     lines = [f"{'':{width}}  batches/s"]
-    lines += [f"{name:{width}}  {per_s:9,.1f}   {told}".rstrip() for name, per_s, told in rows]
+    lines += [f"{name:{width}}  {per_s:9,.1f}   {note}".rstrip() for name, per_s, note in rows]
     return [*lines, *_conclusion(advice, helpful)]
 
 

@@ -1,4 +1,4 @@
-"""A rank's elements, kept after the first pass: in memory, in a ramdisk, or on this node's own disk.
+"""Keeps a rank's elements after the first pass: in memory, in a ramdisk, or on this node's own disk.
 
 Runs on: every rank.
 """
@@ -35,7 +35,7 @@ class Estimate:
 
     @property
     def total_bytes(self) -> int | None:
-        """Of all elements, as large as the first."""
+        """The size of all elements, if each is as large as the first."""
         return None if self.elements is None else self.elements * self.element_bytes
 
 
@@ -55,14 +55,18 @@ def cache(ds: Any, where: str | os.PathLike[str] = RAM) -> Any:
 
     Raises:
         InvalidInput: there is no such place, not enough room, or no end to the dataset.
+
+    Example:
+        >>> ds = data.cache(tf.data.Dataset.from_tensor_slices((x, y)), "ram")
+        >>> history = model.fit(ds.shuffle(64).batch(16), epochs=2, verbose=0)
     """
     _check_where(where)
     estimate = measured(ds)
     ranks_here, first_here = ranks_of_this_host()
     place = room(where, (estimate.total_bytes or 0) * ranks_here)
     if first_here:
-        told = "memory" if place.path is None else place.path
-        print(f"Cache in {told}, {size(place.free_bytes)} free: {_told(estimate)}, for each rank.")
+        shown = "memory" if place.path is None else place.path
+        print(f"Cache in {shown}, {size(place.free_bytes)} free: {_described(estimate)}, for each rank.")
     return kept_in(ds, place)
 
 
@@ -81,7 +85,7 @@ def kept_in(ds: Any, place: Place) -> Any:
 
 
 def measured(ds: Any) -> Estimate:
-    """Return how much a dataset would take, from its first element; makes that.
+    """Return how much a dataset would take, from its first element, which is made for this.
 
     Raises:
         InvalidInput: it has no end.
@@ -97,9 +101,9 @@ def measured(ds: Any) -> Estimate:
     return Estimate(first_bytes, count if count >= 0 else None)
 
 
-def _told(estimate: Estimate) -> str:
+def _described(estimate: Estimate) -> str:
     if estimate.total_bytes is None:
-        return f"{size(estimate.element_bytes)} an element, nobody knows how many"
+        return f"{size(estimate.element_bytes)} an element, their number is not known"
     return size(estimate.total_bytes)
 
 

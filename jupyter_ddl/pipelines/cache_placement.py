@@ -1,4 +1,4 @@
-"""Where in a pipeline a cache belongs: above all that is slow and the same in each epoch, below what is not.
+"""Finds where in a pipeline a cache belongs: above all that is slow and the same in each epoch, below what is not.
 
 Runs on: every rank.
 """
@@ -17,7 +17,7 @@ from jupyter_ddl.pipelines.properties import are_same, line
 from jupyter_ddl.pipelines.shard_rules import BATCHING, RANDOM_ORDER, READERS
 from jupyter_ddl.pipelines.storage import NVME, RAMDISK, Place, size
 
-# What takes time again in each epoch: everything but data in memory and their order.
+# These take no time in each epoch: data in memory and their order.
 _COSTS = {"map", "filter", "flat_map", "interleave", "unbatch", "from_generator", "load", *READERS}
 _COMPARED = 16  # elements, to see whether two passes give the same
 
@@ -28,8 +28,8 @@ class Kept:
 
     Attributes:
         where: "ram", "ramdisk" or "nvme".
-        after: the operation that it stands on.
-        estimate: what it takes.
+        after: the operation that it follows.
+        estimate: how much room it takes.
     """
 
     where: str
@@ -107,7 +107,7 @@ def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
         _is_same_twice(_made(start, below)) and ("shuffle" not in names or _is_same_in_any_order(start, below))
     ):
         below.pop()
-    # As they stood: what is random by place must stay above `shuffle`.
+    # In their order: what is random by position must stay above `shuffle`.
     above = [each for each in operations if not any(each is other for other in below)]
     source = recipe_of(start)
     costs = {source.name if source is not None else "load", *(each.name for each in below)} & _COSTS
@@ -133,10 +133,10 @@ def _is_same_twice(dataset: Any) -> bool:
 
 
 def _is_same_in_any_order(start: Any, operations: list[Recipe]) -> bool:
-    """Return whether maps give for an element what they do wherever it stands.
+    """Return whether the results of maps do not depend on an element's position.
 
-    With a seed, random augmentation is the same in each pass: by place, and not by element, which `shuffle` brings to
-    another place in each epoch.
+    With a seed, random augmentation is the same in each pass by position, and not by element, whose position `shuffle`
+    changes in each epoch.
     """
     for number, each in enumerate(operations):
         if each.name == "map":

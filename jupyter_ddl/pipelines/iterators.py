@@ -1,11 +1,11 @@
-"""Iterators over a tf.data.Dataset that end in threads of their own.
+"""Ends iterators over a tf.data.Dataset in threads of their own.
 
 TensorFlow ends an iterator where Python drops its last reference, in the thread that does so, and waits there for the
 iterator's own threads. That takes long in two cases. One is an element that is still being made. The other is a race
 in TensorFlow: the thread that tunes the pipeline sleeps for as long as the iterator has lived, 60 seconds at most, and
-is woken *before* what it then looks at says that it must end. It goes back to sleep, and whoever dropped the iterator
-waits for that with Python's lock held: a rank that answers nobody, at the end of a loop or at an interrupt. (A third
-of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
+is woken *before* the flag that it checks says that it must end. It sleeps again, and the thread that dropped the
+iterator waits for it with Python's lock held: the rank answers no request, at the end of a loop or at an interrupt. (A
+third of 60 pipelines that ran for 0.35 s on two idle cores, 57 of 60 on one core.)
 
 So what keeps an iterator is put into a queue of TensorFlow's before Python drops it, and a thread of its own drops that
 queue: an operation destroys it, and TensorFlow runs operations without Python's lock. (An eager tensor that Python
@@ -57,7 +57,7 @@ def _taking_over(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> Callable[[Any],
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
         resource = attributes.get("_iterator_resource")
-        # That of an iterator within a graph is symbolic. At Python's end no thread would end it any more.
+        # An iterator within a graph is symbolic. At Python's exit no thread would end it any more.
         if not hasattr(resource, "numpy") or sys.is_finalizing():
             return
         queue = _queue_with(resource, tf)
@@ -85,6 +85,6 @@ def _end_each(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> None:
         tf.raw_ops.DestroyResourceOp(resource=queue.queue_ref, ignore_lookup_error=True)
 
     while True:
-        # In a thread each: one that waits for an element that never comes must not keep the next one's memory. Started
-        # here, since Python may drop an iterator anywhere, also where no thread can be started.
+        # A thread for each: one that waits for an element that never comes must not keep the next one's memory. Started
+        # here, since Python may drop an iterator anywhere, even where no thread can be started.
         threading.Thread(target=end, args=ends.get(), name="jupyter_ddl iterator", daemon=True).start()

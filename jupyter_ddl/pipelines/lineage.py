@@ -1,4 +1,4 @@
-"""Datasets that remember how they were made: by which function, of which inputs, with which arguments.
+"""Records how datasets are made: by which function, of which inputs, with which arguments.
 
 tf.data has no public way to look into a pipeline, and its private ones change from version to version. So the public
 methods and constructors that make a dataset are wrapped, once, and each dataset carries a recipe from then on. With it
@@ -22,7 +22,7 @@ from jupyter_ddl.pipelines.shard_rules import READERS, WAYS, Way
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-# On the dataset itself: it lives as long as that, and no longer.
+# Kept on the dataset itself, so that it lives exactly as long.
 _ATTRIBUTE = "_jupyter_ddl_recipe"
 # The parameters in which operations take datasets, alone or in a structure.
 _TAKE_DATASETS = ("self", "args", "dataset", "datasets", "choice_dataset", "weights", "filenames")
@@ -46,7 +46,7 @@ class Recipe:
     inputs: tuple[Any, ...]
 
     def made_of(self, inputs: Sequence[Any], **changes: Any) -> Any:
-        """Make the dataset anew, of other inputs and with some arguments changed."""
+        """Make the dataset again, of other inputs and with some arguments changed."""
         following = iter(inputs)
 
         def other(value: Any) -> Any:
@@ -57,7 +57,7 @@ class Recipe:
             for name, value in self.arguments.items()
         }
         bound = inspect.BoundArguments(self.signature, {})
-        # In the order of the signature, in which BoundArguments gives them away again.
+        # In the order of the signature, as BoundArguments needs them.
         together = {**arguments, **changes}
         bound.arguments.update({name: together[name] for name in self.signature.parameters if name in together})
         return self.make(*bound.args, **bound.kwargs)
@@ -74,11 +74,11 @@ def recipe_of(dataset: Any) -> Recipe | None:
 
 
 def rebuilt(dataset: Any, make: Callable[[Recipe, Any, tuple[Any, ...]], Any]) -> Any:
-    """Make a pipeline anew from its sources upwards; what is used twice is made once.
+    """Make a pipeline again from its sources upwards; what is used twice is made once.
 
     Args:
         dataset: the pipeline's end.
-        make: called with a recipe, the dataset it made, and its inputs, made anew; returns what takes its place.
+        make: called with a recipe, the dataset it made, and its new inputs; returns its replacement.
     """
     made: dict[int, Any] = {}
 
@@ -94,7 +94,7 @@ def rebuilt(dataset: Any, make: Callable[[Recipe, Any, tuple[Any, ...]], Any]) -
 
 
 def install() -> None:
-    """Have every dataset that is made from now on remember how. Safe to call twice."""
+    """Record how every dataset is made from now on. Safe to call twice."""
     # The patches have TensorFlow's own module and name, so autograph leaves them as they are, too.
     for name, way in WAYS.items():
         if callable(inspect.getattr_static(tf.data.Dataset, name, None)):
@@ -109,7 +109,7 @@ _signature = functools.cache(inspect.signature)
 
 @dataclass(frozen=True)
 class _Remembering:
-    """Gives the datasets that a method makes their recipe."""
+    """Attaches a recipe to the datasets that a method makes."""
 
     name: str
     way: Way
@@ -124,7 +124,7 @@ class _Remembering:
 
 @dataclass(frozen=True)
 class _RememberingReader:
-    """Gives the datasets of a class that reads files their recipe."""
+    """Attaches a recipe to the datasets of a class that reads files."""
 
     name: str
 
@@ -141,7 +141,7 @@ def _signature_without_self(stock: Callable[..., None]) -> inspect.Signature:
 
 
 def _assert_cardinality(stock: Callable[..., Any], expected_cardinality: Any) -> Callable[[Any], Any]:
-    """Remember the assertion: what it asserts of the whole is false of a part."""
+    """Record the assertion: what holds for the whole is false for a part."""
 
     def asserted(dataset: Any, expected_cardinality: Any) -> Any:
         result = stock(expected_cardinality)(dataset)
@@ -171,7 +171,7 @@ def _remember(
         for value in tf.nest.flatten(given_value)
         if _is_dataset(value)
     )
-    # An operation that returned its input as it was has made nothing.
+    # An operation that returned its input has made nothing.
     if not any(dataset is each for each in inputs):
         setattr(dataset, _ATTRIBUTE, Recipe(name, make, signature, arguments, inputs))
 

@@ -1,4 +1,4 @@
-"""Arrays that one rank of a host loads, and all of its ranks share: in memory once, and not once a rank.
+"""Loads arrays on one rank of a host, and shares their memory among all of its ranks.
 
 Runs on: every rank.
 """
@@ -27,7 +27,7 @@ def load_once(load: Callable[[], Any]) -> Any:
     """Return what `load` returns, called on one rank of each host; the host's ranks share its arrays' memory.
 
     A rank that writes into an array changes its own copy of that page, as if it had loaded the array itself. No file
-    is left: what the arrays stand in is freed with them.
+    is left: the arrays' memory is freed with them.
 
     Collective: every rank must call this.
 
@@ -36,13 +36,20 @@ def load_once(load: Callable[[], Any]) -> Any:
 
     Raises:
         InvalidInput: Horovod is not initialised; a part of the answer is no array of numbers; there is no room for it.
+
+    Example:
+        >>> def load():
+        ...     return np.zeros((64, 4), "float32"), np.zeros((64, 1), "float32")
+        >>> features, targets = data.load_once(load)
+        >>> features.shape
+        (64, 4)
     """
     require_horovod("jupyter_ddl.data.load_once")
     with ExitStack() as stack:
-        # Gone once it is mapped by all, or given up: the memory goes when the last of them lets go of it.
+        # Removed once all have mapped it, or on failure: its memory is freed when the last of them drops it.
         answer = _saved(load(), stack) if hvd.local_rank() == 0 else None
         everyone = hvd.allgather_object((socket.gethostname(), answer), name="load_once")
-        here = next(told for host, told in everyone if host == socket.gethostname() and told is not None)
+        here = next(paths for host, paths in everyone if host == socket.gethostname() and paths is not None)
         shared = _mapped(*here)
         barrier()
     return shared
@@ -51,8 +58,9 @@ def load_once(load: Callable[[], Any]) -> Any:
 def make_once(make: Callable[[], Any]) -> Any:
     """Return what `make` returns, called on rank 0 only; the other ranks wait for it.
 
-    For what all ranks must not do at once: extract an archive, write a file that is read afterwards, make a temporary
-    folder, remove one. It is for files that all ranks see: on several hosts, in a folder that these share.
+    Use it for what the ranks must not all do: extract an archive, write a file that is read afterwards, make a
+    temporary folder, remove one. The files must be visible to all ranks: on several hosts, in a folder that these
+    share.
 
     Collective: every rank must call this.
 
@@ -64,7 +72,8 @@ def make_once(make: Callable[[], Any]) -> Any:
             raised.
 
     Example:
-        >>> folder = jupyter_ddl.data.make_once(tempfile.mkdtemp)
+        >>> import tempfile
+        >>> folder = data.make_once(tempfile.mkdtemp)
     """
     require_horovod("jupyter_ddl.data.make_once")
     answer, error = None, None

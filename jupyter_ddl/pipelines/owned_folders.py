@@ -1,7 +1,7 @@
-"""This process's own folder on a disk that others use too: made private, and cleared away when the process has ended.
+"""Makes this process's own private folder on a shared disk, and removes it when the process has ended.
 
-A process that ends normally, or by an error, removes its folders itself. One that is killed cannot; so each folder says
-whose it is, and the next process that comes to the same disk removes those of its own user whose process is gone.
+A process that ends normally, or by an error, removes its folders itself. One that is killed cannot; so each folder
+names its process, and the next process that uses the disk removes those of its own user whose process is gone.
 
 Runs on: every rank.
 """
@@ -44,7 +44,7 @@ def own_folder(place: Path) -> Path:
 
 @contextmanager
 def passing_folder(place: Path) -> Iterator[Path]:
-    """Make a folder inside this process's own in `place`, and remove it at the end, with the own one if that is new.
+    """Make a folder inside this process's own in `place`; remove it at the end, with its parent if that was new.
 
     Raises:
         OSError: it cannot be made.
@@ -55,7 +55,7 @@ def passing_folder(place: Path) -> Iterator[Path]:
     try:
         yield folder
     finally:
-        # What was there before may be somebody's, even if empty: a cache's files come with its first pass.
+        # A folder that was there before may be in use, even if empty: a cache's files come with its first pass.
         shutil.rmtree(_own.pop(place) if is_new else folder)
 
 
@@ -63,7 +63,7 @@ def remove_stale(place: Path) -> list[Path]:
     """Remove the folders that processes of this user and of this host left in `place` when they were killed.
 
     Returns:
-        The folders that are gone.
+        The folders that were removed.
     """
     stale = [path for path in place.glob(f"{PREFIX}*") if _is_ours(path) and _is_dead(path)]
     for path in stale:
@@ -93,7 +93,7 @@ def _remove_own(folder: Path, pid: int) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether this user's process made the folder: not a link, nobody else's, closed to others."""
+    """Return whether this user's process made the folder: it is no link, it is this user's, and closed to others."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -102,7 +102,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _mark(path: Path) -> dict[str, object] | None:
-    """Return whose folder it is; None where that cannot be read: it is being made, or is no folder of ours."""
+    """Return the process of a folder; None where that cannot be read: it is being made, or is no folder of ours."""
     try:
         return untrusted_files.read_object(path / MARK, only_own=True)
     except (OSError, ValueError):
@@ -110,7 +110,7 @@ def _mark(path: Path) -> dict[str, object] | None:
 
 
 def _is_dead(path: Path) -> bool:
-    """Return whether the process of a folder is known to have ended: only this host's numbers say something here."""
+    """Return whether the process of a folder is known to have ended: only this host's process ids can be checked."""
     mark = _mark(path)
     is_here = mark is not None and mark.get("host") == process_identity.here()["host"]
     return is_here and process_identity.lives(mark) is False

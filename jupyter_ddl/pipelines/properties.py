@@ -1,4 +1,4 @@
-"""What can be told of a dataset without running it.
+"""Reads properties of a dataset without running it.
 
 Runs on: every rank.
 """
@@ -25,7 +25,7 @@ def file_names(recipe: Recipe) -> list[Any] | None:
 
 
 def plain(name: Any) -> Any:
-    """Return the name of a file as str or bytes; anything else as it is."""
+    """Return the name of a file as str or bytes; anything else unchanged."""
     if isinstance(name, tf.Tensor):
         return name.numpy()
     return os.fspath(name) if isinstance(name, os.PathLike) else name

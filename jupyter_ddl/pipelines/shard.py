@@ -1,7 +1,7 @@
-"""One rank's part of a tf.data pipeline, taken as near to the source as the pipeline's meaning allows.
+"""Takes one rank's part of a tf.data pipeline, as near to the source as the pipeline's meaning allows.
 
 `Dataset.shard` at a pipeline's end throws away what has been read, decoded and cached; at its start it must be written
-by the pipeline's author. Here the pipeline is made again from its recipe (recipe.py), with the shard where the author
+by the pipeline's author. Here the pipeline is made again from its recipe (lineage.py), with the shard where the author
 would have put it: on the files, or on the elements before they are shuffled, mapped, cached or batched.
 
 Runs on: every rank.
@@ -30,6 +30,11 @@ class Sharded:
         how: where it was taken, in words: "by file (8 files)", "by element, before shuffle and map".
         needs_like_order: below the shard the order is random or not known, so all ranks must draw the same one.
         unseeded: the operations below the shard that draw it without a seed of their own.
+
+    Example:
+        >>> sharded = data.shard_with_note(tf.data.Dataset.range(8).shuffle(8), 2, 0)
+        >>> sharded.how
+        'by element, before shuffle'
     """
 
     dataset: Any
@@ -54,8 +59,13 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
         index: which of them, from 0; by default Horovod's rank.
 
     Raises:
-        InvalidInput: it is no dataset; there is no such part; or the part is taken of an order that each rank would
+        InvalidInput: it is no dataset; there is no such part; or the part depends on an order that each rank would
             draw for itself.
+
+    Example:
+        >>> part = data.shard(tf.data.Dataset.range(8), num_shards=2, index=1)
+        >>> [int(element) for element in part]
+        [1, 3, 5, 7]
     """
     num_shards, index = _place(num_shards, index)
     sharded = shard_with_note(ds, num_shards, index)
@@ -73,16 +83,21 @@ def shard(ds: Any, num_shards: int | None = None, index: int | None = None) -> A
 def shard_with_note(
     ds: Any, num_shards: int, index: int, watch: Callable[[Any], Any] = lambda source: source
 ) -> Sharded:
-    """Return part `index` of `num_shards` of a dataset, with what there is to say of it.
+    """Return part `index` of `num_shards` of a dataset, with a description.
 
     Args:
         ds: the pipeline, as one process would have it.
         num_shards: the number of parts.
         index: which of them, from 0.
-        watch: called with what a shard is taken of, which all ranks must have alike; returns the same, to be used.
+        watch: called with each sharded source, which must be alike on all ranks; returns its replacement.
 
     Raises:
         InvalidInput: it is no dataset, or there is no such part.
+
+    Example:
+        >>> sharded = data.shard_with_note(tf.data.Dataset.range(8), num_shards=2, index=1)
+        >>> len(list(sharded.dataset))
+        4
     """
     if not isinstance(ds, tf.data.Dataset):
         raise InvalidInput(

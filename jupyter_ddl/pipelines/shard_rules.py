@@ -1,4 +1,4 @@
-"""What each operation of tf.data does to a shard that is to go below it, towards the source.
+"""Defines how a shard passes each operation of tf.data on its way to the source.
 
 Runs on: every rank.
 """
@@ -11,7 +11,7 @@ from enum import Enum
 class Way(Enum):
     """How a shard passes an operation, from its output to its inputs."""
 
-    #: It does not: this is a source.
+    #: It does not pass: this is a source.
     STANDS = "stands"
     #: Each element is made of the input's element in the same place: the shard of the output is made of the input's.
     EXACTLY = "exactly"
@@ -19,9 +19,9 @@ class Way(Enum):
     LOOSELY = "loosely"
     #: Each element of the input becomes many: it passes where the input has enough of them for all ranks.
     FANS_OUT = "fans out"
-    #: As LOOSELY, where a pass over the input is enough for all ranks.
+    #: As LOOSELY, if one pass over the input is enough for all ranks.
     REPEATS = "repeats"
-    #: What an element becomes depends on those before it: the shard stays above.
+    #: An element's result depends on those before it: the shard stays above.
     NOT = "not"
 
 

@@ -1,4 +1,4 @@
-"""The walk down a pipeline that takes one shard of it: what goes below the shard, and what must stay above.
+"""Walks down a pipeline to take one shard of it: finds what goes below the shard, and what must stay above.
 
 Runs on: every rank.
 """
@@ -17,8 +17,8 @@ from jupyter_ddl.pipelines.shard_rules import BATCHING, RANDOM_ORDER, READERS, W
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Those of the operations above the shard that a plan tells: the ones that cost time or memory.
-_TOLD = ("shuffle", "map", "filter", "cache", "snapshot")
+# Operations above the shard that a plan names: those that cost time or memory.
+_NAMED = ("shuffle", "map", "filter", "cache", "snapshot")
 _KEEPS_COUNT = {name for name, way in WAYS.items() if way is Way.EXACTLY} | {"shuffle", "assert_cardinality"}
 NOT_TAKEN_APART = ": it could not be taken apart"
 _OWN_FILE = {"cache": "filename", "snapshot": "path"}
@@ -27,8 +27,8 @@ _OWN_FILE = {"cache": "filename", "snapshot": "path"}
 class Sharding:
     """Takes one shard of a pipeline, and notes where.
 
-    Three readings of "a dataset" are made again, each once however often the pipeline uses it:
-    a part (with those of the other ranks it holds what the whole does, in any order and grouping), an exact part (the
+    Each dataset of a pipeline is made again in up to three forms, each once however often the pipeline uses it:
+    a part (together with the other ranks' parts it holds the whole, in any order and grouping), an exact part (the
     elements index, index + num_shards, ...: what `Dataset.shard` gives, so that datasets can be zipped), and the whole
     (the same on all ranks).
 
@@ -50,8 +50,8 @@ class Sharding:
         Args:
             num_shards: the number of shards.
             index: this rank's.
-            may_come_in_any_order: the pipeline's options let parallel operations hand over what is ready first.
-            watch: called with what a shard is taken of, which all ranks must have alike; returns the same, to be used.
+            may_come_in_any_order: the pipeline's options let parallel operations return elements out of order.
+            watch: called with each sharded source, which must be alike on all ranks; returns its replacement.
         """
         self.needs_like_order = False
         self.unseeded: list[str] = []
@@ -63,19 +63,19 @@ class Sharding:
         self._places: list[str] = []
         self._passed: list[str] = []
         self._remark = ""
-        # How many operations that take file names, and that make batches, stand above where the walk is.
+        # How many operations that take file names, and that make batches, are above the current one.
         self._reading = 0
         self._batching = 0
 
     def how(self) -> str:
         """Return where the shard was taken, in words."""
-        told = list(dict.fromkeys(name for name in self._passed if name in _TOLD))
+        named = list(dict.fromkeys(name for name in self._passed if name in _NAMED))
         places = list(dict.fromkeys(self._places))
         if len(places) > 1:
-            # Of several sources it is enough to say how each is dealt.
+            # For several sources it is enough to say how each is dealt out.
             places = list(dict.fromkeys(place.partition(", after ")[0] for place in places))
-        if told and not any(place.startswith("by file") for place in places):
-            *first, last = told
+        if named and not any(place.startswith("by file") for place in places):
+            *first, last = named
             places[-1] += f", before {', '.join(first)} and {last}" if first else f", before {last}"
         return " and ".join(places) + self._remark
 
@@ -94,12 +94,12 @@ class Sharding:
     def _once(self, dataset: Any, reading: str, index: int, make: Any) -> Any:
         key = (id(dataset), reading, index)
         if key not in self._made:
-            # With the dataset itself, whose id may be another's once it has gone.
+            # With the dataset itself, whose id may be reused once it is gone.
             self._made[key] = dataset, make(dataset, recipe_of(dataset), index)
         return self._made[key][1]
 
     def _part(self, dataset: Any, recipe: Recipe | None, index: int) -> Any:
-        if recipe is None or not self._passes(recipe):
+        if recipe is None or not self._passes_through(recipe):
             return self._here(dataset, index)
         special = {
             "list_files": self._part_of_files,
@@ -129,7 +129,7 @@ class Sharding:
         return self._here(dataset, index)
 
     def _again(self, dataset: Any, recipe: Recipe | None, index: int) -> Any:
-        """Return the whole: made anew where ranks could differ in it, or would write to one file."""
+        """Return the whole: made again where ranks could differ in it, or would write to one file."""
         if recipe is None or recipe.name == "from_generator":
             self.needs_like_order = True
             return dataset
@@ -146,7 +146,7 @@ class Sharding:
 
     # --- what passes ---------------------------------------------------------------------------------------------
 
-    def _passes(self, recipe: Recipe) -> bool:
+    def _passes_through(self, recipe: Recipe) -> bool:
         """Return whether the shard goes below what made the dataset."""
         if recipe.name == "sample_from_datasets":
             return _mixes_without_end(recipe)
@@ -168,9 +168,9 @@ class Sharding:
         return things >= self._num_shards
 
     def _things(self, dataset: Any) -> int | None:
-        """Return how many things there are that a shard of the dataset would deal out; None where that is not known."""
+        """Return how many items a shard of the dataset would deal out; None where that is not known."""
         recipe = recipe_of(dataset)
-        if recipe is not None and (WAYS.get(recipe.name) is Way.REPEATS or self._passes(recipe)):
+        if recipe is not None and (WAYS.get(recipe.name) is Way.REPEATS or self._passes_through(recipe)):
             names = file_names(recipe)
             if names is not None:
                 return len(names)
@@ -190,7 +190,7 @@ class Sharding:
         return part
 
     def _part_of_two(self, recipe: Recipe, index: int) -> Any:
-        """The second goes on to deal where the first ended, so that no rank gets the odd element of both."""
+        """The second is dealt out from where the first ended, so that no rank gets the odd element of both."""
         first, second = recipe.inputs
         before = max(int(first.cardinality()), 0)
         parts = [self.part(first, index), self.part(second, (index - before) % self._num_shards)]
@@ -263,7 +263,7 @@ class Sharding:
         return {parameter: f"{name}-{self._index}-of-{self._num_shards}{part}"}
 
     def _in_order(self, recipe: Recipe) -> dict[str, Any]:
-        """Return the argument that keeps a parallel operation's order, where the pipeline does not ask for that."""
+        """Return the argument that keeps a parallel operation's order, where the pipeline does not ask for order."""
         takes = "deterministic" in recipe.signature.parameters and recipe.argument("num_parallel_calls") is not None
         asked = recipe.argument("deterministic") if takes else True
         loose = asked is False or (asked is None and self._any_order)
@@ -280,7 +280,7 @@ class Sharding:
 
 
 def _mixes_without_end(recipe: Recipe) -> bool:
-    """Return whether a mixture of datasets goes on until all have ended: then a mixture of their parts does too."""
+    """Return whether a mixture of datasets lasts until all have ended: then a mixture of their parts does too."""
     weights = recipe.argument("weights")
     endless = all(int(each.cardinality()) == tf.data.INFINITE_CARDINALITY for each in recipe.inputs)
     return not isinstance(weights, tf.data.Dataset) and (endless or not recipe.argument("stop_on_empty_dataset"))

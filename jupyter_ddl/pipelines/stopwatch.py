@@ -1,4 +1,4 @@
-"""How fast a pipeline gives batches, how fast a model takes them, and how fast both go together.
+"""Times how fast a pipeline gives batches, how fast a model takes them, and both together.
 
 Runs on: every rank; nothing here is a collective, so one rank may measure alone.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROUNDS = 3
-# Of each measurement, before it counts: buffers that filled while another pipeline was measured are used up in it.
+# The uncounted start of each measurement, which uses up buffers that filled while another pipeline was measured.
 _UNCOUNTED = 0.3
 
 
@@ -79,7 +79,7 @@ def median(rates: Sequence[float]) -> float:
 
 @contextmanager
 def training_step(model: Any, batch: Any) -> Iterator[Callable[[Any], Any]]:
-    """Give a function that takes a batch forward and backward through a model, without exchange and without update.
+    """Return a function that takes a batch forward and backward through a model, without exchange and without update.
 
     At the end the model's variables are what they were.
 

@@ -1,4 +1,4 @@
-"""Storage of this node where a rank may keep its part of the data, and how much room there is.
+"""Finds storage of this node where a rank may keep its part of the data, and how much room there is.
 
 | where | places, in this order |
 |---|---|
@@ -34,7 +34,7 @@ PLACES = {
 }
 _IN_MEMORY = ("tmpfs", "ramfs")
 _ON_A_NETWORK = ("nfs", "nfs4", "lustre", "gpfs", "beegfs", "ceph", "cifs", "smb3", "9p", "afs", "panfs")
-_KEPT_FREE = 0.05  # of a place's room, for whoever else writes there
+_KEPT_FREE = 0.05  # of a place's room, for other writers
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def _place(name: str) -> Place | str:
     if not os.access(path, os.W_OK | os.X_OK):
         return "cannot be written to"
     file_system = _file_system(path, {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)})
-    # A variable may point anywhere; who mounts a disk by a name of its own means it.
+    # A variable may point anywhere; a disk mounted under a name of its own is meant for this.
     if name.startswith("$") and file_system in _IN_MEMORY:
         return "is memory, not a disk"
     if name.startswith("$") and file_system in _ON_A_NETWORK:
@@ -149,10 +149,10 @@ def _place(name: str) -> Place | str:
 
 
 def _free_memory_bytes() -> int:
-    """Return how much memory this process may still take: of the host's, and of what its job was given.
+    """Return how much memory this process may still take: of the host's, and of its job's limit.
 
-    What the job's other processes hold is not taken off: the kernel counts files that it keeps in memory with it, and
-    would give those up.
+    The memory of the job's other processes is not subtracted: the kernel counts cached files with it, and would drop
+    those.
     """
     left_bytes = memory_limit_bytes() - psutil.Process().memory_info().rss
     return max(min(psutil.virtual_memory().available, left_bytes), 0)

@@ -1,4 +1,4 @@
-"""Tries changes of a pipeline: each alone, then the best together, all by turns on the same machine.
+"""Times changes of a pipeline: each alone, then the best together, all in turns on the same machine.
 
 Runs on: every rank; nothing here is a collective.
 """
@@ -14,7 +14,7 @@ from jupyter_ddl.pipelines.stopwatch import ROUNDS, Feed, measure, median
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from jupyter_ddl.pipelines.changes import Change
+    from jupyter_ddl.pipelines.speedups import Change
 
 # What helps gains this much at least, and in every round.
 LEAST_GAIN = 1.05
@@ -44,13 +44,13 @@ class Gain:
 
 @dataclass(frozen=True)
 class Tried:
-    """A change, as it was tried.
+    """A change, as it was measured.
 
     Attributes:
         times: what it gains against the pipeline as it is: with those that helped before it; else alone.
         batches_per_s: in that form.
-        helps: it is worth having, with those before it.
-        helps_alone: it is worth having, without any of them.
+        helps: it is worth having, in addition to those before it.
+        helps_alone: it is worth having without them.
     """
 
     change: Change
@@ -99,7 +99,7 @@ class Trials:
         helpful: list[Tried] = []
         for change in sorted(changes, key=lambda each: -alone[each.name].times):
             changed = change.make(measured, self.held)
-            # One change may leave nothing for another: a cache below a map that takes batches now.
+            # One change may make another useless: a cache below a map that takes batches now.
             if changed is measured or not alone[change.name].is_real:
                 continue
             gain = self._gain(changed, measured) if helpful else alone[change.name]

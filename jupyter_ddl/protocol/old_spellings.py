@@ -262,45 +262,45 @@ ROWS = (
         "acc",
         "history.history['val_acc'], EarlyStopping(monitor='val_acc'), 'ckpt-{val_acc:.2f}.h5'",
         "The metric 'accuracy' is logged as accuracy and val_accuracy, no more as acc and val_acc.",
-        "logs.patch_logs",
+        "metric_names.patch_logs",
     ),
     Row(
         "lr in logs",
         "history.history['lr'], logs['lr']",
         "The learning rate is logged as learning_rate, no more as lr.",
-        "logs.patch_logs",
+        "metric_names.patch_logs",
     ),
     Row(
         "acc in monitors",
         "EarlyStopping(monitor='val_acc')",
         "monitor='val_acc' is written monitor='val_accuracy'.",
-        "logs.patch_monitors",
+        "metric_names.patch_monitors",
     ),
     Row(
         "mode='auto'",
         "EarlyStopping(monitor='val_my_metric')",
         "Of a metric of your own write mode='max' or mode='min': here max is taken for names that end in acc, accuracy "
         "or auc, else min.",
-        "logs.patch_monitors",
+        "metric_names.patch_monitors",
     ),
     Row(
         "acc in file names",
         "ModelCheckpoint('{epoch}-{val_acc:.2f}.h5')",
         "{val_acc} in a file name is written {val_accuracy}.",
-        "logs.patch_file_names",
+        "metric_names.patch_file_names",
     ),
     Row(
         "metrics_names",
         "model.metrics_names[1]",
         "model.metrics_names says compile_metrics in Keras 3: the names are the keys of model.evaluate(..., "
         "return_dict=True).",
-        "logs.patch_metrics_names",
+        "metric_names.patch_metrics_names",
     ),
     Row(
         "reset_states",
         "metric.reset_states(), model.reset_states()",
         "metric.reset_states() is written metric.reset_state(); a model's recurrent layers each have reset_state().",
-        "logs.patch_metrics",
+        "metric_names.patch_metrics",
     ),
     # --- callbacks
     Row(
@@ -339,25 +339,25 @@ ROWS = (
         ".h5 files",
         "model.save('model.h5')",
         "model.save('model.h5') is written model.save('model.keras'); both work.",
-        "files.patch_saving",
+        "model_files.patch_saving",
     ),
     Row(
         "model file name",
         "model.save('my_model'), ModelCheckpoint('model.{epoch:02d}.hdf5')",
         "A model's file name ends in .keras: one with no ending that Keras 3 knows gets .keras at its end.",
-        "files.patch_saving",
+        "model_files.patch_saving",
     ),
     Row(
         "model.save(save_format=...)",
         "model.save('model.h5', save_format='h5')",
         "The file name says the format: model.save('model.keras') has no save_format.",
-        "files.patch_saving",
+        "model_files.patch_saving",
     ),
     Row(
         "optimizer state of Keras 2",
         "keras.models.load_model('of_keras_2.h5')",
         "The optimizer's state in this .h5 file is another Keras's: the model is loaded, its optimizer starts anew.",
-        "files.patch_saving",
+        "model_files.patch_saving",
     ),
     Row(
         "functions of a Lambda",
@@ -371,7 +371,7 @@ ROWS = (
         "model.save_weights('weights.h5'), ModelCheckpoint('weights.hdf5', save_weights_only=True)",
         "A weights file is written model.save_weights('name.weights.h5'); under another name it is written as Keras 2 "
         "did.",
-        "files.patch_weights",
+        "model_files.patch_weights",
     ),
     # --- backend
     Row(

@@ -1,4 +1,4 @@
-"""Where a rank's process starts: the one folder that knows the engine and the training layers.
+"""Starts a rank's process: the only folder that imports both the engine and the training layers.
 
 | module | owns |
 |---|---|

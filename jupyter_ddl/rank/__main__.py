@@ -1,7 +1,7 @@
-"""`python -m jupyter_ddl.rank`: one rank's process, started by mpiexec.
+"""Runs one rank's process, started by mpiexec: `python -m jupyter_ddl.rank`.
 
-The order is the point: the rank's device is pinned before TensorFlow is imported, and TensorFlow's import begins
-before anything else that takes time.
+The order matters: the rank's device is pinned before TensorFlow is imported, and TensorFlow's import begins before
+anything else that takes time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def main() -> None:
 
     import mpi4py
 
-    # Python's end would wait in MPI_Finalize for all other ranks: one that fails here ends alone, and mpiexec sees it.
+    # Python's exit would wait in MPI_Finalize for all other ranks: one that fails here ends alone, and mpiexec sees it.
     mpi4py.rc.finalize = False
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.errors import InvalidInput
@@ -37,14 +37,14 @@ def main() -> None:
     try:
         world = World.join(settings["n"])
     except InvalidInput as error:
-        # What mpiexec printed is what the kernel tells.
+        # The kernel shows what mpiexec printed.
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.preload import Warmup
 
-    # The one line by which the rank's process, whose composition root this is, knows the training layer. Before the
-    # warm-up: a module that is being imported already can no longer be waited for.
+    # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
+    # be added to a module that is already being imported.
     from jupyter_ddl.rank.install import install
 
     install()

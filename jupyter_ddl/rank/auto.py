@@ -1,4 +1,4 @@
-"""`jupyter_ddl.auto()`: `--auto`, said in Python by the script itself. Runs on: every rank."""
+"""Provides `jupyter_ddl.auto()`: `--auto` as a call in the script itself. Runs on: every rank."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_ddl.rank.install import install
 
 
 def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: float | None = None) -> None:
-    """Distribute the rest of this script, or cell, as it stands: `--auto`, said in Python.
+    """Distribute the rest of this script, or cell, unchanged: `--auto` as a call.
 
     For a script that runs on MPI ranks, also under a plain `mpiexec`. The arguments are those of `AutoOptions`.
 
@@ -21,6 +21,12 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
 
     Raises:
         InvalidInput: a value is wrong; `keras` is not Keras 3; MPI made several worlds of the ranks.
+
+    Example:
+        >>> jupyter_ddl.auto(scale_lr="linear", warmup_epochs=1)
+        >>> model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> history = model.fit(x, y, batch_size=16, verbose=0)  # this rank trains on its part of each batch
     """
     options = AutoOptions(batch, scale_lr, warmup_epochs)
     install()

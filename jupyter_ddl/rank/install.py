@@ -38,7 +38,7 @@ _installed = False
 def install() -> None:
     """Install what a rank needs, once.
 
-    Where the program uses Keras 2, which stock Horovod serves, only what refuses to distribute it.
+    For Keras 2, which stock Horovod serves, only the refusal to distribute it is installed.
     """
     global _installed
     _prepare_cells()
@@ -54,21 +54,21 @@ def install() -> None:
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("tensorflow", _hook_datasets)
     import_hooks.when_imported("keras", _hook_keras)
-    # Last, so that it wraps `fit` outermost: old arguments are translated before ours looks at them.
+    # Last, so that it wraps `fit` outermost: old arguments are translated before our `fit` reads them.
     legacy.install()
 
 
 @cache
 def _prepare_cells() -> None:
-    """Have each cell that is to be distributed, or saved, made ready for that, or refused."""
+    """Prepare each cell that is to be distributed, or saved, or refuse it."""
     run_context.prepare_with(auto_distribution.prepare)
-    # After it: a seed that it draws gives way to that of the training that goes on.
+    # After it: the seed of a resumed training replaces the one drawn there.
     run_context.prepare_with(checkpoints.prepare)
 
 
 @cache
 def _hook_iterators() -> None:
-    """Have a rank not wait for the end of an iterator over a dataset, whatever trains there."""
+    """Keep a rank from waiting for the end of an iterator over a dataset, with any Keras."""
 
     def install_iterators(tensorflow: ModuleType) -> None:
         from jupyter_ddl.pipelines import iterators
@@ -80,13 +80,13 @@ def _hook_iterators() -> None:
 
 @cache
 def _hook_tracing() -> None:
-    """Have a tf.function, and this thread, survive that its tracing is interrupted, whatever trains there."""
+    """Let a tf.function, and this thread, survive an interrupt during tracing, with any Keras."""
     import_hooks.when_imported("tensorflow", interrupted_tracing.install)
     run_context.prepare_with(interrupted_tracing.leave_graphs)
 
 
 def _hook_datasets(_tensorflow: ModuleType) -> None:
-    """Have datasets remember how they are made: a later cell may ask for a rank's shard of one."""
+    """Record how datasets are made: a later cell may ask for a rank's shard of one."""
     from jupyter_ddl.pipelines import lineage
 
     lineage.install()
@@ -95,7 +95,7 @@ def _hook_datasets(_tensorflow: ModuleType) -> None:
 def _hook_keras(keras: ModuleType) -> None:
     _check_backend(keras)
     if "horovod.tensorflow" in sys.modules:
-        # It may be what imports Keras; what we install needs it whole. Called now where it is.
+        # Horovod may be what imports Keras, and our hooks need all of it. If it is complete, they run now.
         import_hooks.when_imported("horovod.tensorflow", _hook_training)
     else:
         _hook_training(keras)
@@ -116,23 +116,21 @@ def _hook_training(_module: ModuleType) -> None:
     try:
         import horovod.tensorflow  # noqa: F401
     except ImportError:
-        # None that works here. Keras must import all the same, and what needs Horovod says so.
+        # Horovod does not work here. Keras must still import; code that needs Horovod raises its own error.
         return
     from jupyter_ddl.auto_distribution import wrapped_methods
     from jupyter_ddl.checkpoints import cell_checkpoints
     from jupyter_ddl.datasets import keras_datasets
     from jupyter_ddl.training import fit
-    from jupyter_ddl.training.fit import saving
 
-    fit.install()
-    saving.save_by(cell_checkpoints.of_this_fit)
-    # Around it: what is divided among the ranks, that one then trains on.
+    fit.install(cell_checkpoints.of_this_fit)
+    # Around it: the data are divided first, then `fit` trains on this rank's part.
     wrapped_methods.install()
     keras_datasets.install()
 
 
 def _tune_for_cores(horovod: ModuleType) -> None:
-    """Where gradients go through MPI, have Horovod fuse them into buffers that fit the processor's caches.
+    """Where gradients go through MPI, make Horovod fuse them into buffers that fit the processor's caches.
 
     Its default, 128 MB, is for NCCL; through MPI 100 MB of gradients take twice as long with it (docs/performance.md).
     Only for a Horovod with our edits: setting this and HOROVOD_CYCLE_TIME crashes others at their second
@@ -143,7 +141,7 @@ def _tune_for_cores(horovod: ModuleType) -> None:
 
 
 def _edits_of_horovod() -> int:
-    """Return which of our builds the installed Horovod is, by its version's local part; 0 for another's."""
+    """Return the number of our build of the installed Horovod, from its version's local part; 0 for any other."""
     try:
         version = metadata.version("horovod")
     except metadata.PackageNotFoundError:
@@ -153,7 +151,7 @@ def _edits_of_horovod() -> int:
 
 
 def _serve_keras_variables(horovod: ModuleType) -> None:
-    """Give `horovod.tensorflow`, for loops of the user's own, what works on Keras 3's variables."""
+    """Make `horovod.tensorflow` work on Keras 3's variables, for custom loops."""
     from jupyter_ddl.training.unconverted import unconverted_around
 
     def distributed_tape(_stock: Callable[..., object], *args: object, **kwargs: object) -> object:

@@ -1,4 +1,4 @@
-"""Runs: one execution of a cell on some ranks.
+"""Keeps runs: each is one execution of a cell or script on some ranks.
 
-run holds what is known of one while it goes on; folder is what stays of it on disk.
+`run` holds what is known of one while it lasts; `folder` is its record on disk.
 """

@@ -1,7 +1,7 @@
-"""Why a run did not finish well, as its folder tells it.
+"""Finds in a run's folder why it did not finish well.
 
-What this version records says so itself, in the run's last event and in run.json. Of a run of an older version, or one
-whose kernel was killed, it is put together from the outcome and from what the ranks said.
+This version records the fault in the run's last event and in run.json. For a run of an older version, or one whose
+kernel was killed, it is made from the outcome and the ranks' events.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.runs.store import RunRecord
 
-# Of what a rank's exception said: all of it is in the rank's RankFailed.
+# How much of an exception's text is kept: all of it is in the rank's RankFailed.
 _MESSAGE_CHARACTERS = 2_000
 
 
@@ -56,7 +56,7 @@ class Ending:
         self.has_events = False
 
     def noted(self, events: Iterator[Event]) -> Iterator[Event]:
-        """Yield the events, and keep what is needed of them."""
+        """Yield the events, and keep what the fault needs."""
         for event in events:
             self.has_events = True
             if isinstance(event, RankFailed):
@@ -72,7 +72,7 @@ class Ending:
         return causes_of(self._failures.values())
 
     def fault(self, record: RunRecord) -> Fault | None:
-        """Return why the run did not finish well; None where it did, or goes on."""
+        """Return why the run did not finish well; None where it did, or still runs."""
         return self._fault or record.fault or self._found(record)
 
     def _found(self, record: RunRecord) -> Fault | None:

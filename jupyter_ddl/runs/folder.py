@@ -1,4 +1,4 @@
-"""A run's folder: the truth about a run, whatever becomes of the kernel and the browser.
+"""Writes and reads a run's folder, which outlives the kernel and the browser.
 
 ```
 RUNS/2026-11-20T18-03-07-default-3f9c61d2/
@@ -6,7 +6,7 @@ RUNS/2026-11-20T18-03-07-default-3f9c61d2/
     run.json               on which ranks, when, with what outcome
     events.jsonl           all events, in the order in which they came; written by the session
     rank-K.log             all that rank K wrote to its standard streams; written by the rank
-    rank-K.stderr.jsonl    [offset, length] of what of that is stderr; likewise
+    rank-K.stderr.jsonl    [offset, length] of each stretch of it that is stderr; likewise
     rank-K.events.jsonl    rank K's own events, numbered; likewise
     rank-K.ended           empty: rank K's process has ended, and its log is complete
 ```
@@ -44,7 +44,7 @@ class RunFolder:
     Attributes:
         run: the run's id, which is the folder's name.
         start_s: when it was made, seconds since the epoch.
-        problem: why nothing can be written there; None while it can. The run goes on without.
+        problem: why nothing can be written there; None while it can. The run continues without.
     """
 
     def __init__(self, cluster: str) -> None:
@@ -66,7 +66,7 @@ class RunFolder:
 
     @property
     def log_dir(self) -> str | None:
-        """Where the ranks write their files; None where nobody can."""
+        """Where the ranks write their files; None where they cannot."""
         return None if self.problem else str(self.path)
 
     @property
@@ -75,12 +75,12 @@ class RunFolder:
         return dict(self._record)
 
     def write(self, code: str, **fields: Any) -> None:
-        """Write the cell, and the first of run.json."""
+        """Write the cell, and the first fields of run.json."""
         self._replace("cell.py", code)
         self.update(run=self.run, start_s=self.start_s, **fields)
 
     def update(self, **fields: Any) -> None:
-        """Write more of run.json."""
+        """Write more fields of run.json."""
         self._record.update(fields)
         self._replace("run.json", json.dumps(json_value(self._record), allow_nan=False))
 
@@ -95,12 +95,12 @@ class RunFolder:
         self.update(outcome=finished.outcome, seconds=round(finished.seconds, 4), fault=fault, **figures)
 
     def _replace(self, name: str, text: str) -> None:
-        """Write a file so that a reader finds all of it or what was there before."""
+        """Write a file so that a reader finds the whole of it or the one before."""
         if self.problem:
             return
         partial = self.path / f".{name}"
         try:
-            # Made anew: a cell may have left a link or a FIFO in its place.
+            # A new file: a cell may have left a link or a FIFO in its place.
             partial.unlink(missing_ok=True)
             with open(os.open(partial, _NEW, 0o600), "w", encoding="utf-8", errors="surrogatepass") as file:  # noqa: PTH123
                 file.write(text)
@@ -115,14 +115,14 @@ def unfinished(world_id: str) -> Iterator[RunFolder]:
         try:
             content = untrusted_files.read_object(record.path / "run.json", only_own=True)
         except (OSError, ValueError):
-            # One whose kernel was killed before it wrote this: nothing says whose it was.
+            # Its kernel was killed before it wrote this, so its cluster is not known.
             continue
         if content.get("world_id") == world_id and record.state == CUT_OFF:
             yield RunFolder.reopened(record.path, {**content, "start_s": record.start_s})
 
 
 def this_process() -> dict[str, Any]:
-    """Return what tells this process from every other: of a run, whether the kernel that records it lives."""
+    """Return what identifies this process, so that readers know whether the kernel that records a run lives."""
     return process_identity.own()
 
 

@@ -1,6 +1,6 @@
-"""Reads a rank's log, however large it is, in pieces of about a megabyte: from any place on, or from its end.
+"""Reads a rank's log of any size in pieces of about a megabyte: from any position, or from its end.
 
-A log is bytes as the rank wrote them. Positions are offsets in them, or with `--stderr` in what of them is stderr.
+A log is bytes as the rank wrote them. Positions are offsets in them, or with `--stderr` in their stderr part.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 1 << 20
 LONG_LINE_BYTES = 1 << 20
-"""A line that is longer is not given whole: its beginning, or what rewrites it at its end, and how much more it has."""
+"""A longer line is returned in part: its beginning, or what overwrites it at its end, and how much more it has."""
 
 _BEGINNING_CHARACTERS = 1 << 16
 _END_BYTES = 1 << 14
@@ -96,7 +96,7 @@ class RankLog:
         while at < end:
             block = held + self.read(at, min(BLOCK_BYTES, end - at))
             if len(block) == len(held):
-                return  # Somebody has cut the file.
+                return  # Another process has truncated the file.
             at += len(block) - len(held)
             cut = block.rfind(b"\n") + 1
             if cut:
@@ -109,7 +109,7 @@ class RankLog:
             yield Piece(_text(held))
 
     def lines_before(self, position: int, count: int) -> int:
-        """Return where the lines begin of which `count` end at a position; 0 where there are not so many.
+        """Return where the last `count` lines before a position begin; 0 where there are fewer.
 
         Args:
             position: a line's beginning, or the end.
@@ -146,7 +146,7 @@ class RankLog:
         return start
 
     def _blocks_before(self, position: int, floor: int = 0) -> Iterator[tuple[int, bytes]]:
-        """Yield where each block before a position begins and what it holds, the last first; b"" for a hole."""
+        """Yield the position and bytes of each block before a position, the last first; b"" for a hole."""
         at = position
         while at > floor:
             begin = max(floor, at - BLOCK_BYTES)
@@ -158,7 +158,7 @@ class RankLog:
             at = begin
 
     def _hole_begin(self, floor: int, known: int, end: int) -> int:
-        """Return where the hole of a sparse file that ends at `end` begins, or a place less than a block later."""
+        """Return where the hole of a sparse file that ends at `end` begins, or a position less than a block later."""
         low, high = floor, known
         while high - low > BLOCK_BYTES:
             middle = (low + high) // 2
@@ -172,7 +172,7 @@ class RankLog:
         return min(end, untrusted_files.next_data(self._file, position))
 
     def _long_line(self, head: bytes, at: int, end: int) -> Generator[Piece, None, int]:
-        """Yield what is shown of a line that goes on from `at`; return where it ends."""
+        """Yield the shown part of a line that continues from `at`; return where it ends."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         beginning = decoder.decode(head)
         more, last, newline = 0, head[-_END_BYTES:], -1
@@ -191,7 +191,7 @@ class RankLog:
             last = (last + block)[-_END_BYTES:]
             at += len(block) + (newline >= 0)
         _, rewritten, rest = last.rstrip(b"\r").rpartition(b"\r")
-        # Where a carriage return goes back to the line's beginning, what comes after it is what stays.
+        # After a carriage return, the text that follows overwrites the line.
         if rewritten:
             yield Piece(_text(rest) + "\n")
         else:
@@ -205,7 +205,7 @@ class RankLog:
         return self._open
 
     def read(self, position: int, count: int) -> bytes:
-        """Return so many bytes from a position on, or as many as there are; ask for `size` before."""
+        """Return up to `count` bytes from a position on; call `size` before."""
         if self._spans is None:
             self._file.seek(position)
             return self._file.read(count)
@@ -217,7 +217,7 @@ class RankLog:
 
 
 class _Spans:
-    """Which stretches of a log are stderr, one after the other. Memory: 16 bytes a stretch."""
+    """The stretches of a log that are stderr, in order. Memory: 16 bytes a stretch."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -238,7 +238,7 @@ class _Spans:
         except OSError:
             # There is none, or something else in its place.
             return 0
-        # A full disk may have taken the stretch and not what it is of.
+        # A full disk may have taken the stretch but not its bytes.
         last = bisect_right(self._offsets, log_bytes) - 1
         if last < 0:
             return 0

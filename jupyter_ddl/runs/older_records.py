@@ -1,4 +1,4 @@
-"""Reads what older versions wrote into a run's folder: they said a fault in words."""
+"""Reads the run folders of older versions, which recorded a fault as sentences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def of_this_version(content: Any) -> Any:
     try:
         return {**content, "fault": asdict(made(content))}
     except KeyError:
-        # Nor is it of an older version: it cannot be read.
+        # It is not of an older version either: it cannot be read.
         return content
 
 

@@ -1,4 +1,4 @@
-"""Pages of a rank's log, for whoever shows a part of it: what a page costs does not depend on the log's size.
+"""Reads pages of a rank's log, at a cost that does not depend on the log's size.
 
 Positions are offsets in the log's bytes, as in `runs.logs`. A page begins at a line's beginning and has whole lines; of
 a line that is longer than MAX_PAGE_BYTES each page has a piece.
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.runs.logs import RankLog
 
 MAX_PAGE_BYTES = 1 << 20
-# How far before a position its line's beginning is looked for: less than a piece of a long line, whose next piece
-# begins where this one ends.
+# How far before a position its line's beginning is searched: less than a piece of a long line, whose next piece begins
+# where this one ends.
 MAX_BACK_BYTES = MAX_PAGE_BYTES - 64
 MAX_SEARCH_BYTES = 32 << 20
 _BLOCK_BYTES = 1 << 20
@@ -29,7 +29,7 @@ class Page:
 
     Attributes:
         text: whole lines; invalid UTF-8 replaced.
-        unfinished: what stands after the last line's end at the end of a log that still grows; it is not in `text`,
+        unfinished: the text after the last line's end, at the end of a log that still grows; it is not in `text`,
             and the next page begins with it.
         offset: where the text begins.
         next: where the next page begins.
@@ -50,7 +50,7 @@ def page(log: RankLog, offset: int, limit: int, *, grows: bool) -> Page:
         log: the log, open.
         offset: the position.
         limit: bytes at most, or one line if that is longer.
-        grows: more may be written: an unfinished line at the end is told apart.
+        grows: more may be written: an unfinished line at the end is returned separately.
     """
     size = log.size()
     begin = _line_begin(log, min(offset, size))
@@ -70,7 +70,7 @@ def page(log: RankLog, offset: int, limit: int, *, grows: bool) -> Page:
 
 
 def search(log: RankLog, text: str, start: int) -> tuple[int | None, int]:
-    """Return where a text stands first from a position on, and where to look on; capitals do not matter.
+    """Return where a text first occurs from a position on, and where to continue; case is ignored.
 
     Args:
         log: the log, open.
@@ -78,9 +78,9 @@ def search(log: RankLog, text: str, start: int) -> tuple[int | None, int]:
         start: the position.
 
     Returns:
-        The offset, None where it does not stand in the next MAX_SEARCH_BYTES; and the position after what was searched.
+        The offset, None where it is not in the next MAX_SEARCH_BYTES; and the position after what was searched.
     """
-    # Only ASCII's capitals change: a byte more or less would move what is found.
+    # Only ASCII's case is ignored: other letters may change their length, and so the offset.
     wanted = text.encode(errors="replace").lower()
     end = min(log.size(), start + MAX_SEARCH_BYTES)
     at, held = start, b""
@@ -119,7 +119,7 @@ def _whole_characters(data: bytes) -> int:
     for back in range(1, min(_CONTINUATION_BYTES + 1, len(data)) + 1):
         byte = data[-back]
         if byte & 0xC0 != 0x80:
-            # The first byte of a character says how long it is; what is no such byte stands for itself.
+            # The first byte of a character gives its length; any other byte counts as one character.
             length = 4 if byte >= 0xF0 else 3 if byte >= 0xE0 else 2 if byte >= 0xC0 else 1
             return len(data) - back if length > back else len(data)
     return len(data)

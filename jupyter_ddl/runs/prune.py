@@ -1,6 +1,6 @@
-"""Deletes old runs: the ones that are listed before, and nothing else.
+"""Deletes old runs: those that were listed before, and nothing else.
 
-What stays in any case: a run that goes on or may go on, and a folder with files that are not a run's.
+These always stay: a run that runs or may still run, and a folder with files that are not a run's.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from jupyter_ddl.runs.store import RunRecord
 
 _DAY_S = 86_400.0
-# Ranks that outlive their kernel go on writing, a sample a second where they are not told otherwise.
+# Ranks that outlive their kernel continue to write, by default a sample a second.
 _SILENT_S = 600.0
 _OURS = re.compile(r"\.?(?:cell\.py|run\.json|events\.jsonl|rank-[0-9]+\..+)")
 
 
 @dataclass(frozen=True)
 class Pruning:
-    """What would be deleted, and what would not though it is old.
+    """The runs to delete, and old ones that stay.
 
     Attributes:
         doomed: the newest first.
-        size_bytes: what the doomed take on disk.
+        size_bytes: of the doomed on disk.
         spared: run -> why it stays.
         kept: how many runs stay, the spared ones included.
     """
@@ -52,7 +52,7 @@ def plan_pruning(*, keep: int | None = None, keep_days: float | None = None) -> 
     """
     if (keep is None) == (keep_days is None):
         received = "neither" if keep is None else "both"
-        raise InvalidInput("Pruning is told what to keep.", received, "Pass --keep N or --keep-days D.")
+        raise InvalidInput("Pruning needs to know what to keep.", received, "Pass --keep N or --keep-days D.")
     for option, value in (("--keep", keep), ("--keep-days", keep_days)):
         if value is not None and not value >= 0:
             raise InvalidInput(
@@ -108,14 +108,14 @@ def _reason_to_stay(record: RunRecord) -> str | None:
         return f"it was written to in the last {_SILENT_S / 60:.0f} minutes"
     foreign = sorted(path.name for path in record.path.iterdir() if not _is_ours(path))
     if foreign:
-        return f"it holds what is not a run's: {_shown(foreign[0])}" + (
+        return f"it holds files that are not a run's: {_shown(foreign[0])}" + (
             f" and {len(foreign) - 1} more" * (len(foreign) > 1)
         )
     return None
 
 
 def _shown(name: str) -> str:
-    """Return a file's name for a sentence; one that would do something to a terminal as Python writes it."""
+    """Return a file's name for a sentence; one with control characters as Python's repr."""
     return name if name.isprintable() else ascii(name)
 
 
@@ -134,5 +134,5 @@ def _size_bytes(record: RunRecord) -> int:
         with os.scandir(record.path) as entries:
             return sum(entry.stat(follow_symlinks=False).st_blocks * 512 for entry in entries)
     except OSError:
-        # Somebody else deletes it at this moment.
+        # Another process is deleting it.
         return 0

@@ -1,7 +1,7 @@
-"""Reads what a run's folder holds of its events, whatever became of those who wrote it.
+"""Reads the events in a run's folder, even if its writers were killed.
 
-A line that was cut by a kill, and one that this version does not know, are left out; a file that is not there, or is a
-link, a FIFO or a device, is an empty one.
+A line that was cut by a kill, and one that this version does not know, are left out; a missing file, a link, a FIFO and
+a device count as empty files.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.codec import Wire
     from jupyter_ddl.protocol.events import Event
 
-# A line that another process went on writing after a kill begins again in its middle. Within a JSON string the quotes
-# would be escaped.
+# After a kill another process may continue the file in the middle of a line, where a new object begins. Within a JSON
+# string its quotes would be escaped.
 _BEGINNING = b'{"type":'
 _LAST_LINE_BYTES = 1 << 16
 _UNKNOWN = 1 << 62
@@ -38,7 +38,7 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
 
     Args:
         path: `events.jsonl`, or a rank's.
-        kinds: the classes that are wanted; by default all. The others are not decoded.
+        kinds: the classes to read; by default all. The others are not decoded.
     """
     wanted = None if kinds is None else tuple(kinds)
     names = None if wanted is None else [f'"{kind.type}"'.encode() for kind in wanted]
@@ -58,8 +58,8 @@ def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterat
 def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:
     """Yield a run's events: the merge, then what only the ranks' own files have, then the run's end.
 
-    The ranks' files have more where the kernel that wrote the merge was killed, and its ranks went on. What a rank
-    says after its own end (a thread that the cell left behind) is in its file and log, and no part of the run.
+    The ranks' files have more if the kernel that wrote the merge was killed and its ranks continued. A rank's output
+    after its own end (of a thread that the cell left behind) is in its file and log, and not part of the run.
     """
     wanted = None if kinds is None else tuple(kinds)
     read = None if wanted is None else (*wanted, RankFinished, RankFailed, RunFinished)
@@ -83,7 +83,7 @@ def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Itera
             end = event
         else:
             yield event
-    # Nearly always there is no more, which the rank's end or the last line tells.
+    # Nearly always there is no more, as the rank's end or the last line shows.
     more = [
         _after(read_events(path, read), seen.get(rank, 0))
         for rank, path in rank_files(folder, _RANK_EVENTS).items()
@@ -97,7 +97,7 @@ def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Itera
 def rank_files(folder: Path, name: re.Pattern[str]) -> dict[int, Path]:
     """Return rank -> file, in order of ranks, of the files whose whole name matches; its first group is the rank.
 
-    What is no file, a link or a FIFO, is none.
+    Links and FIFOs are left out.
     """
     try:
         with os.scandir(folder) as entries:
@@ -113,7 +113,7 @@ def causes_of(failures: Iterable[RankFailed]) -> list[RankFailed]:
     """Return what ranks raised by themselves, first first; where all were released, the first of those."""
     failures = sorted(failures, key=lambda failure: failure.at_s)
     own = [failure for failure in failures if not failure.released]
-    # A rank that raises ends every collective, also one that the ranks of the run had to themselves.
+    # A rank that raises ends every collective, even one of the run's ranks alone.
     return [failure for failure in own if failure.name != COLLECTIVE_ON_SUBSET] or own or failures[:1]
 
 
@@ -140,7 +140,7 @@ def _after(events: Iterator[Event], number: int) -> Iterator[Event]:
 
 
 def _in_turn(queues: list[Iterator[Event]]) -> Iterator[Event]:
-    """Yield an event of each in turn: between ranks there is no order, but they run side by side."""
+    """Yield an event of each in turn: there is no order between ranks, which run in parallel."""
     while queues:
         for queue in list(queues):
             event = next(queue, None)

@@ -1,7 +1,7 @@
-"""Writes a run's events into its folder as they come: `events.jsonl`, the merge of the ranks' with the session's own.
+"""Writes a run's events into its folder as they come: `events.jsonl` merges the ranks' with the session's own.
 
-A kernel that attaches to ranks whose kernel was killed takes such a file up where it ends: what the ranks have sent
-meanwhile stands in their own files.
+A kernel that attaches to ranks whose kernel was killed continues such a file at its end: the events that the ranks sent
+meanwhile are in their own files.
 
 Runs on: kernel.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Recorder:
-    """Records one run. Safe to call from any thread; `handle` waits for nothing but the disk."""
+    """Records one run. Safe to call from any thread; `handle` waits only for the disk."""
 
     def __init__(self, folder: RunFolder) -> None:
         self._folder = folder
@@ -41,7 +41,7 @@ class Recorder:
 
     @property
     def problem(self) -> str | None:
-        """Why not all of the run is recorded; None while all is."""
+        """Why the record is incomplete; None while it is complete."""
         return self._problem or self._folder.problem
 
     def handle(self, event: Event) -> bool:
@@ -50,9 +50,9 @@ class Recorder:
             return self._take(event)
 
     def catch_up(self, ranks: Iterable[int]) -> list[Event]:
-        """Record what the ranks' own files have and `events.jsonl` has not; return all of the run so far, in order.
+        """Record the events of the ranks' files that `events.jsonl` lacks; return all of the run's events, in order.
 
-        Call it when new events arrive already: none is missed between the two, and none is recorded twice.
+        Call it when new events already arrive: none is missed between the two, and none is recorded twice.
         """
         with self._lock:
             known = list(read_events(self._path))
@@ -71,7 +71,7 @@ class Recorder:
                     self._descriptor = open_to_append(self._path)
                 append(self._descriptor, as_line(event))
             except (OSError, ValueError, TypeError, RecursionError) as error:
-                # The disk's, or of an event that JSON cannot hold.
+                # The disk's error, or that of an event that JSON cannot hold.
                 self._problem = f"{self._path}: {getattr(error, 'strerror', None) or error}"
         if self._descriptor is not None and (self._problem or isinstance(event, RunFinished)):
             os.close(self._descriptor)
@@ -89,9 +89,9 @@ class Recorder:
         return True
 
     def _end_half_line(self) -> None:
-        """End the line at which the kernel before was killed, so that the next one is whole."""
+        """End the line at which the last kernel was killed, so that the next one is whole."""
         if not is_file(self._path):
-            # There is none yet, or `_take` says what is in its place.
+            # There is none yet, or `_take` reports what is in its place.
             return
         try:
             with self._path.open("r+b") as file:
@@ -101,7 +101,7 @@ class Recorder:
                     if file.read(1) != b"\n":
                         file.write(b"\n")
         except OSError:
-            # It cannot be written: then `_take` says so.
+            # It cannot be written: `_take` reports it.
             return
 
 

@@ -1,4 +1,4 @@
-"""What is known of a run while it goes on: which ranks are still at it, and what the others reported."""
+"""Tracks a run while it lasts: which ranks are pending, and what the others reported."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.runs.folder import RunFolder
 
-# What a result keeps of a rank's text in memory; all of it is in the rank's log.
+# How much of a rank's text a result keeps in memory; all of it is in the rank's log.
 KEPT_CHARACTERS = 100_000
 
 
 @dataclass
 class RankResult:
-    """What one rank made of a cell.
+    """The result of a cell on one rank.
 
     Attributes:
         value: the text of the cell's last expression; None where it has none.
@@ -44,7 +44,7 @@ class RankResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a cell came to on its ranks.
+    """The result of a cell on its ranks.
 
     Attributes:
         run: the run's id.
@@ -61,7 +61,7 @@ class RunResult:
 
 
 class Run:
-    """One run, fed with its events by whoever follows it.
+    """One run, whose follower passes it its events.
 
     Args:
         folder: the run's.
@@ -70,17 +70,17 @@ class Run:
         clock: by which it is followed.
 
     Attributes:
-        events: what has come and waits for whoever follows the run.
-        recorder: writes all that comes into the run's folder.
-        summary: what its metrics come to.
+        events: those that wait for the run's follower.
+        recorder: writes all events into the run's folder.
+        summary: of its metrics.
         pending: the ranks that have neither finished nor failed.
-        seen_bytes: rank -> how much of its log has come in events.
-        last_samples: rank -> what it said last of how it fares.
-        unwinding: the ranks in whose code it was interrupted, where they have said so.
-        lost: why the cluster went away, or None.
+        seen_bytes: rank -> how much of its log the events hold.
+        last_samples: rank -> its last sample.
+        unwinding: the ranks that reported that their code was interrupted.
+        lost: why the cluster was lost, or None.
         fault: why the run did not finish well; None where it did, and before its end.
         stall: who waits for whom, while a stall lasts; empty otherwise.
-        abandoned: it was given up while ranks were still at it.
+        abandoned: it was given up while ranks were pending.
         is_resumed: another kernel began it.
     """
 
@@ -90,8 +90,8 @@ class Run:
         self.id = folder.run
         self.ranks = ranks
         self.world_size = world_size
-        # Not a SimpleQueue: its get(timeout) waits for ever where a signal, such as the stop button's, comes just when
-        # the time is up. Seen in Python 3.10 to 3.12; source: Modules/_queuemodule.c, the rest of the timeout below 0.
+        # Not a SimpleQueue: its get(timeout) waits for ever if a signal, such as the stop button's, comes just when the
+        # time is up. Seen in Python 3.10 to 3.12; source: Modules/_queuemodule.c, the rest of the timeout below 0.
         self.events: queue.Queue[Event] = queue.Queue()
         self.recorder = Recorder(folder)
         self.pending = set(ranks)
@@ -114,12 +114,12 @@ class Run:
 
     @property
     def is_over(self) -> bool:
-        """Whether no rank is still at it."""
+        """Whether no rank is pending."""
         return not self.pending or self.lost is not None
 
     @property
     def seconds(self) -> float:
-        """Seconds since it was sent; of a run that ended while no kernel was there, what its ranks say it took."""
+        """Seconds since it was sent; for a run that ended while no kernel was there, its duration on the ranks."""
         if self.is_resumed and not self.pending:
             return self._last_end_s - self.folder.start_s
         return self.clock.now_s() - self._began_s
@@ -129,17 +129,17 @@ class Run:
         return self.clock.next_of(self.events, timeout_s)
 
     def take(self, event: Event) -> None:
-        """Take an event as it comes: record it, and keep it for whoever follows the run."""
+        """Record an event as it comes, and queue it for the run's follower."""
         if not self.recorder.handle(event):
             return
-        # Before all else: what only observes a run must not keep its end from whoever follows it.
+        # Before all else: an observer's failure must not keep the run's end from its follower.
         self.events.put(event)
         mark = self._stragglers.handle(event) if isinstance(event, MetricsSample) else None
         if mark is not None:
             self.take(mark)
 
     def handle(self, event: Event) -> None:
-        """Note what an event says of the run. Called by whoever follows it."""
+        """Update the run by an event. Called by its follower."""
         if isinstance(event, OutputChunk):
             result = self.results[event.rank]
             kept = (getattr(result, event.stream) + event.text)[-KEPT_CHARACTERS:]
@@ -170,7 +170,7 @@ class Run:
         self._last_end_s = max(self._last_end_s, event.at_s)
 
     def take_what_came(self) -> None:
-        """Take every event that still waits: nobody follows the run any more."""
+        """Take every event that still waits: the run has no follower any more."""
         while not self.events.empty():
             self.handle(self.events.get_nowait())
 
@@ -179,9 +179,9 @@ class Run:
         return causes_of(self._failures)
 
     def reasons(self) -> list[str]:
-        """Return why ranks were released, first first, as far as they know; none where one raised by itself.
+        """Return why ranks were released, first first, as far as they know; empty where one raised by itself.
 
-        One that heard of it before, by the end of Horovod, does not know.
+        A rank that learned of it earlier, by Horovod's shutdown, does not know.
         """
         if any(not failure.released for failure in self.causes()):
             return []
@@ -189,10 +189,10 @@ class Run:
         return [failure.reason for failure in failures if failure.reason is not None]
 
     def released(self) -> list[int]:
-        """Return the ranks that ended because others did."""
+        """Return the ranks that were released because others failed."""
         causes = {failure.rank for failure in self.causes()}
         return [rank for rank, result in self.results.items() if result.failure and rank not in causes]
 
     def result(self, outcome: Outcome) -> RunResult:
-        """Return what it came to."""
+        """Return its result."""
         return RunResult(self.id, outcome, round(self.seconds, 4), dict(self.results), str(self.folder.path))

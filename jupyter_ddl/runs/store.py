@@ -1,7 +1,7 @@
-"""Finds runs on disk. What a listing costs does not depend on what the runs printed or measured.
+"""Finds runs on disk, at a cost that does not depend on what the runs printed or measured.
 
 A run is a folder of `paths.runs_dir()` whose name is a run's id, and which is this user's. Links are never followed,
-and what a cell may have left in a file's place is read as data (`untrusted_files`): it hides no other run.
+and anything a cell may have left in a file's place is read as data (`untrusted_files`), so that it hides no other run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BEGINNING_S = 5.0
 _AMBIGUOUS_SHOWN = 4
 _MOST = 1_000_000  # ranks, or threads of one
 _MOST_CHARACTERS = 1_000
-# Of runs, for one rank's figure: a search must not read years of them.
+# How many runs a search for one rank's figure reads: not years of them.
 _SEARCHED = 500
 
 RUNNING = "running"
@@ -45,7 +45,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class RunRecord:
-    """What run.json says of a run, and what its folder's name says where run.json does not.
+    """A run as recorded in run.json, or where that lacks something, in its folder's name.
 
     Attributes:
         path: its folder.
@@ -55,12 +55,12 @@ class RunRecord:
         world_size: of the cluster, as far as known.
         state: its outcome, as in `events.Outcome`; of a run without one "running" where the kernel that records it
             lives, "cut off" where that has ended, "unknown" where that is on another host.
-        seconds: what it took; None while it runs, and where nobody wrote that down.
+        seconds: its duration; None while it runs, and where not recorded.
         samples_per_s: of all ranks together; None where nothing was measured.
         loss: the last one.
-        computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where nobody wrote that down.
+        computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where not recorded.
         options: as the cell, or the script, had them.
-        fault: why it did not finish well; None where it did, and where nobody wrote that down.
+        fault: why it did not finish well; None where it did, and where not recorded.
         script: as its command line named it; None of a cell.
     """
 
@@ -81,7 +81,7 @@ class RunRecord:
 
 
 def newest_first(before: str | None = None) -> Iterator[RunRecord]:
-    """Yield all runs, the newest first. Each is read when it is asked for.
+    """Yield all runs, the newest first. Each is read when it is reached.
 
     Args:
         before: the id of a run: only those that come after it in this order.
@@ -96,7 +96,7 @@ def newest_first(before: str | None = None) -> Iterator[RunRecord]:
 
 
 def find(run: str) -> RunRecord | None:
-    """Return the run of exactly that id, or None; whoever asks may ask for anything, a path out of the folder too."""
+    """Return the run of exactly that id, or None; the id may be any text, also a path out of the folder."""
     # A cluster's name, which is within the id, has no slash; an id that comes from elsewhere may have one.
     if "/" in run or "\0" in run or _ID.fullmatch(run) is None or not _is_own_folder(run):
         return None
@@ -133,7 +133,7 @@ def resolve(text: str | None = None) -> RunRecord:
 
 
 def read_record(path: Path) -> RunRecord:
-    """Return what is known of the run in a folder; whatever of it is missing or broken is left out."""
+    """Return the record of the run in a folder, without what is missing or broken."""
     content = _content(path / "run.json")
     ranks, world_size = content.get("ranks"), content.get("world_size")
     if not (isinstance(ranks, list) and all(map(_is_count, ranks))):
@@ -159,7 +159,7 @@ def read_record(path: Path) -> RunRecord:
 
 
 def single_rank_samples_per_s(model: str, computes_on: str) -> float | None:
-    """Return what one rank alone made of a model, on the same kind of device, in the newest run that says so.
+    """Return one rank's samples/s with a model, on the same kind of device, in the newest run that has it.
 
     Args:
         model: as `events.MetricsSample.model` names it.
@@ -167,7 +167,7 @@ def single_rank_samples_per_s(model: str, computes_on: str) -> float | None:
     """
     for record in islice(newest_first(), _SEARCHED):
         rate = record.samples_per_s
-        # A share of NaN, of infinity or of nothing says nothing.
+        # A share of NaN, of infinity or of zero means nothing.
         alone = len(record.ranks) == 1 and rate is not None and math.isfinite(rate) and rate > 0
         if alone and record.model == model and record.computes_on == computes_on:
             return rate
@@ -175,7 +175,7 @@ def single_rank_samples_per_s(model: str, computes_on: str) -> float | None:
 
 
 def describe_device(device: str, threads: int) -> str:
-    """Return what a rank computes with, without which of several devices it is."""
+    """Return the kind of device of a rank, without its number."""
     kind = re.sub(r"^GPU \S+ \((.*)\)$", r"\1", device)
     return f"{kind}, {threads} threads"
 
@@ -191,7 +191,7 @@ def foreign() -> int:
 
 
 def _entries() -> list[tuple[str, bool]]:
-    """Return the names of what is a run by its name, and whether it is this user's."""
+    """Return the names that are run ids, and whether each folder is this user's."""
     try:
         with os.scandir(paths.runs_dir()) as entries:
             found = [entry for entry in entries if _is_run(entry)]
@@ -222,7 +222,7 @@ def _content(file: Path) -> dict[str, Any]:
     try:
         return untrusted_files.read_object(file)
     except (OSError, ValueError):
-        # Not written yet, cut by a kill, or something else in its place: the run is told by what else is there.
+        # Not written yet, cut by a kill, or something else in its place: the record is made from what else is there.
         return {}
 
 
@@ -235,7 +235,7 @@ def _computes_on(content: dict[str, Any]) -> str | None:
 
 
 def _fault(content: object) -> Fault | None:
-    """Return the fault that run.json holds; None where it holds none, or what is none."""
+    """Return the fault in run.json; None where there is none, or it is invalid."""
     try:
         fault = None if content is None else record_of(Fault, content)
     except ValueError:
@@ -249,7 +249,7 @@ def _is_count(value: object) -> TypeGuard[int]:
 
 
 def as_number(value: object, *, finite: bool = True) -> float | None:
-    """Return a JSON value as a number, where it is one that a float can be; None else."""
+    """Return a JSON value as a float; None where it is no number, or too large."""
     number = None if isinstance(value, bool) else number_in(value)
     if not isinstance(number, int | float):
         return None
@@ -268,7 +268,7 @@ def _state(content: dict[str, Any], run: str) -> str:
     """Return the state of a run that has no outcome."""
     session = content.get("session")
     if not content and time.time() - _start_s(run) < _BEGINNING_S:
-        # run.json is written while the ranks are at it already.
+        # run.json may be written after the ranks have begun.
         return RUNNING
     lives = process_identity.lives(session)
     if lives is None and not process_identity.is_of_an_earlier_boot(session):

@@ -1,7 +1,7 @@
 """Finds the rank that the others wait for.
 
-In synchronous training all ranks take as long for a step, since they meet in the exchange of gradients. What differs is
-the time without it, and that is what is compared.
+In synchronous training all ranks take equally long for a step, since they wait for each other in the exchange of
+gradients. So the time without the exchange is compared.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from jupyter_ddl.protocol.events import StragglerMarked
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import MetricsSample
 
-# A rank becomes a straggler above the one, and is one no more below the other: on a machine that others use too, times
-# go up and down by a tenth all the while.
+# A rank becomes a straggler above the first, and stops being one below the second: on a shared machine, times vary by
+# a tenth.
 RATIO = 1.2
 RATIO_OFF = 1.1
-# For how long it must have been slow, in steps and in seconds: ten steps of a small model are one sample.
+# How long it must have been slow, in steps and in seconds: ten steps of a small model are one sample.
 STEPS = 10
 SECONDS = 5.0
 
@@ -30,9 +30,9 @@ class _Rank:
     """What is known of a rank's last steps.
 
     Attributes:
-        own_s: a step of it, without the exchange.
-        input_s: of that, waiting for the batch.
-        slow_steps: how many steps were slower than the others' since the last that were as fast.
+        own_s: the time of a step without the exchange.
+        input_s: the part of it spent waiting for the batch.
+        slow_steps: how many consecutive steps were slower than the others'.
         slow_s: how long these took.
     """
 
@@ -48,7 +48,7 @@ class Stragglers:
 
     A rank is a straggler when its steps without the exchange have taken more than 1.2 times the ranks' median for 10
     steps and for 5 s, and until they take less than 1.1 times. The median is the lower one of two: with the mean of the
-    two, a rank that takes 1.4 times the other's time would be none. So of two ranks one at most is a straggler.
+    two, a rank that takes 1.4 times the other's time would be none. So at most one of two ranks is a straggler.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class Stragglers:
         self._until_sorted = 0
 
     def handle(self, sample: MetricsSample) -> StragglerMarked | None:
-        """Take a sample; return an event where the rank has become a straggler, or one is no straggler any more."""
+        """Take a sample; return an event where a rank has become a straggler, or stopped being one."""
         if sample.step_s is None or sample.exchange_s is None or not sample.steps:
             return None
         own_s, input_s = sample.step_s - sample.exchange_s, sample.input_s or 0.0
@@ -74,7 +74,7 @@ class Stragglers:
             return self._mark(sample, sample.rank, is_straggler=False) if ratio < RATIO_OFF else None
         if rank.slow_steps < STEPS or rank.slow_s < SECONDS:
             return None
-        # One that was marked before may have become the fast one, and has not told of it yet: it comes first.
+        # A marked rank may have become the fast one without an event yet: it comes first.
         past = next(
             (key for key, one in self._ranks.items() if one.is_marked and one.own_s < RATIO_OFF * usual_s), None
         )
@@ -110,7 +110,7 @@ class Stragglers:
         return self._usual_s
 
     def _spends_on(self, rank: _Rank) -> Literal["compute", "input"]:
-        """Return what takes the rank longer than the others: what exceeds the median more."""
+        """Return the cause of the delay: the part of the step that exceeds the median more."""
         usual_input_s = median_low(other.input_s for other in self._ranks.values())
         usual_compute_s = median_low(other.own_s - other.input_s for other in self._ranks.values())
         more_input_s = rank.input_s - usual_input_s

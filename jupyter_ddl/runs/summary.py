@@ -1,4 +1,4 @@
-"""What a run's metrics come to: the few figures that a list of runs shows."""
+"""Summarises a run's metrics: the few figures that a list of runs shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Summary:
         self._model = sample.model or self._model
 
     def fields(self) -> dict[str, Any]:
-        """Return `samples_per_s`, `loss` and `model`: only what is known, so nothing where the run did not train.
+        """Return `samples_per_s`, `loss` and `model`, as far as known: nothing if the run did not train.
 
         `samples_per_s` is of all ranks together, each over the time in which it trained; `loss` is the mean of the
         ranks' last ones.

@@ -1,4 +1,4 @@
-"""What stands in the log of a rank that was killed and came in no event: its last words.
+"""Reads the end of a killed rank's log that no event had.
 
 Runs on: kernel.
 """
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LIMIT_BYTES = 32 * 1024
-# The shell beside a rank appends them in some milliseconds. Ranks whose controller was killed end seconds later.
+# The shell beside a rank appends it in some milliseconds. Ranks whose controller was killed end seconds later.
 _WAIT_S = 1.0
 _POLL_S = 0.01
 
 
 def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Iterable[int]) -> Iterator[OutputChunk]:
-    """Yield what the ranks' logs have beyond what was seen, the end of it where it is long.
+    """Yield the unseen end of the ranks' logs, only its last part where it is long.
 
     Waits for ranks that are about to end, `_WAIT_S` at most.
 
     Args:
         folder: the run's.
         run: its id.
-        seen_bytes: rank -> how much of its log has come in events.
-        ranks: the ranks that did not come to the cell's end.
+        seen_bytes: rank -> how much of its log the events hold.
+        ranks: the ranks that did not reach the cell's end.
     """
     ranks = list(ranks)
     _await_end(folder, ranks)
@@ -51,9 +51,9 @@ def last_words(folder: Path, run: str, seen_bytes: Mapping[int, int], ranks: Ite
 
 
 def _await_end(folder: Path, ranks: Iterable[int]) -> None:
-    """Wait until the ranks' logs are complete, which a file beside each says."""
+    """Wait until the ranks' logs are complete, which a file beside each shows."""
     until_s = time.monotonic() + _WAIT_S
-    # A rank without a log has not come to the cell, or writes elsewhere.
+    # A rank without a log has not begun the cell, or writes elsewhere.
     left = [rank for rank in ranks if (folder / rank_file(rank, LOG)).exists()]
     while left := [rank for rank in left if not (folder / rank_file(rank, ENDED)).exists()]:
         if time.monotonic() >= until_s:

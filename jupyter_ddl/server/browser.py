@@ -1,7 +1,7 @@
-"""One browser: what it asks for, and what it is still to be sent, which is bounded however slowly it reads.
+"""Serves one browser: its requests, and what waits to be sent, which is bounded however slowly it reads.
 
-One message is on its way at a time. Of a kernel's state the newest waits, of a run what its thinned history has: who
-reads slowly is skipped forward.
+One message is on its way at a time. Only a kernel's newest state waits, and a run's thinned history: a slow reader is
+skipped forward.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Watching:
     Attributes:
         tail: its events; None while it is being found.
         next: the number of the first event that was not sent.
-        is_drawn: the browser has taken all that it was sent.
+        is_drawn: the browser has received all that it was sent.
         is_new: nothing was sent yet: the first message goes out even if it is empty.
         is_end_sent: it knows how the run ended, where no event says so.
     """
@@ -49,15 +49,15 @@ class _Watching:
 
     @property
     def lacks_end(self) -> bool:
-        """Whether the run has ended in a way of which the browser does not know."""
+        """Whether the run has ended and the browser does not know how."""
         return self.tail is not None and self.tail.ended is not None and not self.is_end_sent
 
 
 class Browser:
-    """One WebSocket's messages, both ways. All is called in the server's loop.
+    """One WebSocket's messages, in both directions. All methods are called in the server's loop.
 
     Args:
-        hub: what it speaks with.
+        hub: the server's.
         send: sends a text or a binary message; done when the socket has taken it.
         refuse: ends the connection, with a sentence.
     """
@@ -76,7 +76,7 @@ class Browser:
         self._begin(self._pump())
 
     def close(self) -> None:
-        """Let go of it. Safe to call twice."""
+        """Release it. Safe to call twice."""
         self._hub.leave(self)
         for run in list(self._watching):
             self._unwatch(run)
@@ -84,7 +84,7 @@ class Browser:
             task.cancel()
 
     def tell(self, message: KernelState | KernelGone | RunNotice) -> None:
-        """Send what a kernel says, in its turn."""
+        """Queue a kernel's state."""
         if isinstance(message, RunNotice):
             self._notices.append(message)
         else:
@@ -92,7 +92,7 @@ class Browser:
         self._wake.set()
 
     def receive(self, data: str | bytes) -> None:
-        """Take what the browser sent, which may be anything."""
+        """Handle a message of the browser, which may be anything."""
         try:
             message = from_browser(data)
         except ValueError as error:
@@ -112,7 +112,7 @@ class Browser:
             self._unwatch(message.run)
 
     def _control(self, control: Control) -> None:
-        # Until its answer has been sent: who does not read cannot ask for more and more.
+        # Until its answer has been sent: a browser that does not read cannot ask for ever more.
         self._controls += 1
         if self._controls > 2 * MAX_CONTROLS:
             self._refuse(f"A browser may ask for {MAX_CONTROLS} controls at a time. Received: {self._controls}.")
@@ -163,7 +163,7 @@ class Browser:
             self._hub.tails.unwatch(run, self._wake.set)
 
     def _end_if_over(self, run: str, watching: _Watching) -> None:
-        """Forget a run that is over, once the browser has all of it."""
+        """Drop a run that is over, once the browser has all of it."""
         tail = watching.tail
         if tail is None or watching.lacks_end:
             return
@@ -171,7 +171,7 @@ class Browser:
             self._unwatch(run)
 
     async def _pump(self) -> None:
-        """Send what there is, one message after the other."""
+        """Send what waits, one message after the other."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -182,7 +182,7 @@ class Browser:
         if self._answers:
             self._controls -= 1
             return as_line(self._answers.popleft()).decode()
-        # Before the states: a kernel's fault is then known as the one of a run, of which its notice says more.
+        # Before the states, so that a kernel's fault is known as that of a run, whose notice says more.
         if self._notices:
             return as_line(self._notices.popleft()).decode()
         if self._states:
@@ -202,13 +202,14 @@ class Browser:
         # The others first, next time.
         self._watching[run] = self._watching.pop(run)
         watching.is_drawn = watching.is_new = False
-        # Asked for first: events that come until then are in the message.
+        # Requested first: events that come until then are in the message.
         ended = tail.ended
         loop = asyncio.get_running_loop()
         try:
             following, content = await loop.run_in_executor(self._hub.pool, tail.batch, watching.next)
         except Exception as error:  # noqa: BLE001
-            # Whatever a run's files hold, the others' events and the kernels' states still go out: this task sends all.
+            # Whatever a run's files hold, the others' events and the kernels' states must still be sent: this task
+            # sends all.
             self._give_up(run, error)
             return await self._next_message()
         watching.next = following
@@ -219,7 +220,7 @@ class Browser:
         return json.dumps(head).encode() + b"\n" + content
 
     def _give_up(self, run: str, error: Exception) -> None:
-        """Watch a run no more that cannot be shown, and say so."""
+        """Stop watching a run that cannot be shown, and report it."""
         _log.error("jupyter_ddl: the run %s cannot be shown in a browser.", run, exc_info=error)
         self._unwatch(run)
         self._refuse_watch(

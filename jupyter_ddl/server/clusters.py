@@ -1,4 +1,4 @@
-"""Requests for clusters that were kept: they run, though the kernel that started them is gone."""
+"""Answers requests for kept clusters, which run though the kernel that started them is gone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ClustersHandler(HubHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with each cluster that runs without the kernel that started it; another one may have attached."""
+        """Answer with each cluster that outlived the kernel that started it; another one may have attached."""
         self.answer(await self.in_thread(_listing))
 
 

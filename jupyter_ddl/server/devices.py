@@ -1,4 +1,4 @@
-"""The requests for this host's devices, of which a form lets the user choose, and for its room for ranks."""
+"""Answers requests for this host's devices, from which a form lets the user choose, and for its cores and memory."""
 
 from __future__ import annotations
 

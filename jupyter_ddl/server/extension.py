@@ -1,4 +1,4 @@
-"""What jupyter_server loads: the hub's addresses, its life, and the variable by which kernels find it."""
+"""Extends jupyter_server: adds the hub's addresses, starts and stops it, and sets the variable for its kernels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class HubExtension(ExtensionApp):
     hub: Hub
 
     def initialize_handlers(self) -> None:
-        """Add the hub's addresses, all under /jupyter-ddl/, and begin it with the server."""
+        """Add the hub's addresses, all under /jupyter-ddl/, and start it with the server."""
         self.hub = Hub(self.log)
         own: dict[str, Any] = {"hub": self.hub}
         self.handlers.extend(
@@ -48,13 +48,13 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
             ]
         )
-        # A server that was started in another one's terminal has that one's.
+        # A server that was started in another one's terminal inherits that one's variable.
         os.environ.pop(HUB_VARIABLE, None)
         # When the loop runs, the server has its port, and has started no kernel yet.
         self._server.io_loop.add_callback(self._begin)
 
     async def stop_extension(self) -> None:
-        """Let go of kernels and browsers, at the server's end."""
+        """Disconnect kernels and browsers when the server stops."""
         await self.hub.close()
 
     async def _begin(self) -> None:
@@ -66,7 +66,7 @@ class HubExtension(ExtensionApp):
         os.environ[HUB_VARIABLE] = str(path)
 
     def _socket_path(self) -> Path:
-        # The same for a server that is started again: its kernels, which may live on, connect to it.
+        # The same for a restarted server, so that its kernels, which may still live, connect to it.
         server = self._server
         return socket_path(f"{zlib.crc32(server.sock.encode()):08x}" if server.sock else str(server.port))
 

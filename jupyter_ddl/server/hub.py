@@ -1,4 +1,4 @@
-"""The hub as a whole: what a kernel says goes to every browser, what a browser asks to its kernel."""
+"""Connects kernels and browsers: a kernel's state goes to every browser, a browser's control to its kernel."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.hub_messages import KernelGone, KernelState
 
-# What reads files: a slow file system must not stop the server, nor one reader all others.
+# Threads that read files: a slow file system must not stop the server, nor one reader all others.
 _THREADS = 4
 MAX_BROWSERS = 64
 
 
 class Listener(Protocol):
-    """One browser, as the hub knows it; `browser.Browser` is one, and knows the hub."""
+    """One browser, as the hub sees it; `browser.Browser` is one, and imports the hub."""
 
     def tell(self, message: KernelState | KernelGone | RunNotice) -> None:
         """Queue a message for the browser."""
@@ -37,7 +37,7 @@ class Hub:
     Attributes:
         pool: the threads that read files.
         kernels: those that are connected.
-        tails: the runs that somebody watches.
+        tails: the watched runs.
         requests: how many are being answered by the pool, or wait for it.
     """
 
@@ -50,11 +50,11 @@ class Hub:
         self._browsers: set[Listener] = set()
 
     async def open(self, path: Path) -> Path:
-        """Let kernels connect; return where, which is another path if that one is in use."""
+        """Accept kernels; return the socket's path, another one if that one is in use."""
         return await self.kernels.listen(path)
 
     async def close(self) -> None:
-        """Let go of everybody."""
+        """Disconnect all kernels and browsers."""
         for browser in list(self._browsers):
             browser.close()
         self._scripts.rest()
@@ -63,18 +63,18 @@ class Hub:
 
     @property
     def is_full(self) -> bool:
-        """Whether no more browsers can join."""
+        """Whether no more browsers can connect."""
         return len(self._browsers) >= MAX_BROWSERS
 
     def join(self, browser: Listener) -> None:
-        """Tell a browser of every kernel, and of what they say from here on."""
+        """Send a browser every kernel's state, now and from here on."""
         self._browsers.add(browser)
         self._scripts.begin()
         for state in self.kernels.states():
             browser.tell(state)
 
     def leave(self, browser: Listener) -> None:
-        """Tell a browser no more."""
+        """Send a browser nothing more."""
         self._browsers.discard(browser)
         if not self._browsers:
             self._scripts.rest()

@@ -1,4 +1,4 @@
-"""The kernels' side of the hub: a unix socket of this user's, one connection a kernel, and controls on their way."""
+"""Serves the kernels' side of the hub: a unix socket of this user's, one connection a kernel, and pending controls."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 MAX_KERNELS = 256
 # The stacks of a thousand ranks, or their states, are some megabytes.
 MAX_LINE_BYTES = 16 << 20
-# What waits for a kernel that does not read.
+# Limits what waits for a kernel that does not read.
 MAX_WAITING_BYTES = 4 << 20
 ANSWER_S = 30.0
-# Ranks take their time to come up and to end: `cluster.lifecycle` has a limit of its own for each.
+# Ranks start and end slowly: `cluster.lifecycle` has its own limit for each.
 PATIENCE_S = {"restart": 330.0, "stop": 90.0}
 _CREDENTIALS = struct.Struct("3i")
 
@@ -33,7 +33,7 @@ class Kernels:
     """The kernels that are connected.
 
     Args:
-        tell: called with what they say of themselves.
+        tell: called with their states.
         log: the server's.
     """
 
@@ -48,7 +48,7 @@ class Kernels:
         self._kernels: dict[str, _Connection] = {}
 
     async def listen(self, path: Path) -> Path:
-        """Take connections; return where: at a path beside it where another server has that one.
+        """Accept connections; return the path: one beside `path` if another server has that one.
 
         Raises:
             OSError: there can be no socket.
@@ -58,14 +58,14 @@ class Kernels:
         path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
         listening.bind(str(path))
-        # Before anybody can connect.
+        # Before any process can connect.
         path.chmod(0o600)
         self._server = await asyncio.start_unix_server(self._serve, sock=listening, limit=MAX_LINE_BYTES)
         self._path = path
         return path
 
     async def close(self) -> None:
-        """Let go of all kernels, which try to connect again."""
+        """Disconnect all kernels, which then try to reconnect."""
         if self._server is not None:
             self._server.close()
         for connection in list(self._connections):
@@ -75,11 +75,11 @@ class Kernels:
             self._path.unlink(missing_ok=True)
 
     def states(self) -> list[KernelState]:
-        """Return what each kernel said last of itself."""
+        """Return each kernel's last state."""
         return [connection.state for connection in self._kernels.values() if connection.state is not None]
 
     async def ask(self, control: Control) -> Answer:
-        """Have a kernel do something; return its answer, or why there is none."""
+        """Send a kernel a control; return its answer, or why there is none."""
         connection = self._kernels.get(control.kernel)
         if connection is None:
             return Answer(
@@ -90,7 +90,7 @@ class Kernels:
         return replace(await connection.ask(control), id=control.id)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take a kernel's messages until it goes."""
+        """Read a kernel's messages until it disconnects."""
         peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
         _, uid, _ = _CREDENTIALS.unpack(peer)
         if uid != os.getuid() or len(self._connections) >= MAX_KERNELS:
@@ -113,7 +113,7 @@ class Kernels:
             pass
         except ValueError as error:
             # No message of ours, or a line over MAX_LINE_BYTES.
-            self._log.warning("jupyter_ddl: a kernel was let go: %s", error)
+            self._log.warning("jupyter_ddl: a kernel was disconnected: %s", error)
         finally:
             self._part(connection)
 
@@ -136,10 +136,10 @@ class Kernels:
 
 
 class _Connection:
-    """One kernel, and what it was asked.
+    """One kernel, and its pending controls.
 
     Attributes:
-        state: what it said last of itself.
+        state: its last state.
     """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
@@ -149,7 +149,7 @@ class _Connection:
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
     async def ask(self, control: Control) -> Answer:
-        """Return the kernel's answer, or one that says why there is none."""
+        """Return the kernel's answer, or an error where there is none."""
         assert self.state is not None
         number = str(next(self._numbers))
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
@@ -167,13 +167,13 @@ class _Connection:
             del self._waiting[number]
 
     def answered(self, answer: Answer) -> None:
-        """Take an answer; one that comes too late is nobody's."""
+        """Take an answer; one that comes too late is dropped."""
         future = self._waiting.get(answer.id)
         if future is not None and not future.done():
             future.set_result(answer)
 
     def close(self) -> None:
-        """Let go of the kernel; what it was asked is answered for it. Safe to call twice."""
+        """Disconnect the kernel; its pending controls get an error. Safe to call twice."""
         self._writer.close()
         for number, future in self._waiting.items():
             if not future.done():
@@ -188,9 +188,9 @@ class _Connection:
 
 
 def _is_alive(path: Path) -> bool:
-    """Return whether somebody listens at a path."""
+    """Return whether a process listens at a path."""
     with socket.socket(socket.AF_UNIX) as client:
-        # A server that is stopped, and so does not take it.
+        # A suspended server does not accept it.
         client.settimeout(1.0)
         try:
             client.connect(str(path))

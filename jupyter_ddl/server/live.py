@@ -1,4 +1,4 @@
-"""The WebSocket of the hub: authenticated, from this server's own pages only, and bounded in what it takes."""
+"""Serves the hub's WebSocket: authenticated, from this server's own pages only, with bounded messages."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.server.hub import Hub
 
 MAX_FRAME_BYTES = 1 << 20
-# What a browser did was against a rule; source: RFC 6455, 7.4.1.
+# Policy violation; source: RFC 6455, 7.4.1.
 _AGAINST_THE_RULES = 1008
-# A close frame holds so many bytes of a reason; source: RFC 6455, 5.5.
+# The most bytes of a reason in a close frame; source: RFC 6455, 5.5.
 _REASON_BYTES = 123
 
 
@@ -30,7 +30,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     _browser: Browser | None = None
 
     def initialize(self, hub: Hub) -> None:
-        """Take what the extension gives."""
+        """Store the extension's objects."""
         self._hub = hub
 
     def set_default_headers(self) -> None:
@@ -43,7 +43,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     @ws_authenticated
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Open the WebSocket, for whoever may execute code here."""
+        """Open the WebSocket, for users who may execute code here."""
         if not await ensure_async(
             self.authorizer.is_authorized(self, self.current_user, "execute", self.auth_resource)
         ):
@@ -53,7 +53,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         await super().get(*args, **kwargs)
 
     def open(self) -> None:
-        """Tell of every kernel, and take messages from here on."""
+        """Send every kernel's state, and accept messages from here on."""
         super().open()
         # A control's answer is small, and must not wait for more to send.
         self.set_nodelay(True)
@@ -61,12 +61,12 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
         self._hub.join(self._browser)
 
     def on_message(self, message: str | bytes) -> None:
-        """Hand a message on."""
+        """Forward a message."""
         if self._browser is not None:
             self._browser.receive(message)
 
     def on_close(self) -> None:
-        """Let go of the browser."""
+        """Disconnect the browser."""
         self._let_go()
 
     def _let_go(self) -> None:
@@ -82,7 +82,7 @@ class LiveHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
             return
 
     def _refuse(self, reason: str) -> None:
-        # What it sends until it has gone is not looked at.
+        # Its messages until it has disconnected are ignored.
         self._let_go()
-        self.log.warning("jupyter_ddl: a browser was let go: %s", reason)
+        self.log.warning("jupyter_ddl: a browser was disconnected: %s", reason)
         self.close(_AGAINST_THE_RULES, reason.encode()[:_REASON_BYTES].decode(errors="ignore"))

@@ -1,4 +1,4 @@
-"""What all requests to the hub share: who may ask, what an address may name, and that files are read in threads."""
+"""Provides what all requests to the hub share: authorisation, checks of addresses, and reading files in threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 MAX_TEXT_CHARACTERS = 1_000
-# What waits for the hub's threads, which read for the watched runs too.
+# The most requests that wait for the hub's threads, which read for the watched runs too.
 MAX_REQUESTS = 32
 _DIGITS = 18
 
@@ -31,14 +31,14 @@ class HubHandler(APIHandler):
     auth_resource = "jupyter_ddl"
 
     def initialize(self, hub: Hub) -> None:
-        """Take what the extension gives."""
+        """Store the extension's objects."""
         self._hub = hub
 
     async def in_thread(self, work: Callable[..., Found], *arguments: Any) -> Found:
-        """Return what `work` returns, which may wait for a disk.
+        """Return the result of `work`, which may wait for a disk.
 
         Raises:
-            HTTPError: so many requests wait already.
+            HTTPError: too many requests wait already.
         """
         if self._hub.requests >= MAX_REQUESTS:
             rule = f"The hub takes {MAX_REQUESTS} requests at a time."
@@ -99,5 +99,5 @@ class HubHandler(APIHandler):
 
 
 def quoted(text: str) -> str:
-    """Return what somebody sent, as a sentence can hold it."""
+    """Return a received text, quoted and bounded for a sentence."""
     return repr(text[:80])

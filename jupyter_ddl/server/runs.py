@@ -1,4 +1,4 @@
-"""Requests for runs: a page of the list, one run, its deletion, and pages of its ranks' logs."""
+"""Answers requests for runs: a page of the list, one run, its deletion, and pages of its ranks' logs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_LISTED = 200
-# Of runs, for one page of a search: it must not read years of them at once.
+# Runs that one page of a search reads: it must not read years of them at once.
 MAX_SEARCHED = 2_000
 MAX_CELL_BYTES = 1 << 20
 MAX_LOGS = 10_000
@@ -44,7 +44,7 @@ class RunsHandler(HubHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the runs whose id, model, state or device has the text, of the ones before a run."""
+        """Answer with the runs before a given one whose id, model, state or device contains the text."""
         limit = self.number("limit", 50, 1, MAX_LISTED)
         before = self.text("before") or None
         self.answer(await self.in_thread(_listing, self.text("search").casefold(), before, limit))
@@ -63,7 +63,7 @@ class RunHandler(HubHandler):
     @authenticated
     @authorized
     async def delete(self, run: str) -> None:
-        """Delete a run, unless it goes on or holds what is not a run's."""
+        """Delete a run, unless it still runs or its folder holds other files."""
         record = await self.run(run)
         reason = await self.in_thread(reason_to_stay, record)
         if reason is not None:
@@ -77,12 +77,12 @@ class RunHandler(HubHandler):
 
 
 class PictureHandler(HubHandler):
-    """GET runs/RUN/picture -> {image/svg+xml, text/plain}: what stays under the cell of a run that trained."""
+    """GET runs/RUN/picture -> {image/svg+xml, text/plain}: the final output under the cell of a run that trained."""
 
     @authenticated
     @authorized
     async def get(self, run: str) -> None:
-        """Answer with a run's final state, of a run that is over."""
+        """Answer with the final state of a run that is over."""
         record = await self.run(run)
         found = await self.in_thread(_final_state, record)
         if found is None:
@@ -124,7 +124,7 @@ class SearchHandler(HubHandler):
     @authenticated
     @authorized
     async def get(self, run: str, rank: str) -> None:
-        """Answer with where a text stands next, within what one request may search."""
+        """Answer with where a text occurs next, within what one request may search."""
         pattern, start = self.text("pattern"), self.number("from", 0, 0, _END)
         if not pattern or "\n" in pattern:
             raise HTTPError(400, f"pattern must be a text of one line. Received: {len(pattern)} characters.")
@@ -158,7 +158,7 @@ def _listing(text: str, before: str | None, limit: int) -> dict[str, Any]:
         if len(found) == limit:
             break
     more = next(records, None) is not None
-    # A list shows no fault, and one holds where each rank was.
+    # A list shows no fault, and a fault may hold where each rank was.
     listed = [as_json(replace(record, fault=None)) for record in found]
     return {"runs": listed, "more": more, "next": last if more else None}
 
@@ -176,7 +176,7 @@ def _details(folder: Path) -> dict[str, Any]:
     try:
         content = untrusted_files.read_object(folder / "run.json")
     except (OSError, ValueError):
-        # The record is told by what else is there.
+        # The record is made from the folder's other files.
         content = {}
     named = {name: content.get(name) for name in ("cluster", "hosts", "devices", "versions")}
     return {"cell": cell, **finite(named)}
@@ -193,7 +193,7 @@ def _final_state(record: RunRecord) -> dict[str, str] | None:
         figures.handle(event)
     if not trained:
         return None
-    # Of a run that was cut off, no event says so.
+    # The events of a run that was cut off do not say so.
     figures.outcome = figures.outcome or record.state
     return {"image/svg+xml": picture(figures), "text/plain": metrics_table(figures)}
 

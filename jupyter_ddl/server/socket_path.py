@@ -1,4 +1,4 @@
-"""Where the hub's socket is: in a folder that nobody else can enter, under a path that a socket can have."""
+"""Chooses the path of the hub's socket: in a private folder, and short enough for a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.host.private_folders import private_folder
 
-# Of 107 on Linux; a server that finds its name taken adds to it.
+# Linux allows 107; a server that finds its name taken appends to it.
 _MAX_BYTES = 92
 
 
@@ -21,12 +21,12 @@ def socket_path(server: str) -> Path:
     """Return where a server's hub listens.
 
     Args:
-        server: what tells it from this user's other servers on this host: its port.
+        server: what distinguishes it from this user's other servers on this host: its port.
 
     Raises:
         FolderNotWritable: the folder cannot be made, or is not this user's alone.
     """
-    # A home that several hosts share, or containers of one host, has the sockets of all: none takes another's for dead.
+    # A home that several hosts, or containers, share has the sockets of all: none must take another's for dead.
     here = " ".join(process_identity.here().values())
     name = f"{zlib.crc32(here.encode()):08x}-{server}"
     path = paths.hub_dir() / name
@@ -38,7 +38,7 @@ def socket_path(server: str) -> Path:
 
 
 def _check_private(folder: Path) -> None:
-    """Raise unless a folder is this user's alone; in the temporary directory somebody else may have made it."""
+    """Raise unless a folder is this user's alone; in the temporary directory another user may have made it."""
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise FolderNotWritable(folder, paths.RUNTIME_VARIABLE, "it is a link, or another user's")

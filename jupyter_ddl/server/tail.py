@@ -1,7 +1,7 @@
-"""One run's events, read on in its folder as they come, and kept as the dashboard keeps them: thinned, and bounded.
+"""Follows one run's events in its folder, and keeps them as the dashboard does: thinned and bounded.
 
-An event's number is its place in the run's folder, so that a browser that knows the first ones can go on after them,
-also with another server.
+An event's number is its place in the run's folder, so that a browser that has the first ones can continue after them,
+even with another server.
 
 Runs on: Jupyter server, in the hub's threads.
 """
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
 
 STEP_BYTES = 4 << 20
-# An event is one line, and a figure in it may be large; one that is larger still is no event of ours.
+# An event is one line, and a figure in it may be large; a longer line is no event of ours.
 MAX_LINE_BYTES = 256 << 20
-# Characters of output in one message. What is over it is in the log files, and counted.
+# Characters of output in one message. The excess is in the log files, and counted.
 FIRST_TEXT = 1_000_000
 BATCH_TEXT = 256_000
-# How often it is looked whether the kernel that records a quiet run still lives.
+# How often to check that the kernel that records a quiet run still lives.
 _ALIVE_S = 2.0
-# Shown by no view of ours, and large: numbered, and not read.
+# Not shown by any view, and large: numbered, and not read.
 _UNREAD = tuple(f'{{"type": "{kind.type}"'.encode() for kind in (RichOutput, OutputCleared, RankWarm))
 
 
@@ -42,10 +42,10 @@ class Tail:
     """The events of one run so far. `read_on` is called by one thread at a time, `batch` by any.
 
     Attributes:
-        is_ready: all that there was has been read.
-        is_over: nothing more will come.
-        fault: why the run cannot be read on; None where it can.
-        ended: how the run ended, where no event of it says so: "cut off", by its kernel's end. None otherwise.
+        is_ready: all events that existed at the start have been read.
+        is_over: no more events will come.
+        fault: why the run cannot be read any further; None where it can.
+        ended: how the run ended, where no event of it says so: "cut off", when its kernel ended. None otherwise.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -69,13 +69,13 @@ class Tail:
         return self._history.next
 
     def read_on(self) -> bool:
-        """Read what has come, or a part of it; return whether there is more by now."""
+        """Read new events, or a part of them; return whether there are more."""
         lines = self._lines()
         self._keep([None if line.startswith(_UNREAD) else event_of(line) for line in lines], lines)
         if lines or self._step_bytes > STEP_BYTES:
             return True
         if not self.is_over and not self._goes_on():
-            # What the ranks wrote after their kernel was killed; nothing more where it was not.
+            # Events that the ranks wrote after their kernel was killed; none if it was not.
             self._keep(list(islice(run_events(self._folder), self.next, None)))
             if not self.is_over:
                 self.ended = read_record(self._folder).state
@@ -107,7 +107,7 @@ class Tail:
         return data.split(b"\n")[:-1]
 
     def _keep(self, events: list[Event | None], lines: list[bytes] | None = None) -> None:
-        """Number events, and keep what is of use; of a line that was not read only its number."""
+        """Number events, and keep the useful ones; a line that was not read only counts."""
         newest: MetricsSample | None = None
         with self._lock:
             for at, event in enumerate(events):

@@ -1,4 +1,4 @@
-"""The runs that somebody watches. Nothing is read where nobody does."""
+"""Follows the runs that are watched, and reads no others."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Executor
 
-# A run's folder says by itself that it grew, if its kernel is not connected.
+# How often a run's folder is checked for growth if its kernel is not connected.
 INTERVAL_S = 0.5
 
 
 class Tails:
-    """Reads on each run that is watched, once for all who watch it.
+    """Follows each watched run, once for all its listeners.
 
     Args:
         pool: where files are read.
@@ -28,7 +28,7 @@ class Tails:
         self._watched: dict[str, _Watched] = {}
 
     async def watch(self, run: str, listener: Callable[[], None]) -> Tail | None:
-        """Have `listener` called when more of a run is there, until `unwatch`; return its events, None for no run."""
+        """Call `listener` when a run has more events, until `unwatch`; return its events, None for no run."""
         record = await asyncio.get_running_loop().run_in_executor(self._pool, find, run)
         if record is None:
             return None
@@ -39,7 +39,7 @@ class Tails:
         return watched.tail
 
     def unwatch(self, run: str, listener: Callable[[], None]) -> None:
-        """Call a listener no more; the run's events are forgotten with the last one."""
+        """Remove a listener; the run's events are dropped with the last one."""
         watched = self._watched.get(run)
         if watched is None or listener not in watched.listeners:
             return
@@ -49,13 +49,13 @@ class Tails:
             del self._watched[run]
 
     def hint(self, run: str) -> None:
-        """Note that a run has begun or ended, so that its folder says so at once."""
+        """Read a run's folder at once, since it has begun or ended."""
         if run in self._watched:
             self._watched[run].hint.set()
 
 
 class _Watched:
-    """One run that is watched."""
+    """One watched run."""
 
     def __init__(self, tail: Tail, pool: Executor) -> None:
         self.tail = tail
@@ -70,7 +70,7 @@ class _Watched:
             try:
                 has_more = await loop.run_in_executor(pool, self.tail.read_on)
             except Exception as error:  # noqa: BLE001
-                # Nobody awaits this task: whoever watches the run hears of it by the tail.
+                # No code awaits this task: the listeners learn of the failure from the tail.
                 self.tail.fault = error
                 self._notify()
                 return

@@ -1,14 +1,14 @@
 """Horovod on Keras 3, over Horovod's own collectives.
 
 Stock `horovod.tensorflow.keras` trains unsynchronised on Keras 3: it wraps methods that Keras 3 no longer calls, so no
-gradient is exchanged and nothing says so. Here the exchange sits in `Optimizer.apply`, which Keras 3 does call.
+gradient is exchanged, silently. Here the exchange is in `Optimizer.apply`, which Keras 3 does call.
 
 | module | owns |
 |---|---|
 | `optimizer/` | the user's optimizer and GradientTape, with the exchange of gradients before each update |
 | `step`, `step_settings` | the current training step: its turn, its samples, and how `--auto` wants it |
 | `batch_losses`, `batch_means`, `half_precision` | losses and metrics on a part of a batch |
-| `fit/` | what Keras's `fit` does besides on a rank |
+| `fit/` | what Keras's `fit` does in addition on a rank |
 | `callbacks/` | initial weights, metrics, learning rates, checkpoints |
 | `metric_readings` | one rank's metrics of an epoch, and those of all ranks |
 | `collectives`, `timeline` | collectives of values and of variables; Horovod's timeline |

@@ -1,8 +1,8 @@
-"""The losses of `compile` on a part of a batch: what is a mean, what is a sum, and what only the whole batch gives.
+"""Scales the losses of `compile` on a part of a batch: means, sums, and losses that only the whole batch gives.
 
 Gradients are averaged over the ranks, each weighed by its samples. That is one process's gradient where a loss is a
 mean over the batch. Where it is a sum, or a mean by weights, it takes a factor; Keras's own losses say which they are.
-A function of the user's own does not say it: the first step computes it on two halves of the batch, and compares.
+For a function of the user's own, the first step computes it on two halves of the batch, and compares.
 
 Runs on: every rank.
 """
@@ -27,11 +27,11 @@ from jupyter_ddl.training.unconverted import unconverted
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Of Keras's own those that look at the whole batch at once.
+# Keras's own losses that are computed from the whole batch at once.
 _OF_WHOLE_BATCH = (keras.losses.Dice, keras.losses.Tversky, keras.losses.Circle)
 _NONE = (None, "none")
 _BY_WEIGHTS = "mean_with_sample_weight"
-# Halves are added in another order: float32.
+# The sum of two halves is rounded otherwise, in float32.
 _ROUNDING = 1e-4
 _TINY = 1e-7
 
@@ -51,7 +51,7 @@ def install() -> None:
 
 
 def losses_of(model: Any) -> list[LossOfPart]:
-    """Return the losses of `compile`, once the model has computed them; none before."""
+    """Return the losses of `compile` that the model has computed so far."""
     compiled = getattr(model, "_compile_loss", None)
     flat = getattr(compiled, "_flat_losses", None) or []
     return [each.loss for each in flat if isinstance(each.loss, LossOfPart)]
@@ -71,14 +71,14 @@ class LossOfPart:
         self._found: Any = None
 
     def __getattr__(self, name: str) -> Any:
-        """Return what the loss itself has."""
+        """Return an attribute of the loss itself."""
         if name == "_loss":
             raise AttributeError(name)
         return getattr(self._loss, name)
 
     @unconverted
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """Return the loss; in a training step times what makes the ranks' mean that of the whole batch.
+        """Return the loss; in a training step scaled so that the ranks' mean is that of the whole batch.
 
         Collective, in a training step: every rank must call this.
         """
@@ -103,7 +103,7 @@ class LossOfPart:
 
     @property
     def is_by_weights(self) -> bool:
-        """Whether it divides by the sum of the weights in place of their number."""
+        """Whether it divides by the sum of the weights instead of their number."""
         return getattr(self._loss, "reduction", None) == _BY_WEIGHTS
 
     @property
@@ -124,7 +124,7 @@ class LossOfPart:
         return str(maker.__module__).startswith("keras.") and not isinstance(loss, _OF_WHOLE_BATCH)
 
     def _kind_in_graph(self, value: Any, y_true: Any, y_pred: Any, sample_weight: Any, *, is_vector: bool) -> Any:
-        """Return the kind: as Python's, or where only numbers tell, as a tensor."""
+        """Return the kind: as a Python value, or as a tensor where only computed values show it."""
         if self._is_kerass():
             return Kind.SUM if is_vector or self.reduction == "sum" else Kind.MEAN
         if self._found is None:
@@ -165,7 +165,7 @@ class LossOfPart:
 
         is_mean, is_sum = is_near(share * one + (1 - share) * other), is_near(one + other)
         kind = tf.where(is_mean, int(Kind.MEAN), tf.where(is_sum, int(Kind.SUM), int(Kind.WHOLE)))
-        # One sample, or a loss of nothing, tells nothing.
+        # One sample, or a loss of 0, shows no difference.
         tells = tf.logical_and(half > 0, tf.logical_not(tf.logical_and(is_mean, is_sum)))
         return tf.where(tells, kind, int(Kind.UNKNOWN))
 

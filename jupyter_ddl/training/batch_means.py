@@ -1,7 +1,7 @@
-"""Means of one number a batch: on a part of the batch, its number counts as that part of one.
+"""Weighs means of one number a batch: the number of a part of a batch counts as that part of one.
 
 Keras counts each batch once, whatever its size, where a metric is given one number for it: the losses of several
-outputs, a tracker in a `train_step`, a metric function that returns a scalar. A part of the batch would count as much.
+outputs, a tracker in a `train_step`, a metric function that returns a scalar. Unweighed, a part would count as much.
 
 Runs on: every rank.
 """
@@ -38,7 +38,7 @@ def _update_state(
 
 
 def _counts_batches(sample_weight: Any) -> bool:
-    """Return whether each batch counts alike in one process.
+    """Return whether all batches have the same weight in one process.
 
     For the losses of several outputs Keras passes the batch's size as far as the graph knows it: that of all batches,
     or none. Eagerly it is each batch's own. Source: keras 3.15, src/trainers/compile_utils.py, CompileLoss.call

@@ -1,4 +1,4 @@
-"""What a function of the program's own calls by name, as its compiled code says it.
+"""Reads from compiled code which names a function of the program calls.
 
 Runs on: every rank.
 """

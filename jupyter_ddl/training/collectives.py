@@ -1,4 +1,4 @@
-"""Collectives on values and on Keras variables, as `horovod.tensorflow.keras` spells them.
+"""Provides collectives on values and on Keras variables, as `horovod.tensorflow.keras` spells them.
 
 Runs on: every rank. Collective, each of them: every rank (of the process set) must call it, in the same order.
 """
@@ -24,7 +24,7 @@ def require_horovod(what: str) -> None:
     """Raise unless Horovod is initialised.
 
     Args:
-        what: who needs it, for the error.
+        what: the function that needs it, for the error.
 
     Raises:
         InvalidInput: Horovod is not initialised.
@@ -52,7 +52,7 @@ def require_member(process_set: Any, what: str) -> None:
 
     Args:
         process_set: a horovod ProcessSet.
-        what: who uses it, for the error.
+        what: the function that uses it, for the error.
 
     Raises:
         InvalidInput: it is not in use, or leaves this rank out.
@@ -96,6 +96,10 @@ def allreduce(
 
     Raises:
         InvalidInput: Horovod is not initialised; both `op` and `average` are given; this rank is not in the set.
+
+    Example:
+        >>> float(hvd.allreduce(hvd.rank(), op=hvd.Max)) == hvd.size() - 1
+        True
     """
     require_horovod("hvd.allreduce")
     require_member(process_set, "hvd.allreduce")
@@ -122,6 +126,10 @@ def allgather(value: Any, name: str | None = None, process_set: Any = global_pro
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> hvd.allgather([hvd.rank()]).numpy().tolist() == list(range(hvd.size()))
+        True
     """
     require_horovod("hvd.allgather")
     require_member(process_set, "hvd.allgather")
@@ -142,6 +150,10 @@ def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: 
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
+
+    Example:
+        >>> int(hvd.broadcast(hvd.rank() + 7, root_rank=0))
+        7
     """
     require_horovod("hvd.broadcast")
     _require_root(root_rank, process_set, "hvd.broadcast")
@@ -170,6 +182,11 @@ def reducescatter(
 
     Raises:
         InvalidInput: Horovod is not initialised; the value is a scalar; this rank is not in the process set.
+
+    Example:
+        >>> own = hvd.reducescatter(np.ones(hvd.size(), "float32"), op=hvd.Sum)
+        >>> own.numpy().tolist() == [hvd.size()]
+        True
     """
     require_horovod("hvd.reducescatter")
     require_member(process_set, "hvd.reducescatter")
@@ -195,7 +212,7 @@ def alltoall(
     ignore_name_scope: bool = False,
     process_set: Any = global_process_set,
 ) -> Any:
-    """Send each rank its slices of the value, and return those that the ranks have sent to this one.
+    """Send each rank its slices of the value, and return those that the ranks sent to this one.
 
     Args:
         value: an array, variable or tensor of at least one dimension.
@@ -209,6 +226,11 @@ def alltoall(
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> received = hvd.alltoall(np.full(hvd.size(), hvd.rank()))
+        >>> received.numpy().tolist() == list(range(hvd.size()))
+        True
     """
     require_horovod("hvd.alltoall")
     require_member(process_set, "hvd.alltoall")
@@ -220,12 +242,18 @@ def alltoall(
 
 
 def join() -> Any:
-    """Say that this rank has no more data, wait until all ranks have said so, and return the last that did.
+    """Declare that this rank has no more data, wait until all ranks have done so, and return the last that did.
 
     Meanwhile this rank adds zeros to the allreduces of the others.
 
     Raises:
         InvalidInput: Horovod is not initialised.
+
+    Example:
+        >>> for _ in range(1 + hvd.rank()):  # each rank has another number of batches
+        ...     total = hvd.allreduce(1.0, op=hvd.Sum)
+        >>> int(hvd.join()) in range(hvd.size())
+        True
     """
     require_horovod("hvd.join")
     # In a graph of its own each time: TensorFlow 2.21 gives a second call the answer of the first, since the operation
@@ -234,12 +262,17 @@ def join() -> Any:
 
 
 def barrier(process_set: Any = global_process_set) -> None:
-    """Wait until every rank has come here.
+    """Wait until every rank has called this.
 
     Horovod 0.28.1 has no such operation for TensorFlow: this is an allreduce of one number.
 
     Raises:
         InvalidInput: Horovod is not initialised; this rank is not in the process set.
+
+    Example:
+        >>> if hvd.rank() == 0:
+        ...     np.save("x.npy", x)
+        >>> hvd.barrier()  # the file is complete on every rank that sees it
     """
     require_horovod("hvd.barrier")
     require_member(process_set, "hvd.barrier")
@@ -256,12 +289,16 @@ def broadcast_variables(
 
     Args:
         variables: Keras or TensorFlow variables, the same on all ranks in the same order.
-        root_rank: whose values win; a rank of the world, also where a process set is given.
+        root_rank: the rank that sends its values, counted in the world, also where a process set is given.
         process_set: the ranks that take part.
         inplace: Horovod's; unused.
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a rank is not in the process set.
+
+    Example:
+        >>> hvd.broadcast_variables(model.variables, root_rank=0)
+        >>> hvd.broadcast_variables(model.optimizer.variables, root_rank=0)
     """
     require_horovod("hvd.broadcast_variables")
     _require_root(root_rank, process_set, "hvd.broadcast_variables")
@@ -283,6 +320,9 @@ def broadcast_global_variables(root_rank: int) -> None:
 
     Raises:
         InvalidInput: always.
+
+    Example:
+        >>> hvd.broadcast_variables(model.variables, root_rank=0)  # what to write in its place
     """
     raise InvalidInput(
         "hvd.broadcast_global_variables is for the graphs of TensorFlow 1, which have global variables.",

@@ -1,8 +1,8 @@
-"""Gradients in half precision on parts of a batch: what is too large for it in the whole batch's sum.
+"""Finds overflow of half precision in the whole batch's gradient, from gradients of its parts.
 
 A LossScaleOptimizer skips an update, and halves its scale, where a gradient is not finite. One process adds up the
 gradient of a variable over the whole batch in half precision. The ranks add up parts of it, which may be small enough,
-and then these in single precision; so the sum is held against what half precision holds.
+and then these in single precision; so the sum is compared with the limits of half precision.
 
 Runs on: every rank.
 """

@@ -1,4 +1,4 @@
-"""`hvd.init()`, which looks whether the ranks that were started are one world.
+"""Provides `hvd.init()`, which checks that the ranks that were started are one world.
 
 Runs on: every rank.
 """
@@ -24,8 +24,13 @@ def init(comm: Any = None, process_sets: Any = None) -> None:
 
     Raises:
         InvalidInput: this script was started as one of several ranks, and MPI made several worlds of them.
+
+    Example:
+        >>> hvd.init()
+        >>> 0 <= hvd.rank() < hvd.size()
+        True
     """
     hvd.init(comm, process_sets)
-    # Ranks of ours are looked at before anything else is done.
+    # Ranks of ours were checked when they started.
     if comm is None and run_context.current() is None:
         check_started_world(hvd.size())

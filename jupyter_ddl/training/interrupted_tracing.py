@@ -1,15 +1,14 @@
-"""A tf.function whose first call was cut short traces anew in its next call, and the thread is outside every graph.
+"""Lets a tf.function trace again after its first call was interrupted, and takes the thread out of every graph.
 
-TensorFlow keeps what it knows of a function's first trace also where that trace was ended by an exception, or by an
-interrupt. If the trace had made a variable by then (an optimizer's, at its first `apply`), the next call runs a
-placeholder that returns None: a loop of one's own trains nothing from then on and nothing says so, and a Keras `fit`
-ends with "Attr 'Toutput_types' of 'OptionalFromValue' Op passed list of length 0". If it had not, variables that the
-second trace makes are refused.
+TensorFlow keeps its record of a function's first trace even where an exception or an interrupt ended that trace. If the
+trace had made a variable by then (an optimizer's, at its first `apply`), the next call runs a placeholder that returns
+None: a custom loop then trains nothing, silently, and a Keras `fit` ends with "Attr 'Toutput_types' of
+'OptionalFromValue' Op passed list of length 0". If it had not, variables that the second trace makes are refused.
 Source: tensorflow 2.21, python/eager/polymorphic_function/polymorphic_function.py: `Function._call` passes
 `_no_variable_creation_config`, still None, to `tracing_compilation.call_function`, which then calls `lambda *_: None`.
 
-An interrupt may also come while a context manager of TensorFlow's is being entered or left. What traces a function
-then stays the default graph of the thread: each later cell would build a graph and compute nothing.
+An interrupt may also come while a context manager of TensorFlow's is being entered or left. The graph that is being
+traced then stays the thread's default graph: each later cell would build a graph and compute nothing.
 
 Runs on: every rank.
 """
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 
 # What TensorFlow keeps of a function's first trace.
 _KEPT = ("_created_variables", "_variable_creation_config", "_no_variable_creation_config")
-# What we keep of one that was cut: the variables that it had made, which the program may hold; their initial values.
+# What we keep of an interrupted trace: its variables, which the program may hold, and their initial values.
 _LEFT = "_jupyter_ddl_left"
 
 
 def install(_tensorflow: ModuleType) -> None:
-    """Have functions forget a first trace that was cut. Does nothing with a TensorFlow that keeps it elsewhere."""
+    """Make functions forget an interrupted first trace. Does nothing with a TensorFlow that keeps it elsewhere."""
     try:
         from tensorflow.python.eager.polymorphic_function.polymorphic_function import Function
     except ImportError:
@@ -54,7 +53,7 @@ def _initialize(
     made, initializers = function.__dict__.pop(_LEFT, ([], []))
     try:
         stock(function, args, kwds, add_initializers_to=add_initializers_to)
-    except BaseException:  # an interrupt too: whatever cut the trace, it is not to be kept
+    except BaseException:  # an interrupt too: an incomplete trace must not be kept
         left = [*made, *(function._created_variables or [])], [*initializers, *(add_initializers_to or [])]
         for name in _KEPT:
             setattr(function, name, None)
@@ -69,8 +68,8 @@ def _initialize(
 def _without_constants(initializers: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     """Give variables their initial values where these are constants, such as an optimizer's zeros; return the rest.
 
-    The rest TensorFlow lifts out of the graph that was cut. It cannot where all that a step does waits for its batch,
-    as ours does.
+    TensorFlow lifts the rest out of the interrupted graph. It cannot where all operations of a step wait for its batch,
+    as ours do.
     """
     import tensorflow as tf
 
@@ -89,7 +88,7 @@ def _without_constants(initializers: list[tuple[Any, Any]]) -> list[tuple[Any, A
 def leave_graphs(*_: object) -> None:
     """Take this thread out of the graph of a function that is no longer being traced.
 
-    Called between two cells, where nothing traces. A graph that the program itself has entered stays.
+    Called between two cells, when nothing is traced. A graph that the program itself has entered stays.
     """
     ops = sys.modules.get("tensorflow.python.framework.ops")
     context = sys.modules.get("tensorflow.python.eager.context")

@@ -1,4 +1,4 @@
-"""Which Keras a program gets, without importing it."""
+"""Finds which Keras a program gets, without importing it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What one rank measured in an epoch, and what that is over all ranks together.
+"""Combines what each rank measured in an epoch into the values over all ranks.
 
-The average of averages is the average over all samples only where each counts with its own samples. Keras's metrics
-keep what it takes: a mean its count, and any other metric of Keras sums (of true positives, of squares, ...) that add
-up over the ranks before its value is computed.
+The average of averages is the average over all samples only where each is weighted by its samples. Keras's metrics keep
+what this needs: a mean keeps its count, and any other metric of Keras keeps sums (of true positives, of squares, ...)
+that add up over the ranks before its value is computed.
 
 Runs on: every rank.
 """
@@ -18,7 +18,7 @@ import numpy as np
 
 from jupyter_ddl.training.code_names import constants_in, names_in
 
-# Methods of a metric that do not count samples, and what of a variable sets it rather than adds to it.
+# Methods of a metric that do not count samples, and methods of a variable that set it rather than add to it.
 _LIBRARIES = ("keras.", "tensorflow.", "builtins", "abc", "typing")
 _NO_UPDATES = ("__init__", "build", "reset_state", "result", "get_config", "from_config")
 _SETS = {"assign", "_assign", "scatter_update", "scatter_max", "scatter_min"}
@@ -33,7 +33,7 @@ class Reading:
 
     Attributes:
         value: the number, or the array, that is in the logs.
-        weight: what it counts in a mean: of samples, or of their weights; None if unknown.
+        weight: its weight in a mean: the samples, or the sum of their weights; None if unknown.
         sums: the state of a metric that is no mean, where it adds up over the ranks.
     """
 
@@ -50,7 +50,7 @@ class State:
     variables: tuple[Any, ...]
 
     def value(self) -> Any:
-        """Return what the metric told then."""
+        """Return the metric's value at that time."""
         return compute(self.metric, self.variables)
 
 
@@ -64,7 +64,7 @@ def snapshot(model: Any) -> dict[str, State]:
 
 
 def read(value: Any, state: State | None, samples: float | None) -> Reading:
-    """Return a logged value with what it takes to combine it.
+    """Return a logged value with what is needed to combine it.
 
     Args:
         value: as it is in the logs.
@@ -91,13 +91,13 @@ def combine(readings: list[Reading], state: State | None) -> Any:
     known = [weight for weight in weights if weight is not None]
     if len(known) < len(weights) or sum(known) == 0:
         return np.mean(values, axis=0)
-    # A rank that saw nothing may tell NaN, which times 0 is NaN.
+    # A rank that saw no samples may report NaN, which times 0 is NaN.
     seen = np.asarray(known) > 0
     return np.average(values[seen], axis=0, weights=np.asarray(known)[seen])
 
 
 def compute(metric: Any, variables: Any) -> Any:
-    """Return what the metric tells of these values of its variables, and leave it as it is."""
+    """Return the metric's value for these values of its variables, and leave it unchanged."""
     tensors = [keras.ops.cast(value, own.dtype) for value, own in zip(variables, metric.variables, strict=True)]
     result = metric.stateless_result(tensors)
     if isinstance(result, keras.Variable):
@@ -166,5 +166,7 @@ def adds_up(metric: Any) -> bool:
 
 
 def _tells(state: State, value: Any) -> bool:
-    told = state.value()
-    return told.shape == value.shape and bool(np.allclose(told, value, rtol=_ROUNDING, atol=1e-12, equal_nan=True))
+    reported = state.value()
+    return reported.shape == value.shape and bool(
+        np.allclose(reported, value, rtol=_ROUNDING, atol=1e-12, equal_nan=True)
+    )

@@ -1,4 +1,4 @@
-"""The ranks draw alike where they must (shuffles, initial weights), and each its own where that is right (dropout).
+"""Sets random states: alike on all ranks where they must be (shuffles, initial weights), otherwise per rank.
 
 Runs on: every rank.
 """
@@ -18,15 +18,15 @@ from tensorflow.python.eager import context
 
 _SEEDS = 2**31
 _apart: WeakSet[Any] = WeakSet()
-# The last seed that was set here. It stays in force in later cells, where it still is not the program's.
+# The last seed that was set here. It stays in force in later cells, and does not count as the program's.
 _ours: int | None = None
 
 
 def make_alike() -> None:
     """Give all ranks alike random states, unless they have them.
 
-    Alike they are where the cells before have set a seed. One process without a seed would draw any numbers; the ranks
-    may draw any as well, but together.
+    They are alike where earlier cells have set a seed. One process without a seed would draw any numbers; the ranks may
+    draw any as well, but the same.
 
     Collective: every rank must call this.
     """
@@ -51,13 +51,13 @@ def ours() -> int | None:
 
 
 def take_for_ours(seed: int | None) -> None:
-    """Take the seed in force for one that `make_alike` set, if it is this one: an earlier process's, brought back."""
+    """Treat the seed in force as one that `make_alike` set, if it is this one, restored from an earlier process."""
     global _ours
     _ours = seed
 
 
 def set_apart(model: Any, rank: int) -> None:
-    """Have each rank's layers (dropout, random augmentation) draw numbers of their own. Rank 0 draws as one process."""
+    """Make each rank's layers (dropout, random augmentation) draw their own numbers; rank 0, those of one process."""
     for layer in model._flatten_layers():
         for generator in getattr(layer, "_seed_generators", ()):
             if rank and generator not in _apart:

@@ -1,7 +1,7 @@
-"""Says once what is written today for what older Horovod took.
+"""Prints once what is written today for an argument of older Horovod.
 
-Runs on: every rank. On stderr, as the old spellings of Keras are told (`jupyter_ddl.legacy`); the views show once a
-line that all ranks print.
+Runs on: every rank. On stderr, as for old spellings of Keras (`jupyter_ddl.legacy`); the views show a line that all
+ranks print once.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the training step that is being made knows of itself: whose turn it is, with how many samples.
+"""Holds the training step that is being made: its turn, and its number of samples.
 
 `fit.wrapped_methods` opens a `Step` around the user's train_step; the optimizer and the tape ask it. Outside of one (a
 loop of the user's own) every rank's gradient weighs the same, as with stock Horovod.
 
-A rank that has no batch left takes the step all the same, with its last batch and no weight, so that none waits for it.
+A rank that has no batch left still takes the step, with its last batch and no weight, so that none waits for it.
 
 Runs on: every rank.
 """
@@ -45,7 +45,7 @@ class GradientExchange(Protocol):
 
 
 class Turn:
-    """The state of a model's steps that outlives the making of one.
+    """The state that all steps of a model share.
 
     Attributes:
         active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float64 variable.
@@ -127,9 +127,9 @@ class Step:
         return self._totals[number]
 
     def share(self, process_set: Any) -> Any:
-        """Return this rank's samples over the mean of all ranks' samples, a float64 scalar: gradients may be.
+        """Return this rank's samples over the mean of all ranks' samples, a float64 scalar, as gradients may be.
 
-        Where all have as many: 1 for a rank that is active, else 0.
+        Where all ranks have equally many: 1 for a rank that is active, else 0.
 
         Collective: every rank of the process set must call this.
         """
@@ -140,9 +140,9 @@ class Step:
         return self._own_samples(active) * tf.cast(process_set.size(), tf.float64) / tf.maximum(totals[0], 1.0)
 
     def factor_of_sums(self, exchange: GradientExchange) -> Any:
-        """Return by what a sum over this rank's batch is to be multiplied, where means need no factor: float64.
+        """Return the factor on a sum over this rank's batch, where means need none: float64.
 
-        Gradients are averaged over the ranks, each weighed by its share of the samples. Times this factor the result is
+        Gradients are averaged over the ranks, each weighed by its share of the samples. With this factor the result is
         the sum of the ranks' sums where their batches are parts of one, and else the mean of their sums.
 
         Collective: every rank of the exchange's process set must call this.
@@ -162,7 +162,7 @@ class Step:
         self._exchanged -= {key(variable) for variable in variables}
 
     def draw_alike(self) -> None:
-        """Have what is drawn from here on be alike on all ranks: it is for gradients of all of them."""
+        """Draw the same numbers on all ranks from here on: they are for gradients of all of them."""
         if self.manner.random is not None:
             self.manner.random.alike()
 
@@ -198,7 +198,7 @@ def is_being_made() -> bool:
 
 
 def clock() -> Clock | None:
-    """Return what measures the current step; None outside of one, and where nobody asked."""
+    """Return what measures the current step; None outside of one, and where it is not measured."""
     step = _current.get()
     return step.turn.clock if step is not None else None
 
@@ -206,15 +206,15 @@ def clock() -> Clock | None:
 def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
     """Return the loss times this rank's share of the samples, so that the average over ranks is that over samples.
 
-    A loss is a mean over the batch, so ranks with batches of different sizes would otherwise weigh the same, whatever
-    they hold. One scalar is multiplied and not every gradient; the rest is the chain rule.
+    A loss is a mean over the batch, so ranks with batches of different sizes would otherwise weigh the same. One scalar
+    is multiplied and not every gradient; the rest is the chain rule.
 
     Collective: every rank must call this where `exchange` averages.
 
     Args:
         loss: a scalar.
         exchange: of the gradients.
-        shrinks: for half precision: the gradient for each sample is that of one process's batch, on its way too.
+        shrinks: for half precision: keep the gradient of each sample as small as in one process's batch.
     """
     step = _current.get()
     if step is None or exchange.op != hvd.Average:
@@ -224,7 +224,7 @@ def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
     if step.turn.clock is not None:
         step.turn.clock.wait([loss], [share])
     if shrinks and step.manner.whole_batches:
-        # A mean over a part has N times the gradient for each sample, and half precision would overflow the earlier.
+        # A mean over a part has N times the gradient for each sample, and half precision would overflow sooner.
         step._shrunk.add(id(exchange))
         share = share / tf.cast(exchange.process_set.size(), share.dtype)
     return loss * tf.cast(share, loss.dtype)
@@ -233,7 +233,7 @@ def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
 def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
     """Return the gradients as this rank puts them into the exchange.
 
-    Times its share of the samples, where the loss has not been (a train_step of the user's own); and nothing but zeros
+    They are multiplied by its share of the samples, where the loss was not (a train_step of the user's own); and zeros
     where this rank has no batch left, whatever its last one gave.
 
     Collective: every rank must call this.
@@ -258,14 +258,14 @@ def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
 
 
 def updated() -> None:
-    """Note that an update has been made: what the step draws next is for samples again, each rank its own."""
+    """Note that an update has been made: the step's next random numbers are for samples again, each rank its own."""
     step = _current.get()
     if step is not None and step.manner.random is not None:
         step.manner.random.apart()
 
 
 def if_anybody_trains(process_set: Any, update: Any) -> None:
-    """Call `update`, unless this is a step that no rank has a batch for: by that they learn that all are done.
+    """Call `update`, unless no rank has a batch for this step: then all are done.
 
     Collective: every rank must call this.
     """
@@ -282,7 +282,7 @@ def if_anybody_trains(process_set: Any, update: Any) -> None:
 
 
 def key(variable: Any) -> int:
-    """Return what tells a variable from others, whether Keras's or TensorFlow's: Keras's holds one of TensorFlow's."""
+    """Return what identifies a variable, whether Keras's or TensorFlow's: Keras's holds one of TensorFlow's."""
     return id(getattr(variable, "_value", variable))
 
 

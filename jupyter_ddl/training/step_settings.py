@@ -1,4 +1,4 @@
-"""How `--auto` wants training steps to be made; explicit Horovod makes them as they are.
+"""Holds how `--auto` wants training steps to be made; explicit Horovod makes them as they are.
 
 Runs on: every rank.
 """
@@ -18,10 +18,10 @@ class RandomNumbers(Protocol):
     """Whose random numbers a step draws: each rank its own, or all ranks alike."""
 
     def running(self) -> AbstractContextManager[None]:
-        """Draw as steps do while the context is open: at first each rank its own."""
+        """Draw as steps do within the context: at first each rank its own numbers."""
 
     def apart(self) -> None:
-        """Draw each rank its own from here on."""
+        """Draw each rank's own numbers from here on."""
 
     def alike(self) -> None:
         """Draw alike on all ranks from here on."""
@@ -29,11 +29,11 @@ class RandomNumbers(Protocol):
 
 @dataclass(frozen=True)
 class Manner:
-    """How `--auto` wants training steps to be made; explicit Horovod has none of it.
+    """How training steps are made under `--auto`; explicit Horovod uses the defaults.
 
     Attributes:
         whole_batches: the ranks' batches are parts of one, so that a sum over the batch is that over all parts.
-        exchanges_early: gradients are exchanged as the tape gives them, since the program's own step may change them.
+        exchanges_early: gradients are exchanged as the tape returns them, since the program's own step may change them.
         random: whose random numbers a step draws.
     """
 
@@ -47,7 +47,7 @@ _manner: ContextVar[Manner | None] = ContextVar("how steps are to be made", defa
 
 @contextmanager
 def in_manner(manner: Manner) -> Iterator[None]:
-    """Have the steps that are made meanwhile be made so."""
+    """Make the steps of this context in this manner."""
     token = _manner.set(manner)
     try:
         yield
@@ -56,5 +56,5 @@ def in_manner(manner: Manner) -> Iterator[None]:
 
 
 def manner() -> Manner:
-    """Return how steps are to be made now."""
+    """Return how steps are made now."""
     return _manner.get() or Manner()

@@ -1,4 +1,4 @@
-"""Horovod's timeline: a file for chrome://tracing or Perfetto with each collective's phases.
+"""Starts and stops Horovod's timeline: a file for chrome://tracing or Perfetto with each collective's phases.
 
 Runs on: every rank; rank 0 writes the file.
 """
@@ -22,6 +22,11 @@ def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False)
 
     Raises:
         InvalidInput: Horovod is not initialised, or was without HOROVOD_TIMELINE.
+
+    Example:
+        >>> hvd.start_timeline("timeline.json")
+        >>> total = hvd.allreduce(1.0, op=hvd.Sum)
+        >>> hvd.stop_timeline()
     """
     require_horovod("hvd.start_timeline")
     try:
@@ -39,6 +44,11 @@ def stop_timeline() -> None:
 
     Raises:
         InvalidInput: Horovod is not initialised.
+
+    Example:
+        >>> hvd.start_timeline("timeline.json")
+        >>> hvd.barrier()
+        >>> hvd.stop_timeline()  # chrome://tracing and ui.perfetto.dev show the file
     """
     require_horovod("hvd.stop_timeline")
     hvd.stop_timeline()

@@ -1,6 +1,6 @@
 """Keeps TensorFlow's autograph out of our functions, where a tf.function of the user's calls them.
 
-Autograph rewrites what it reaches, so that Python's `if` and `for` work on tensors; ours are meant as Python's, and
+Autograph rewrites what it reaches, so that Python's `if` and `for` work on tensors. Our code means Python's own, and
 some of its rewritten forms fail (methods of dataclasses lose their `self`; seen with TensorFlow 2.21).
 
 Runs on: every rank.
@@ -21,12 +21,12 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 
 def unconverted(function: Function) -> Function:
-    """Return the function, as autograph is to leave it: as it is, with all that it calls."""
+    """Return the function, which autograph then leaves as it is, with all that it calls."""
     left_alone: Function = tf.autograph.experimental.do_not_convert(function)
     return left_alone
 
 
 def unconverted_around(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a replacement that calls `ours(stock, ...)`, both as they are: a `how` of `patching.patch`."""
+    """Return a replacement that calls `ours(stock, ...)`, both unconverted: a `how` of `patching.patch`."""
     replacement: Callable[..., Any] = around(stock, ours)
     return unconverted(replacement)

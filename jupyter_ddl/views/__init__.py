@@ -1,4 +1,4 @@
-"""What the user sees. Runs on: kernel. A view reads events and nothing else.
+"""Shows runs to the user: a view reads events and nothing else. Runs on: kernel.
 
 | module | owns |
 |---|---|
@@ -9,7 +9,7 @@
 | `page`, `outputs` | the layout under a notebook's cell, and its outputs |
 | `cell`, `publish` | when that is sent, and how |
 | `terminal` | the same entries, printed |
-| `first_rank` | of a program for one process, what its first rank prints |
+| `first_rank` | a program for one process: only its first rank's output |
 | `dashboard`, `widget`, `history`, `event_batches` | how a run trains, live; the browser's side is labextension/ |
 | `browser_files` | the browser's part, as it was built |
 | `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |

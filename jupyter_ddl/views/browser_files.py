@@ -1,4 +1,4 @@
-"""The browser's part of the dashboard: the files that labextension/ is bundled into."""
+"""Finds the browser's part of the dashboard: the files that labextension/ is bundled into."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The output under a notebook's cell: JupyterLab, Notebook 7, VS Code, nbconvert and papermill.
+"""Shows the output under a notebook's cell: JupyterLab, Notebook 7, VS Code, nbconvert and papermill.
 
 `Transcript` reads the events, `Page` lays out what they say, a `Publisher` sends it; this class only decides when.
 """
@@ -22,15 +22,15 @@ WAIT_S = 0.25
 
 
 class CellView:
-    """A `View` that shows in Jupyter. Its methods are to be called by one thread at a time.
+    """A `View` that shows in Jupyter. Its methods must be called by one thread at a time.
 
     Args:
         ranks: the ranks that run the cell.
         logs: what is shown after "more lines": where the whole output is; None to leave that out.
         publisher: takes the outputs.
         interval_s: the least time between two sends.
-        wait_s: how long output waits for what the other ranks say meanwhile, so that what is the same folds. A rank
-            sends chunks a tenth of a second apart; its first may hold one line where another's holds them all.
+        wait_s: how long output waits for that of the other ranks, so that equal lines fold. A rank sends chunks a tenth
+            of a second apart; its first may hold one line where another's holds them all.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class CellView:
             self._speaking &= ~(1 << event.rank)
 
     def tick(self, now_s: float) -> None:
-        """Send what has changed, once it has waited or no rank can say more. Call it about ten times a second."""
+        """Send what has changed, once it has waited or no rank can add to it. Call it about ten times a second."""
         if not self._is_behind or (self._sent_s is not None and now_s - self._sent_s < self._interval_s):
             return
         if self._due_s is None:

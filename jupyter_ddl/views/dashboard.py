@@ -1,7 +1,7 @@
-"""How a run trains, live in the notebook: states, samples/s, loss, what a step is spent on, devices and logs.
+"""Shows live in the notebook how a run trains: states, samples/s, loss, what a step is spent on, devices and logs.
 
-The browser's side is labextension/src, bundled into static/. This side sends it events: at most twice a second, never
-waiting for it, and now and then all of them, thinned, for a page that opens late or missed some.
+The browser's side is labextension/src, bundled into static/. This side sends it events at most twice a second, without
+waiting for it, and from time to time all of them, thinned, for a page that opens late or missed some.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.view import SingleRank
 
 INTERVAL_S = 0.5
-# Characters of output in one batch. What is over it is in the log files, and counted.
+# Characters of output in one batch. The excess is in the log files, and counted.
 BATCH_TEXT = 256_000
-# From so many ranks on, a sixth of them tells of itself in each batch: of each rank comes a sample every three seconds,
-# and the browser takes one to hold for five. All samples of a thousand ranks would be most of what an update costs.
+# From this many ranks on, a batch has the samples of a sixth of them: each rank's sample comes every three seconds, and
+# the browser assumes that one holds for five. All samples of a thousand ranks would be most of an update's cost.
 SPREAD_FROM = 257
 SPREAD_OVER = 6
-# All events are sent again each time the run has gone on for twice as long: a page that missed some, while the kernel
-# is busy and answers nobody, waits no longer than that. Most pages need none of it, so it has little of the output.
+# All events are sent again each time the run's duration has doubled: a page that missed some, while the kernel is busy
+# and cannot answer, waits no longer than that. Most pages need none of it, so it has little of the output.
 _HISTORY_GROWTH = 2.0
 RESENT_TEXT = 256_000
 
@@ -81,7 +81,7 @@ class Dashboard:
         return self._widget is not None
 
     def show(self) -> None:
-        """Show it though the run does not train."""
+        """Show it even if the run does not train."""
         if self._widget is None:
             self._show(0.0)
 
@@ -98,7 +98,7 @@ class Dashboard:
             self._is_due = True
 
     def tick(self, now_s: float) -> None:
-        """Send what has come since, if the last time is long enough ago. Call it about ten times a second."""
+        """Send the events since the last batch, if that is long enough ago. Call it about ten times a second."""
         if self._sent_s is not None and now_s - self._sent_s < self._interval_s:
             return
         self._sent_s = now_s
@@ -108,7 +108,7 @@ class Dashboard:
             self._show(now_s)
 
     def flush(self) -> None:
-        """Send the rest, and put the final state under the cell for when nothing is left to draw the dashboard."""
+        """Send the rest, and put the final state under the cell for readers without the dashboard."""
         if self._widget is not None:
             self._send(max(self._history_due_s, self._sent_s or 0.0), whole=True)
         elif self._is_due:
@@ -124,7 +124,7 @@ class Dashboard:
     def history(self, max_text: int = MAX_TEXT) -> bytes:
         """Return all events so far, thinned, as the widget takes them: compressed by zlib. Safe from any thread.
 
-        Most pages need none of it, and what a message weighs makes the browser collect its garbage.
+        Most pages need none of it, and large messages make the browser collect garbage.
 
         Args:
             max_text: characters of output; of more, the newest.
@@ -166,7 +166,7 @@ class Dashboard:
 
 
 class Pending:
-    """Events until they are sent; of output, as much as a batch may hold, and of many ranks' samples the newest."""
+    """The events that wait to be sent: output up to a batch's limit, and of many ranks' samples the newest."""
 
     def __init__(self, max_text: int = BATCH_TEXT) -> None:
         self._max_text = max_text
@@ -196,14 +196,14 @@ class Pending:
             key = chunk.rank, chunk.stream
             size = len(chunk.text.encode(errors="replace"))
             self._left_out[key] = self._left_out.get(key, 0) + size + chunk.skipped_bytes
-            # Its place stays until the batch is taken, without its text.
+            # Its place in the batch stays, without its text.
             self._events[index] = replace(chunk, text="", skipped_bytes=0)
 
     def take(self, *, whole: bool = False) -> list[Event]:
-        """Return what has come since the last call; what was left out is counted in the rank's next chunk.
+        """Return the events since the last call; text that was left out is counted in the rank's next chunk.
 
         Args:
-            whole: all ranks' newest samples are wanted, also those that have no turn.
+            whole: return all ranks' newest samples, not only those of the next sixth.
         """
         self._turn = (self._turn + 1) % SPREAD_OVER
         due = [rank for rank in self._newest if whole or rank % SPREAD_OVER == self._turn]

@@ -1,9 +1,9 @@
-"""Events as the browser takes them: numbered, many in one message, and few bytes of each.
+"""Encodes events for the browser: numbered, many in one message, with few bytes for each.
 
-Of a thousand ranks come a thousand samples and as many lines a second. Each would be half a kilobyte as an object, and
-receiving and parsing them most of what an update costs the page: so these are rows, whose columns the message tells
-once, in `tables`. A row begins with the number of its table. Where it has a list of ranks it stands for an event of
-each: ranks that do the same print the same.
+A thousand ranks send a thousand samples and as many lines a second. Each would be half a kilobyte as an object, and
+receiving and parsing them most of an update's cost for the page: so these are rows, whose columns the message lists
+once, in `tables`. A row begins with the number of its table. A row with a list of ranks stands for an event of each:
+ranks that do the same print the same.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import Event
 
-# The same for all samples of a model: told once.
+# The same for all samples of a model: sent once.
 _COMMON = ("run", "model")
-# What the browser shows nowhere; it is in the run's files.
+# Not shown in the browser; it is in the run's files.
 _UNSEEN = ("n", "step_p50_s", "step_p95_s", "gpu_watts", "gpu_celsius")
-# What is not measured everywhere stands last, and is then left out.
+# Columns that are not measured everywhere come last, so that they can be left out.
 _MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes")
 _ALWAYS = tuple(
     field.name for field in fields(MetricsSample) if field.name not in {*_COMMON, *_UNSEEN, *_MAYBE, "at_s", "metrics"}
@@ -43,7 +43,7 @@ _to_json = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(","
 
 
 class Entry:
-    """An event, its number in the run, and its JSON once somebody asked for it."""
+    """An event, its number in the run, and its JSON, made when first needed."""
 
     __slots__ = ("_json", "_row", "event", "number")
 
@@ -80,11 +80,11 @@ def batch(
         first: the number of the first event.
         following: the number of the event that comes next.
         single_rank_samples_per_s: what one rank does alone, where that is known.
-        entries: the events; those between `first` and `following` that are left out are of no use any more.
-        means: rank -> what all its steps came to, of a run that is over. The browser has seen few of its samples, and
-            those to five digits: every view is to show the same number.
+        entries: the events; those between `first` and `following` that are left out are obsolete.
+        means: rank -> the means of all its steps, for a run that is over. The browser has seen few of its samples, and
+        those to five digits: every view must show the same number.
     """
-    # The newest sample: the first ones of a run know no model yet.
+    # The newest sample: a run's first ones have no model yet.
     newest = next((entry.event for entry in reversed(entries) if isinstance(entry.event, MetricsSample)), None)
     output = next((entry.event for entry in entries if isinstance(entry.event, OutputChunk)), None)
     samples_have = {"run": newest.run, "model": newest.model} if newest is not None else {}
@@ -106,7 +106,7 @@ def batch(
 
 
 def _told(entries: Iterable[Entry], samples_have: dict[str, Any], output_has: dict[str, Any]) -> Iterator[str]:
-    """Yield events as JSON; those that follow each other and differ in the rank alone as one."""
+    """Yield events as JSON; consecutive ones that differ only in the rank as one."""
     for line, group in groupby(entries, _line):
         alike = list(group)
         if line is None or len(alike) == 1 or line[0] != output_has["run"]:
@@ -116,7 +116,7 @@ def _told(entries: Iterable[Entry], samples_have: dict[str, Any], output_has: di
 
 
 def _line(entry: Entry) -> tuple[str, str, str] | None:
-    """Return what output consists of besides its rank; None for all else."""
+    """Return an output event's fields without its rank; None for other events."""
     chunk = entry.event
     if not isinstance(chunk, OutputChunk) or chunk.skipped_bytes:
         return None
@@ -124,7 +124,7 @@ def _line(entry: Entry) -> tuple[str, str, str] | None:
 
 
 def _as_told(entry: Entry, samples_have: dict[str, Any], output_has: dict[str, Any]) -> str:
-    """Return an event as a row where it has what all rows of its table have; as an object otherwise."""
+    """Return an event as a row if it fits its table; as an object otherwise."""
     event = entry.event
     if isinstance(event, MetricsSample):
         is_row = event.run == samples_have["run"] and event.model == samples_have["model"]
@@ -137,7 +137,7 @@ def _as_told(entry: Entry, samples_have: dict[str, Any], output_has: dict[str, A
 def to_json(event: Event) -> str:
     """Return an event as JSON that a browser reads.
 
-    No default, words for NaN and the infinities, and of a fault its text.
+    It has no default values, words for NaN and the infinities, and a fault's text.
     """
     content: dict[str, Any] = {"type": event.type}
     for name, default in _defaults(type(event)):
@@ -148,7 +148,7 @@ def to_json(event: Event) -> str:
 
 
 def _sample_row(sample: MetricsSample) -> str:
-    """Return a sample's figures to five digits: they are for eyes."""
+    """Return a sample's figures to five digits, enough to be read."""
     figures = [_figure(value) for value in _figures(sample)]
     while figures[-1] == "null":
         figures.pop()
@@ -184,5 +184,5 @@ def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value with words in place of NaN and the infinities, which JSON has not."""
+    """Return a JSON value with words for NaN and the infinities, which JSON lacks."""
     return json_value(value)

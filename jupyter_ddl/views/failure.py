@@ -1,4 +1,4 @@
-"""What a notebook shows when ranks raised: each error once, the first cause first."""
+"""Renders what a notebook shows when ranks raised: each error once, the first cause first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.errors import RankError, RankFailure
 
-_TRACEBACKS = 3  # more errors than this that differ are told in a line each
+_TRACEBACKS = 3  # more different errors than this get a line each
 _HOSTS = 3
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
@@ -20,8 +20,8 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 def render_failure(error: RankError) -> str:
     """Return the text of a RankError, with ANSI colours where the ranks' tracebacks have them.
 
-    The same error on several ranks is told once, with the first rank's traceback. Ranks that were released because of
-    it get a line together.
+    The same error on several ranks is shown once, with the first rank's traceback. Ranks that were released because of
+    it share a line.
     """
     groups = _same_errors(error.failures)
     parts = []
@@ -39,7 +39,7 @@ def render_failure(error: RankError) -> str:
 
 
 def _same_errors(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
-    """Group by what was raised; an object's address in the message does not make another error."""
+    """Group by what was raised; messages that differ in an object's address are the same error."""
     groups: dict[tuple[str, str], list[RankFailure]] = {}
     for failure in failures:
         groups.setdefault((failure.name, _ADDRESS.sub("0x…", failure.message)), []).append(failure)
@@ -47,19 +47,19 @@ def _same_errors(failures: Sequence[RankFailure]) -> list[list[RankFailure]]:
 
 
 def _given(group: Sequence[RankFailure]) -> list[str]:
-    """Return which ranks gave what to a collective, where that differs."""
+    """Return which ranks passed what to a collective, where that differs."""
     ranks: dict[str, list[int]] = {}
     for failure in group:
         if failure.given is not None:
             ranks.setdefault(failure.given, []).append(failure.rank)
     if len(ranks) < 2:
         return []
-    told = sorted((sorted(gave), what) for what, gave in ranks.items())
-    return [f"{heading(gave)} gave: {what}" for gave, what in told]
+    passed = sorted((sorted(gave), what) for what, gave in ranks.items())
+    return [f"{heading(gave)} gave: {what}" for gave, what in passed]
 
 
 def _traceback(failure: RankFailure) -> Sequence[str]:
-    # A rank that could not format its traceback still says what it raised.
+    # A rank that could not format its traceback still reports what it raised.
     return failure.traceback or (f"{failure.name}: {failure.message}",)
 
 

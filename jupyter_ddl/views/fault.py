@@ -1,4 +1,4 @@
-"""A fault as text: the same under a cell, in `%ddl show`, in the panel and at a script's end.
+"""Renders a fault as text: the same under a cell, in `%ddl show`, in the panel and at a script's end.
 
 `render_fault` has all of it, `headline` one line, `describe` what an error's "Received:" says of lost ranks.
 """
@@ -28,7 +28,7 @@ _HEADLINE_CHARACTERS = 500
 _BY_OPTION = ", as --on-stall abort says."
 _SIGNAL_NAMES = {one.value: one.name for one in signal.Signals}
 
-# Of a run that ended so, what `Session.run` raises, and `%ddl show` names.
+# The error that `Session.run` raises for such an end, and `%ddl show` names.
 ERRORS: dict[Kind, type[DdlError]] = {
     "lost": ClusterLost,
     "stopped": ClusterLost,
@@ -47,30 +47,30 @@ def render_fault(
     Args:
         fault: of the run.
         failures: what its ranks raised by themselves, first first: their tracebacks are shown.
-        logs: where the run's logs are, for those faults that tell; None to leave that out.
+        logs: where the run's logs are, for faults that name them; None to leave that out.
         program: what was run: "cell" or "script".
     """
     if fault.kind in ("lost", "stopped"):
-        return _loss(fault, failures, logs, program)
+        return _lost_ranks(fault, failures, logs, program)
     if fault.kind == "cut off" and program == "script":
         return "The terminal that ran it ended before it did."
-    told = _TEXTS[fault.kind](fault)
+    sentence = _TEXTS[fault.kind](fault)
     if fault.kind == "unanswered" and logs is not None:
-        return f"{told} Logs: {logs}"
+        return f"{sentence} Logs: {logs}"
     if fault.kind == "raised" or (fault.kind == "interrupted" and fault.facts.error):
         return _raised(fault, failures)
-    return told
+    return sentence
 
 
 def headline(fault: Fault) -> str:
     """Return the fault in one line, of bounded length."""
     if fault.kind in ("lost", "stopped"):
-        told = describe(fault)
+        sentence = describe(fault)
     elif fault.kind == "stalled":
-        told = _stalled_in_short(fault)
+        sentence = _stalled_in_short(fault)
     else:
-        told = _TEXTS[fault.kind](fault)
-    line = told.strip().partition("\n")[0]
+        sentence = _TEXTS[fault.kind](fault)
+    line = sentence.strip().partition("\n")[0]
     return line if len(line) <= _HEADLINE_CHARACTERS else line[: _HEADLINE_CHARACTERS - 1] + "…"
 
 
@@ -93,7 +93,7 @@ def describe(fault: Fault) -> str:
 
 
 def render_remedy(remedy: Remedy) -> str:
-    """Return what is done about lost ranks, or can be, as sentences."""
+    """Return what is done about lost ranks, or can be done, as sentences."""
     lost = "The variables on the ranks are lost"
     if remedy.setup_cells:
         lost += f", and {_counted(remedy.setup_cells, 'setup cell')} will be run again"
@@ -111,18 +111,18 @@ def signal_text(signum: int) -> str:
     return f"signal {signum} ({known or 'unknown'})"
 
 
-def _loss(fault: Fault, failures: Sequence[RankFailed], logs: object, program: str) -> str:
-    told = f"Ranks must live to the end of the {program}. Received: {describe(fault)}"
+def _lost_ranks(fault: Fault, failures: Sequence[RankFailed], logs: object, program: str) -> str:
+    sentence = f"Ranks must live to the end of the {program}. Received: {describe(fault)}"
     below = [] if fault.remedy is None else [render_remedy(fault.remedy)]
     below += [] if logs is None else [f"Logs: {logs}"]
-    told += "\n" + " ".join(below) if below else ""
+    sentence += "\n" + " ".join(below) if below else ""
     if failures:
-        told += f"\n\n{render_failure(RankError(failures, (), fault.facts.world_size or 0))}"
-    return told
+        sentence += f"\n\n{render_failure(RankError(failures, (), fault.facts.world_size or 0))}"
+    return sentence
 
 
 def _raised(fault: Fault, failures: Sequence[RankFailed]) -> str:
-    """Return the ranks' own tracebacks, and what became of the others."""
+    """Return the ranks' own tracebacks, and how the others ended."""
     facts = fault.facts
     if failures:
         parts = [render_failure(RankError(failures, facts.released, facts.world_size or 0))]
@@ -141,7 +141,7 @@ def _end(fault: Fault) -> str:
     if fault.subject == "rank":
         return _end_of_rank(fault)
     if fault.subject == "ranks":
-        return f"the processes of ranks {compact(fault.ranks)} are gone, and the lease does not say how"
+        return f"the processes of ranks {compact(fault.ranks)} are gone, and the lease does not know how"
     if fault.subject == "mpiexec":
         if facts.signum is not None:
             return f"mpiexec was ended by {signal_text(facts.signum)}, and its ranks with it"
@@ -156,7 +156,7 @@ def _end_of_rank(fault: Fault) -> str:
     who = f"rank {fault.ranks[0]}" if fault.ranks else f"the rank with PID {facts.pid}"
     where = f" on {fault.host}" if fault.host else ""
     if facts.is_unseen:
-        how = f"ended: its process {facts.pid} is gone, and nothing says how"
+        how = f"ended: its process {facts.pid} is gone, and its exit status is not known"
     elif facts.signum is not None:
         how = f"was ended by {signal_text(facts.signum)}"
     elif facts.status:
@@ -184,7 +184,7 @@ def _last_seen(last: LastSample) -> str:
 
 
 def _cause(fault: Fault) -> str | None:
-    """Return what probably ended a rank, and what helps; None where nothing is known."""
+    """Return the likely cause of a rank's end, and the remedy; None where not known."""
     if fault.cause == "signal":
         return None if fault.facts.signum is None else SIGNALS.get(fault.facts.signum)
     return None if fault.cause is None else CAUSES[fault.cause].format(evidence=repr(fault.facts.evidence))
@@ -211,7 +211,7 @@ def _silent(fault: Fault) -> str:
 
 
 def _stalled(fault: Fault) -> str:
-    """Return the report of a stall, and, where the run ended with it, what became of its ranks."""
+    """Return the report of a stall, and, where the run ended with it, how its ranks ended."""
     facts = fault.facts
     if facts.error:
         names = ", ".join(name for wait in facts.waits for name in wait.tensors)

@@ -1,4 +1,4 @@
-"""The texts of faults, by their codes: `views.fault` puts them together."""
+"""Holds the texts of faults, by their codes, from which `views.fault` renders them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STOPPED: dict[Subject, str] = {"user": "stopped", "kernel": "its kernel ended"}
 ENDS: dict[Subject, str] = {
     "controller": "ipyparallel's controller ended with status {status}",
     "lease": "the lease, which holds the cluster's processes, was killed",
-    "event reader": "the kernel can no longer hear its ranks ({error})",
+    "event reader": "the kernel can no longer read its ranks' events ({error})",
     "lease watch": "the kernel can no longer watch the cluster's lease ({error})",
 }
 OUTCOMES: dict[str, str] = {
@@ -30,7 +30,7 @@ REMEDIES: dict[Step, str] = {
         "They had themselves replaced lost ones and had run no cell, so they are not replaced once more: "
         "find the cause first. %ddl restart starts new ones."
     ),
-    "not replaced": "New ones could not be started by themselves ({problem}). %ddl restart starts new ones.",
+    "not replaced": "New ones could not be started automatically ({problem}). %ddl restart starts new ones.",
 }
 PROCESSES: dict[ProcessState, str] = {
     "answers": "its process {pid} answers, so its main thread is in C or C++ code, or ignores the interrupt",
@@ -39,8 +39,8 @@ PROCESSES: dict[ProcessState, str] = {
     "elsewhere": "its process, {pid} on {host}, cannot be looked at from here",
     "gone": "its process is gone",
     "hidden": "its process, {pid}, cannot be looked at: {detail}",
-    "starved": "its process {pid} is ready to run and gets no core: too much else runs on {host}",
-    "stopped": "its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` lets it go on",
+    "starved": "its process {pid} is ready to run but gets no core: {host} is overloaded",
+    "stopped": "its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` resumes it",
     "traced": "its process {pid} is stopped by a debugger",
     "running": "its process {pid} computes, probably in C or C++ code that holds Python's lock",
     "sleeping": "its process {pid} waits, probably in C or C++ code that holds Python's lock",
@@ -52,7 +52,7 @@ PROCESSES: dict[ProcessState, str] = {
 }
 CAUSES: dict[Cause, str] = {
     "out of memory killer": (
-        "the Linux kernel ended it for want of memory (its out-of-memory killer struck meanwhile). Take smaller "
+        "the Linux kernel ended it for lack of memory (its out-of-memory killer ran meanwhile). Take smaller "
         "batches, fewer ranks on the host, or a job with more memory."
     ),
     "allocation": "it could get no more memory ({evidence}). Take smaller batches or raise the limit.",
@@ -60,21 +60,21 @@ CAUSES: dict[Cause, str] = {
 }
 SIGNALS: dict[int, str] = {
     signal.SIGKILL: (
-        "somebody's `kill -9`, or a batch system that enforced a limit: no out-of-memory kill was counted on this host."
+        "a `kill -9`, or a batch system that enforced a limit: no out-of-memory kill was counted on this host."
     ),
     signal.SIGSEGV: "a crash in C or C++ code (an invalid address), in an extension module or a ctypes call.",
     signal.SIGBUS: "a file or shared memory that became shorter than what is mapped of it: is /dev/shm or a disk full?",
     signal.SIGABRT: "C or C++ code called abort(); what it printed before stands in the rank's log.",
     signal.SIGILL: "a program built for another processor.",
     signal.SIGFPE: "a division by zero in C or C++ code.",
-    signal.SIGTERM: "somebody or a batch system asked it to end.",
+    signal.SIGTERM: "a user or a batch system asked it to end.",
     signal.SIGHUP: "its terminal, or the session that it was started from, was closed.",
-    signal.SIGINT: "somebody sent it SIGINT; %ddl interrupt ends a cell and keeps the ranks.",
-    signal.SIGQUIT: "somebody or a batch system asked it to end at once.",
+    signal.SIGINT: "a user sent it SIGINT; %ddl interrupt ends a cell and keeps the ranks.",
+    signal.SIGQUIT: "a user or a batch system asked it to end at once.",
     signal.SIGUSR1: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
     signal.SIGUSR2: "a batch system's warning before the walltime, which ends a program that has no handler for it.",
     signal.SIGALRM: "a timer that the cell set (`signal.alarm`, `setitimer`) and for which it had no handler.",
-    signal.SIGPIPE: "C or C++ code wrote to a pipe or a connection that nobody reads any more.",
+    signal.SIGPIPE: "C or C++ code wrote to a pipe or a connection whose reader had closed it.",
     signal.SIGXCPU: "the limit on CPU time (`ulimit -t`) was reached.",
     signal.SIGXFSZ: "the limit on a file's size (`ulimit -f`) was reached.",
 }

@@ -1,4 +1,4 @@
-"""A run's figures as they stand: what the terminal's table and the static picture show. Bounded memory.
+"""Computes a run's current figures, for the terminal's table and the static picture, in bounded memory.
 
 The browser has its own, richer model (labextension/src/model); both read the same events.
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 State = Literal["waiting", "running", "training", "straggler", "finished", "failed", "released", "lost"]
 MAX_POINTS = 256
-# How long a rank's rate holds without a new sample.
+# How long a rank's rate counts without a new sample.
 HOLD_S = 5.0
 _ENDED = ("finished", "failed", "released", "lost")
 
 
 @dataclass
 class RankFigures:
-    """One rank: its state, its newest sample, its newest sample of training steps, and what these came to."""
+    """One rank: its state, its newest sample, its newest sample of training steps, and their means."""
 
     rank: int
     state: State = "waiting"
@@ -45,7 +45,7 @@ class RankFigures:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it takes no more part in the run."""
+        """Whether it takes part in the run no longer."""
         return self.state in _ENDED
 
 
@@ -57,7 +57,7 @@ class Curve:
     bins: dict[int, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, place: float, value: float) -> None:
-        """Take a value at a place on the axis. What is not finite has none: a chart has no room for it."""
+        """Add a value at a place on the axis. Values that are not finite are left out of charts."""
         if not (abs(place) < FAR and abs(value) < FAR):
             return
         bin_ = int(place // self.width)
@@ -81,11 +81,11 @@ class Figures:
 
     Attributes:
         run: its id; None before the first event that names it.
-        outcome: None while it goes on.
+        outcome: None while it runs.
         ranks: by rank.
         rates: the mean rank's samples/s over time.
         losses: the mean loss over steps.
-        single_rank_samples_per_s: what one rank alone makes of the model; None where that is not known.
+        single_rank_samples_per_s: what one rank alone reaches with the model; None where not known.
 
     Args:
         single_rank: returns that, once the model is known.
@@ -144,7 +144,7 @@ class Figures:
         return {rank.rank: self.shown(rank) for rank in sorted(ranks, key=lambda one: one.rank)}
 
     def means(self) -> dict[int, Mean]:
-        """Return, of each rank that trained, what all its steps came to."""
+        """Return the means of all steps of each rank that trained."""
         return {rank.rank: rank.means.whole() for rank in self.ranks.values() if rank.trained is not None}
 
     def _is_new(self, rank: RankFigures) -> bool:
@@ -157,10 +157,10 @@ class Figures:
 
     @property
     def efficiency(self) -> float | None:
-        """Samples/s over what as many single ranks would do; None where that is not known."""
+        """Samples/s relative to as many single ranks; None where not known."""
         rates = [one.samples_per_s for one in self.current.values() if one.samples_per_s is not None]
         rate, ranks, single = total(rates), len(rates), self.single_rank_samples_per_s
-        # A share of NaN, of infinity or of nothing says nothing.
+        # A share of NaN, of infinity or of zero means nothing.
         if rate is None or single is None or not 0 < single < math.inf:
             return None
         return rate / (single * ranks)
@@ -213,7 +213,7 @@ class Figures:
         if event.rank in self.ranks:
             self._arrive(event.rank).state = "lost"
             return
-        # No rank was the first, or one that takes no part in this run: the whole job is gone with it.
+        # No first rank is known, or it takes no part in this run: the whole job is gone with it.
         for rank in self.ranks.values():
             if rank.state not in _ENDED:
                 rank.state = "lost"

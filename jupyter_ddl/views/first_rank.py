@@ -1,6 +1,6 @@
-"""A view of a program that was written for one process: what it prints shows once, as its first rank printed it.
+"""Shows a program that was written for one process: its output once, as its first rank printed it.
 
-What the others print is in their logs. Warnings and errors (stderr) show from every rank.
+The others' output is in their logs. Warnings and errors (stderr) show from every rank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FirstRank:
-    """A `View` that leaves out what other ranks than 0 print and display.
+    """A `View` that leaves out what ranks other than 0 print and display.
 
     Args:
         view: shows the rest.

@@ -1,10 +1,10 @@
-"""Folding: what several ranks say alike is shown once, and what differs shows by rank.
+"""Folds output: lines that are equal on several ranks are shown once, and different ones by rank.
 
-`Fold` holds one list of entries, each a text and the ranks that said it. A rank's line joins the first entry after the
-last one that the rank took part in, where that has the same text and the rank is not in it yet; otherwise it becomes a
-new entry at the end. Nothing waits for slower ranks, and reading only the entries that contain a rank gives exactly
-that rank's lines, in order. The order is that of each stream: a rank's stderr comes through a pipe of its own, and
-lines of the two that are written at once arrive in any order, another one on each rank.
+`Fold` holds one list of entries, each a text and the ranks that wrote it. A rank's line joins the first entry after the
+last one that the rank is in, if that has the same text; otherwise it becomes a new entry at the end. Nothing waits for
+slower ranks, and the entries that contain a rank are exactly that rank's lines, in order. The order is that of each
+stream: a rank's stderr comes through its own pipe, and lines of the two that are written at once arrive in any order,
+a different one on each rank.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Kind = Literal["stdout", "stderr", "text", "rich"]
 """A line of a stream, a display or result that is only text (several lines), or one that is more than text."""
 
 WINDOW = 4_096
-"""Entries that a rank can still join. Looking one up costs the same in a window of any size; it bounds the memory."""
+"""Entries that a rank can still join. A lookup costs the same in a window of any size; the window bounds the memory."""
 
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """What one or more ranks said.
+    """What one or more ranks wrote.
 
     Attributes:
         index: its place among all entries.
-        text: a line; several for "text"; for "rich" what tells this bundle from others, not for display.
-        members: the ranks that said it, as a bit mask (rank 2 is 1 << 2); 0 once all of them have withdrawn it.
+        text: a line; several for "text"; for "rich" what identifies this bundle, not for display.
+        members: the ranks that wrote it, as a bit mask (rank 2 is 1 << 2); 0 once all of them have withdrawn it.
         bundle: what to display for "rich", until it has been displayed.
     """
 
@@ -52,7 +52,7 @@ def ranks_in(members: int) -> list[int]:
 
 
 class Headings:
-    """The ranks of an entry as the head of its lines: `[0-3] `, padded so that what the ranks say stays aligned."""
+    """The ranks of an entry as the head of its lines: `[0-3] `, padded so that the text stays aligned."""
 
     _LIMIT = 10_000
 
@@ -70,7 +70,7 @@ class Headings:
         return heading
 
     def lines(self, members: int, text: str) -> list[str]:
-        """Return the text's lines, each with its heading: no line ever stands without its ranks."""
+        """Return the text's lines, each with its heading: every line names its ranks."""
         heading = self.of(members)
         return [(heading + line).rstrip(" ") for line in text.split("\n")]
 
@@ -83,26 +83,26 @@ class Fold:
         self._count = 0
         self._places: dict[Kind, dict[str, list[int]]] = {}
         self._cursors: dict[tuple[int, bool], int] = {}
-        self._said: dict[int, deque[int]] = {}
+        self._indexes: dict[int, deque[int]] = {}
 
     def cursor(self, rank: int) -> int:
-        """The index of the last entry that the rank took part in; -1 before there is one."""
+        """The index of the last entry that the rank is in; -1 before there is one."""
         return max(self._cursors.get((rank, is_error), -1) for is_error in (False, True))
 
     def _cursor(self, rank: int, kind: Kind) -> int:
         return self._cursors.get((rank, kind == "stderr"), -1)
 
     def can_join(self, rank: int, kind: Kind, text: str) -> bool:
-        """Whether `add` would find an entry for the text instead of making one."""
+        """Whether `add` would find an entry for the text and not make one."""
         indices = self._places.get(kind, {}).get(text)
         return indices is not None and indices[-1] > self._cursor(rank, kind)
 
     def add(self, rank: int, kind: Kind, texts: Iterable[str]) -> list[Entry]:
-        """Take what a rank said, in order, and return the entries that are new."""
+        """Add what a rank wrote, in order, and return the new entries."""
         ring, window = self._ring, len(self._ring)
         places = self._places.setdefault(kind, {})
         cursor, bit = self._cursor(rank, kind), 1 << rank
-        said: list[int] = []
+        indexes: list[int] = []
         added: list[Entry] = []
         for text in texts:
             indices = places.get(text)
@@ -115,20 +115,20 @@ class Fold:
                 cursor = self._count
                 self._count += 1
                 self._expire(cursor - window)
-                # Looked up again: what expired may have been the list that this text had.
+                # Looked up again: this text's list may have just expired.
                 places.setdefault(text, []).append(cursor)
                 entry = ring[cursor % window] = Entry(cursor, kind, text, bit)
                 added.append(entry)
-            said.append(cursor)
+            indexes.append(cursor)
         self._cursors[rank, kind == "stderr"] = cursor
-        self._history(rank).extend(said)
+        self._history(rank).extend(indexes)
         return added
 
     def withdraw(self, rank: int) -> list[Entry]:
-        """Take back all that a rank said in the window, and return the entries that no rank says any more."""
+        """Withdraw all that a rank wrote in the window, and return the entries that have no ranks left."""
         emptied = []
-        said = self._history(rank)
-        for index in said:
+        indexes = self._history(rank)
+        for index in indexes:
             entry = self._ring[index % len(self._ring)]
             if entry is None or entry.index != index:
                 continue
@@ -136,13 +136,13 @@ class Fold:
             if not entry.members:
                 self.close(entry)
                 emptied.append(entry)
-        said.clear()
+        indexes.clear()
         for is_error in (False, True):
             self._cursors.pop((rank, is_error), None)
         return emptied
 
     def revive(self, entry: Entry, rank: int, text: str) -> bool:
-        """Let an entry that nobody says any more say something else, where the rank's order allows it."""
+        """Reuse an entry without ranks for another text, where the rank's order allows it."""
         in_window = self._ring[entry.index % len(self._ring)] is entry
         if entry.members or not in_window or entry.index <= self._cursor(rank, entry.kind):
             return False
@@ -168,7 +168,7 @@ class Fold:
                 self.close(entry)
 
     def _history(self, rank: int) -> deque[int]:
-        history = self._said.get(rank)
+        history = self._indexes.get(rank)
         if history is None:
-            history = self._said[rank] = deque(maxlen=len(self._ring))
+            history = self._indexes[rank] = deque(maxlen=len(self._ring))
         return history

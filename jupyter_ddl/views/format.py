@@ -1,4 +1,4 @@
-"""Numbers as they are read at a glance: the one formatter of tables, pictures and lists.
+"""Formats numbers to be read at a glance, in tables, pictures and lists alike.
 
 The browser has the same (labextension/src/components/format.ts); both are tested on
 labextension/schema/format.fixture.json. Digits are those of the shortest decimal that is the number, rounded half away
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-# As the browser and the terminal have it where nothing was measured.
+# Shown in the browser and the terminal where nothing was measured.
 NOTHING = "-"
 _DIGITS = 3
 _WHOLE_FROM = 100

@@ -1,6 +1,6 @@
-"""The events of a run in bounded memory: what a view that opens late needs to show the run as it stands.
+"""Keeps the events of a run in bounded memory, for a view that opens late.
 
-Samples are thinned evenly over time and alike on all ranks, so that their sums stay right. Of output the newest stays.
+Samples are thinned evenly over time and alike on all ranks, so that their sums stay right. The newest output stays.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_SAMPLES = 24_000
 MAX_TEXT = 4_000_000
 MAX_MARKS = 4_000
 MAX_DROPPED = 10_000
-# Of a thousand ranks that fail alike, the first tracebacks tell all.
+# Of a thousand ranks that fail alike, the first tracebacks suffice.
 MAX_TRACEBACKS = 32
 
 
@@ -40,8 +40,8 @@ class History:
         self._output: deque[Entry] = deque()
         self._text = 0
         self._run = ""
-        # Of what was dropped, the bytes, by rank and stream; and the numbers and bytes of the last ones, for a page
-        # that has read on from a number.
+        # The dropped bytes, by rank and stream; and the numbers and bytes of the last ones, for a page that has read
+        # up to a number.
         self._dropped: dict[tuple[int, Stream], int] = {}
         self._last_dropped: deque[tuple[int, tuple[int, Stream], int]] = deque(maxlen=MAX_DROPPED)
         self._samples: dict[int, list[tuple[int, Entry]]] = {}
@@ -50,7 +50,7 @@ class History:
         self._tracebacks = 0
 
     def add(self, event: Event) -> Entry:
-        """Number an event and keep it, or what of it is kept."""
+        """Number an event and keep it, or a part of it."""
         if isinstance(event, RankFailed):
             self._tracebacks += 1
             if self._tracebacks > MAX_TRACEBACKS:
@@ -71,7 +71,7 @@ class History:
         """Return what is kept, in the order of its numbers.
 
         Args:
-            max_text: characters of output; of more, the newest. What is left out is told of in the rank's next chunk.
+            max_text: characters of output; of more, the newest. The rank's next chunk counts what is left out.
             since: the number of the first event that is wanted.
         """
         samples = (
@@ -101,14 +101,14 @@ class History:
             assert isinstance(chunk, OutputChunk)
             if missing := left_out.pop((chunk.rank, chunk.stream), 0):
                 kept[at] = Entry(entry.number, replace(chunk, skipped_bytes=chunk.skipped_bytes + missing))
-        # What is left is of ranks that have printed nothing since.
+        # The rest is of ranks that have printed nothing since.
         first = kept[0].number if kept else max(since, self.next - 1)
         quiet = [OutputChunk(self._run, *key, "", missing) for key, missing in left_out.items()]
         return [*(Entry(first, chunk) for chunk in quiet), *kept]
 
     def _add_sample(self, sample: MetricsSample, entry: Entry) -> None:
         kept = self._samples.setdefault(sample.rank, [])
-        # A clock that tells no time: it came with the one before.
+        # Its time is no number: count it with the one before.
         slot = kept[-1][0] if kept else 0
         if math.isfinite(sample.at_s):
             slot = math.floor(sample.at_s / self._slot_s)
@@ -125,7 +125,7 @@ class History:
         self._slot_s *= 2
         self._n_samples = 0
         for rank, kept in self._samples.items():
-            # Of each slot the last one, as in `_add_sample`.
+            # The last one of each slot, as in `_add_sample`.
             thinned = {slot // 2: entry for slot, entry in kept}
             self._samples[rank] = list(thinned.items())
             self._n_samples += len(thinned)
@@ -144,7 +144,7 @@ class History:
             self._last_dropped.append((entry.number, key, size))
 
     def _dropped_since(self, number: int) -> dict[tuple[int, Stream], int]:
-        """Return how many bytes of each rank's streams are kept no more, of the events from a number on."""
+        """Return how many bytes of each rank's streams were dropped, of the events from a number on."""
         if number == 0:
             return dict(self._dropped)
         left_out: dict[tuple[int, Stream], int] = {}
@@ -155,7 +155,7 @@ class History:
 
 
 def _size(chunk: OutputChunk) -> int:
-    """Return how many bytes of a rank's log a chunk stands for."""
+    """Return how many bytes of a rank's log a chunk represents."""
     return len(chunk.text.encode(errors="replace")) + chunk.skipped_bytes
 
 

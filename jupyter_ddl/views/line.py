@@ -1,9 +1,9 @@
-"""What a terminal would show of one rank's one stream, as lines of plain text.
+"""Renders one stream of one rank as a terminal would, as lines of plain text.
 
 A program writes as if to a terminal: it rewrites its line with carriage returns and backspaces (Keras' progress bar),
 moves up to earlier lines (tqdm's nested bars), and colours. `LineBuffer` takes that text, cut anywhere, and gives
-finished lines and the rows that may still change. Colours go, every other control character becomes harmless, and a
-very long line is kept only in part: the whole of it is in the rank's log.
+finished lines and the rows that may still change. Colours are removed, every other control character becomes harmless,
+and a very long line is kept only in part: the whole of it is in the rank's log.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 
 LINE_LIMIT = 2_000
-"""Characters of one line that are kept for display, where the whole of it is in a log."""
+"""Characters of one line that are kept for display; the whole line is in a log."""
 
 _ROW_LIMIT = 32
 """Rows that can still change; a program that moves further up than this is not followed."""
 
 _HELD_LIMIT = 256
-"""Characters of an escape sequence that may be waited for; a longer one is shown as text."""
+"""The longest escape sequence that is waited for; a longer one is shown as text."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -30,8 +30,8 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[ -/]*)\Z")
-# Keras draws what is done and what is left with the same character in two colours; without colours every bar would
-# look full, so what is left gets the light line.
+# Keras draws the done and the remaining part with the same character in two colours; without colours every bar would
+# look full, so the remaining part gets the light line.
 _KERAS_REST = re.compile("\x1b\\[37m(━+)")
 
 
@@ -101,7 +101,7 @@ class LineBuffer:
         return self._finish_rows_above()
 
     def finish(self) -> list[str]:
-        """End the stream, or the line that it is in: return what was live, and begin anew."""
+        """End the stream, or its unfinished line: return the live rows, and reset."""
         lines = _without_empty_end(_shown(self._rows))
         self._begin()
         return lines
@@ -114,7 +114,7 @@ class LineBuffer:
         return text[: match.start()]
 
     def _append(self, text: str) -> list[str]:
-        """Take text without control characters at the end of the only row: nearly all output comes this way."""
+        """Append text without control characters to the only row: nearly all output is of this kind."""
         lines = text.split("\n")
         row = self._rows[0]
         row.put(self._column, lines[0])
@@ -173,7 +173,7 @@ class LineBuffer:
     def _up(self, count: int) -> None:
         count = min(count, _ROW_LIMIT)
         self._reach = max(self._reach, count)
-        # The row that it means was finished by an earlier chunk: give it a new one, and keep the rows below apart.
+        # The target row was finished by an earlier chunk: give it a new one, and keep the rows below apart.
         missing = max(0, min(count - self._row, _ROW_LIMIT - len(self._rows)))
         self._rows[:0] = [_Row(self._limit, made_by_moving_up=True) for _ in range(missing)]
         self._row = max(0, self._row + missing - count)
@@ -186,7 +186,7 @@ class LineBuffer:
             self._rows.extend(_Row(self._limit) for _ in range(self._row + 1 - len(self._rows)))
 
     def _erase_from_here(self, which: int) -> None:
-        # Rows above are left alone even where all is to be cleared: what a program said is not lost to the view.
+        # Rows above stay even where the program clears all, so that the view loses no output.
         self._rows[self._row].erase(self._column, min(which, 2))
         if which != 1:
             del self._rows[self._row + 1 :]
@@ -217,7 +217,7 @@ class _Row:
         return column >= len(self.text)
 
     def put(self, column: int, text: str) -> None:
-        """Write over what stands at `column` and after."""
+        """Overwrite what is at `column` and after."""
         if not text:
             return
         end = column + len(text)
@@ -253,7 +253,7 @@ def _without_empty_end(lines: list[str]) -> list[str]:
 
 
 def _visible(control: str) -> str:
-    """Return what stands for a control character: Unicode's picture of it, or nothing for a bell or a NUL."""
+    """Return the replacement of a control character: Unicode's picture of it, or nothing for a bell or a NUL."""
     code = ord(control)
     if code in (0x00, 0x07):
         return ""

@@ -1,4 +1,4 @@
-"""A rank's log as lines for a screen: as a terminal would leave it, harmless, and each of bounded length."""
+"""Renders a rank's log as lines for a screen: as a terminal would, harmless, and each of bounded length."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LogText:
 
         Args:
             text: as written, cut anywhere.
-            more_characters: how many more the text's line has, which are not given. Then `text` is this one line.
+            more_characters: how many more characters the text's line has. Then `text` is this one line.
         """
         if not more_characters:
             return self._buffer.feed(text)

@@ -1,4 +1,4 @@
-"""In which order lines that ranks said at the same time are shown: so that what they say alike can fold."""
+"""Orders lines that ranks wrote at the same time, so that equal ones can fold."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     Line = TypeVar("Line", bound=Hashable)
 
 
-def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
-    """Yield each rank's lines in its own order: what only one rank says before what others are still to say too.
+def merged(by_rank: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
+    """Yield each rank's lines in its own order: lines of only one rank before those that others have later, too.
 
     Args:
-        said: rank -> its lines.
+        by_rank: rank -> its lines.
     """
-    left = {rank: deque(lines) for rank, lines in said.items() if lines}
+    left = {rank: deque(lines) for rank, lines in by_rank.items() if lines}
     own = {rank: Counter(lines) for rank, lines in left.items()}
     all_ranks: Counter[Line] = Counter()
     for counter in own.values():
@@ -26,7 +26,7 @@ def merged(said: Mapping[int, Sequence[Line]]) -> Iterator[tuple[int, Line]]:
         heads = {rank: lines[0] for rank, lines in left.items()}
         alone = [rank for rank, line in heads.items() if all_ranks[line] == own[rank][line]]
         if alone:
-            # The one that has most to say still: ranks that say as much take turns.
+            # The one with most lines left: ranks with equally many take turns.
             chosen = [max(alone, key=lambda rank: len(left[rank]))]
         else:
             line, _ = Counter(heads.values()).most_common(1)[0]

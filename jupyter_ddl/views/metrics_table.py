@@ -1,4 +1,4 @@
-"""The dashboard's figures in a plain terminal: one table that stays in place while the run goes on."""
+"""Shows the dashboard's figures in a plain terminal: one table that stays in place while the run lasts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WORST = ("lost", "failed", "straggler", "released", "waiting", "running", "trai
 
 
 class MetricsTable:
-    """A `View` that keeps a table under what another view prints. Its methods are to be called by one thread at a time.
+    """A `View` that keeps a table under another view's output. Its methods must be called by one thread at a time.
 
     Where the output is no terminal, the table is printed once, at the end of the run.
 
@@ -29,7 +29,7 @@ class MetricsTable:
         output: prints what the ranks write.
         out: the terminal; default `sys.stdout`.
         interval_s: the least time between two tables.
-        single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
+        single_rank: returns one rank's samples/s with a model, for the scaling efficiency.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class MetricsTable:
         interval_s: float = INTERVAL_S,
         single_rank: SingleRank = lambda _: None,
     ) -> None:
-        # What is left where the table itself fails.
+        # Used alone where the table itself fails.
         self.output = output
         self._out = out or sys.stdout
         self._is_terminal = self._out.isatty()
@@ -77,14 +77,14 @@ class MetricsTable:
         return any(rank.trained for rank in self._figures.ranks.values())
 
     def _erase(self) -> None:
-        """Clear the table, and go back to the line above it, which the other view may not have ended."""
+        """Clear the table, and return to the line above it, which the other view may not have ended."""
         if self._shown:
             self._out.write(f"\r\x1b[{self._shown - 1}A\x1b[J\x1b[A" if self._shown > 1 else "\r\x1b[J\x1b[A")
             self._shown = 0
 
     def _draw(self) -> None:
         columns, rows = shutil.get_terminal_size()
-        # The table must not scroll: what has left the screen can't be written anew.
+        # The table must not scroll: lines that have left the screen cannot be rewritten.
         lines = metrics_table(self._figures, max(1, rows // 2 - 3)).splitlines()
         self._out.write("\n" + "\n".join(line[: columns - 1] for line in lines))
         self._out.flush()
@@ -100,7 +100,7 @@ def metrics_table(figures: Figures, most: int = 64) -> str:
     """
     ranks = _chosen(figures, most)
     rows = [_COLUMNS, *(_cells(figures, rank) for rank in ranks), _total(figures)]
-    # A column in which nothing was measured on any rank says nothing.
+    # A column without any measurement is left out.
     kept = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] != NOTHING for row in rows[1:])]
     widths = {at: max(len(row[at]) for row in rows) for at in kept}
     lines = ["  ".join(_aligned(row[at], at, widths[at]) for at in kept).rstrip() for row in rows]
@@ -111,7 +111,7 @@ def metrics_table(figures: Figures, most: int = 64) -> str:
 
 
 def _chosen(figures: Figures, most: int) -> list[RankFigures]:
-    """Return at most so many ranks, in their order: the worst states first, then the slowest."""
+    """Return at most `most` ranks, in their order: chosen by the worst states first, then the slowest."""
     ranks = list(figures.ranks.values())
     if len(ranks) > most:
 

@@ -1,4 +1,4 @@
-"""The two kinds of output that a page is made of; each sends itself when it is not what was sent before."""
+"""Defines the two kinds of output on a page; each sends itself when it has changed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.fold import Entry, Headings
     from jupyter_ddl.views.publish import Publisher
 
-_HEADING_CHARACTERS = 8  # about what stands before each line
+_HEADING_CHARACTERS = 8  # about the length of a line's heading
 
 
 class Room:
@@ -26,7 +26,7 @@ class Room:
         return self.lines >= line_count(entry) and self.characters >= _character_count(entry)
 
     def take(self, entry: Entry) -> None:
-        """Use room, also more than there is."""
+        """Use room, even more than there is."""
         self.lines -= line_count(entry)
         self.characters -= _character_count(entry)
 
@@ -51,7 +51,7 @@ class Block:
     Attributes:
         entries: what it shows, in order.
         room: what it has left; for the caller to keep.
-        hidden_lines: how many lines stood before its entries and are only in the logs.
+        hidden_lines: how many lines before its entries are only in the logs.
     """
 
     def __init__(self, display_id: str, room: Room) -> None:
@@ -62,7 +62,7 @@ class Block:
         self._sent: str | None = None
 
     def sync(self, publisher: Publisher, headings: Headings, logs: str | None, live: Sequence[str]) -> None:
-        """Send the block if its text is not what was sent last."""
+        """Send the block if its text has changed."""
         lines: list[str] = []
         if self.hidden_lines:
             lines.append(more(self.hidden_lines, "line") + (f": {logs}" if logs else ""))

@@ -1,4 +1,4 @@
-"""The layout of a cell's output: blocks of lines and rich outputs, in order, never more than the notebook can bear.
+"""Lays out a cell's output: blocks of lines and rich outputs, in order, bounded to what a notebook can hold.
 
 A block is one display of plain text. It takes some 50 lines, then the next begins, so an update never sends more than
 a block. After `HEAD_LINES` lines, a last block keeps only the newest ones, under a line that counts the others.
@@ -32,7 +32,7 @@ TAIL_CHARACTERS = 12_000
 
 
 class Page:
-    """What is under one cell; a `transcript.Reader`. Nothing is sent before `sync`."""
+    """The output under one cell; a `transcript.Reader`. Nothing is sent before `sync`."""
 
     def __init__(self, ranks: Sequence[int], logs: str | None) -> None:
         self._headings = Headings(ranks)
@@ -46,14 +46,14 @@ class Page:
         self._vacant: list[Entry] = []
         self._head = Room(HEAD_LINES, HEAD_CHARACTERS)
         self._head_is_full = False
-        # One line of the tail is for the count of what is not shown.
+        # One line of the tail counts the hidden lines.
         self._tail_room = Room(TAIL_LINES - 1, TAIL_CHARACTERS)
         self._tail: deque[Entry] = deque()
 
     def absorb(self, entries: list[Entry]) -> None:
         """Lay out new entries, in order."""
         if self._head_is_full and entries[0].kind in ("stdout", "stderr"):
-            # A flood: what would be pushed out at once is only counted.
+            # A flood: lines that would be pushed out at once are only counted.
             unseen = max(0, len(entries) - TAIL_LINES)
             self._tail_block().hidden_lines += unseen
             entries = entries[unseen:]
@@ -69,7 +69,7 @@ class Page:
                 self._place(entry, self._head_block(entry))
 
     def withdraw(self, entries: list[Entry]) -> None:
-        """Stop showing entries that no rank says any more."""
+        """Stop showing entries that all ranks have withdrawn."""
         for entry in entries:
             block = self._homes.pop(entry.index, None)
             if block is None:
@@ -155,7 +155,7 @@ class Page:
         block.hidden_lines += line_count(entry)
 
     def _place_rich(self, entry: Entry) -> None:
-        """Put the heading at the end of a block, and the bundle after it; whatever follows begins a new block."""
+        """Put the heading at the end of a block, and the bundle after it; later entries begin a new block."""
         assert entry.bundle is not None
         bundle, entry.bundle = entry.bundle, None
         block = self._tail_block() if self._head_is_full else self._head_block(entry)

@@ -1,4 +1,4 @@
-"""The final state of a run as a picture (SVG), for a notebook that is read without a kernel.
+"""Draws the final state of a run as a picture (SVG), for a notebook that is read without a kernel.
 
 Runs on: kernel, once at the end of a run. Colours are those of the dashboard (Okabe and Ito's, which the colour-blind
 can tell apart); each state has a sign of its own besides.
@@ -52,7 +52,7 @@ class Canvas:
         )
 
     def over(self, x: float, y: float, text: str, size: int, fill: str, **more: str) -> None:
-        """Write text that stands over whatever is drawn, also later."""
+        """Write text above everything drawn, also later."""
         self.text(x, y, text, size, fill, **more)
         self.top.append(self.parts.pop())
 
@@ -97,7 +97,7 @@ def picture(figures: Figures) -> str:
     canvas.curve(2 * _MARGIN + half, y + 20, half, 90, "loss over steps", figures.losses.points())
     y = (_table if ranks <= _TABLE_MOST else _strip)(canvas, figures, y + 160)
     height = y + _MARGIN / 2
-    label = escape(f"Run {figures.run or ''}: {figures.outcome or 'going on'}", quote=True)
+    label = escape(f"Run {figures.run or ''}: {figures.outcome or 'running'}", quote=True)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" id="{MARK}" role="img" aria-label="{label}" '
         f'viewBox="0 0 {WIDTH} {height:.0f}" width="100%" style="max-width:{WIDTH}px" font-family="sans-serif">'
@@ -109,7 +109,7 @@ def _head(canvas: Canvas, figures: Figures) -> float:
     state = "finished" if figures.outcome == "finished" else "failed" if figures.outcome else "training"
     sign, colour = _STATES[state]
     seconds = f" after {duration(figures.seconds)}" if figures.seconds is not None else ""
-    canvas.text(_MARGIN, 30, f"{sign} {figures.outcome or 'going on'}{seconds}", 16, colour, font_weight="600")
+    canvas.text(_MARGIN, 30, f"{sign} {figures.outcome or 'running'}{seconds}", 16, colour, font_weight="600")
     canvas.text(WIDTH - _MARGIN, 30, figures.run or "", 11, "#59636e", text_anchor="end")
     canvas.text(_MARGIN, 48, figures.model or "", 11, "#59636e")
     y = 48
@@ -174,7 +174,7 @@ def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     """Draw a cell for each rank, darker the faster it is, with a sign on those in trouble."""
     ranks = sorted(figures.ranks.values(), key=lambda one: one.rank)
     rates = {rank.rank: figures.shown(rank).samples_per_s for rank in ranks}
-    # A colour is for what is finite; the table of few ranks has words for the rest.
+    # Only finite values have a colour; the table of few ranks has words for the rest.
     finite = [rate for rate in rates.values() if rate is not None and math.isfinite(rate)]
     least, greatest = min(finite, default=0.0), max(finite, default=0.0)
     states = ", ".join(
@@ -184,7 +184,7 @@ def _strip(canvas: Canvas, figures: Figures, y: float) -> float:
     )
     title = f"samples/s of each rank, from {number(least)} (light) to {number(greatest)} (dark); {states}"
     canvas.text(_MARGIN, y, title, 12, font_weight="600")
-    # As high as needed for all to fit, and no higher than is looked at with ease.
+    # As high as needed for all to fit, up to a limit for comfortable reading.
     per_row = max(32, 1 << math.ceil(math.log2(math.sqrt(len(ranks) * 4))))
     size = (WIDTH - 2 * _MARGIN) / per_row
     height = min(size, 20.0)
@@ -209,7 +209,7 @@ def _fill(rank: RankFigures, rate: float | None, span: tuple[float, float]) -> s
         return _STATES[rank.state][1]
     if rate is None or not math.isfinite(rate):
         return "#d1d9e0"
-    # In nine tones, which is what an eye tells apart, and a path for each.
+    # In nine tones, as many as an eye distinguishes, and a path for each.
     share = round((rate - span[0]) / (span[1] - span[0]) * 8) / 8
     tone = [round(light + (dark - light) * share) for light, dark in ((205, 0), (225, 84), (240, 138))]
     return "#{:02x}{:02x}{:02x}".format(*tone)

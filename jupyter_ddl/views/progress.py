@@ -1,4 +1,4 @@
-"""One line that says what goes on until it is over, then what came of it. Runs on: kernel."""
+"""Shows progress in one line until it is over, then the result. Runs on: kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Progress:
         self._show(f"{time.monotonic() - self._began_s:5.1f} s  {step}")
 
     def conclude(self, text: str) -> None:
-        """Show what came of it."""
+        """Show the result."""
         self._show(text)
 
 

@@ -1,4 +1,4 @@
-"""The border between a view and Jupyter's front ends."""
+"""Publishes a view's outputs to Jupyter's front ends."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Publisher(Protocol):
         """Show a new output, after all earlier ones."""
 
     def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
-        """Replace every output of that id, where it stands."""
+        """Replace every output of that id, in place."""
 
 
 class JupyterPublisher:
-    """Publishes under the cell that runs when it is made, also from another thread and after that cell has ended.
+    """Publishes under the cell that runs when it is made, even from another thread and after that cell has ended.
 
     Runs on: kernel.
     """
@@ -36,7 +36,7 @@ class JupyterPublisher:
         self._send(data, metadata, display_id, update=False)
 
     def update(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str) -> None:
-        """Replace every output of that id, where it stands."""
+        """Replace every output of that id, in place."""
         self._send(data, metadata, display_id, update=True)
 
     def _send(self, data: dict[str, Any], metadata: dict[str, Any], display_id: str, *, update: bool) -> None:
@@ -60,7 +60,7 @@ class JupyterPublisher:
 
 
 def sendable(value: Any) -> Any:
-    r"""Return a display's data with a question mark for each character that UTF-8 has not.
+    r"""Return a display's data with a question mark for each character that UTF-8 cannot encode.
 
     A rank's exception, or a file's name, may hold half of a surrogate pair, and jupyter_client's packer raises on it.
     Source: jupyter_client 8.10, session.py, json_packer

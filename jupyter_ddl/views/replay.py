@@ -1,4 +1,4 @@
-"""Shows the events of a run that is over as they showed when it ran, at once."""
+"""Shows the events of a finished run at once, as they showed while it ran."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.view import View
 
 _TICK_S = 0.1
-# Longer than output ever waits: what comes after minutes need not be waited for in tenths of seconds.
+# Longer than output ever waits: gaps of minutes need not be stepped through in tenths of seconds.
 _TICKS = 5
 
 
@@ -27,7 +27,7 @@ def replay(events: Iterable[Event], ranks: Sequence[int], logs: str | None, *, o
         events: in the order in which they arrived.
         ranks: the ranks that ran the cell.
         logs: where the whole output can be read, for the line that counts what is not shown.
-        only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
+        only_first_rank: the cell was written for one process: other ranks' output stays in their logs.
     """
     publisher = current_publisher()
     outputs = Outputs()
@@ -38,7 +38,7 @@ def replay(events: Iterable[Event], ranks: Sequence[int], logs: str | None, *, o
 
 
 class Outputs:
-    """A `Publisher` that keeps what a cell shows in the end, so that not every step of it goes to the front end.
+    """A `Publisher` that keeps a cell's final outputs, so that the front end does not get every step.
 
     Its outputs get names of their own: the cell that ran, and what it displayed, stay as they are.
     """
@@ -56,7 +56,7 @@ class Outputs:
             self._outputs[display_id] = data, metadata
 
     def publish_all(self, publisher: Publisher) -> None:
-        """Show what there is."""
+        """Show the outputs."""
         name = uuid.uuid4().hex
         for count, (data, metadata) in enumerate(self._outputs.values()):
             if data != {"text/plain": ""}:
@@ -64,7 +64,7 @@ class Outputs:
 
 
 def _feed(view: View, events: Iterable[Event]) -> None:
-    """Give a view the events with the time that passed between them, which decides what folds."""
+    """Pass events to a view with the time between them, which decides what folds."""
     now_s = 0.0
     for event in events:
         if isinstance(event, OutputChunk) and event.at_s > now_s:

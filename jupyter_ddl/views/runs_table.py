@@ -1,4 +1,4 @@
-"""The table of runs, and how a run is named in a line."""
+"""Formats the table of runs, and a run in one line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def runs_table(rows: Sequence[Row], now_s: float | None = None) -> str:
 
 
 def run_line(row: Row) -> str:
-    """Return what a run was in one line."""
+    """Describe a run in one line."""
     ranks = _ranks(row)
     parts = [
         f"{'rank' if len(row.ranks) == 1 else 'ranks'} {ranks}" if ranks else "no ranks",
@@ -103,7 +103,7 @@ def _cells(row: Row, now_s: float) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """Return text that a rank or a file's name made up, as one harmless line."""
+    """Return text from a rank or a file's name as one harmless line."""
     return " ".join(plain_lines(text))
 
 

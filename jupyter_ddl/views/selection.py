@@ -1,4 +1,4 @@
-"""Which views show a run: in a notebook's cell or in a terminal, and with or without the dashboard."""
+"""Chooses the views of a run: in a notebook's cell or in a terminal, with or without the dashboard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def for_environment(
         publisher: puts outputs under the cell; None in a terminal.
         ranks: the ranks that run the cell.
         logs: where the whole output can be read, for the line that counts what is not shown.
-        only_first_rank: the cell was written for one process: what other ranks print stays in their logs.
+        only_first_rank: the cell was written for one process: other ranks' output stays in their logs.
     """
     view: View
     if publisher is not None:
@@ -49,7 +49,7 @@ def with_figures(
         publisher: puts outputs under the cell; None in a terminal.
         output: shows what the ranks write.
         ready: the ranks, for their hosts.
-        single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
+        single_rank: returns one rank's samples/s with a model, for the scaling efficiency.
     """
     if publisher is None:
         from jupyter_ddl.views.metrics_table import MetricsTable
@@ -58,7 +58,7 @@ def with_figures(
     from jupyter_ddl.views import browser_files
 
     if not browser_files.are_built():
-        # A clone on a machine without Node.js; %ddl dashboard says how it comes there.
+        # A clone on a machine without Node.js; %ddl dashboard says how to build it.
         return output
     from jupyter_ddl.views.dashboard import Dashboard
     from jupyter_ddl.views.together import Together
@@ -68,7 +68,7 @@ def with_figures(
 
 def current_publisher() -> Publisher | None:
     """Return what puts outputs under the cell that runs now, also when that is over; None in a terminal."""
-    # IPython that nobody has imported shows nothing.
+    # If IPython is not imported, there is no notebook.
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if shell is None or not hasattr(shell, "kernel"):

@@ -1,4 +1,4 @@
-"""Where ranks are, as text: those at the same place together, cells by their line, libraries in short."""
+"""Renders where ranks are: those at the same place together, cells by their line, libraries in short."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import RankStacks
 
 _LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|lib/python3\.\d+)/")
-_LIBRARY_FRAMES = 4  # of calls within libraries, one after the other: more are told in part
+_LIBRARY_FRAMES = 4  # consecutive calls within libraries: more are abbreviated
 _OUTSIDE_FRAMES = 6  # of a main thread that is in no cell
 _HOSTS = 3
 
@@ -25,12 +25,12 @@ def render_stacks(stacks: Iterable[RankStacks], world_size: int) -> str:
     groups: dict[tuple[str, ...], list[RankStacks]] = {}
     for rank in sorted(stacks, key=lambda stack: stack.rank):
         groups.setdefault(tuple(place(rank)) or (rank.note,), []).append(rank)
-    told: list[str] = []
+    rendered: list[str] = []
     for lines, ranks in groups.items():
-        told += [_heading(ranks, world_size), *_notes(ranks)]
+        rendered += [_heading(ranks, world_size), *_notes(ranks)]
         if ranks[0].threads:
-            told += lines
-    return "\n".join(told)
+            rendered += lines
+    return "\n".join(rendered)
 
 
 def place(stacks: RankStacks) -> list[str]:
@@ -95,7 +95,8 @@ def _notes(ranks: Sequence[RankStacks]) -> list[str]:
         if rank.note:
             noted.setdefault(rank.note, []).append(rank.rank)
     return [
-        f"  ({'' if len(told) == len(ranks) else f'{heading(told).lower()}: '}{note})" for note, told in noted.items()
+        f"  ({'' if len(noting) == len(ranks) else f'{heading(noting).lower()}: '}{note})"
+        for note, noting in noted.items()
     ]
 
 

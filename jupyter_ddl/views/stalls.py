@@ -1,4 +1,4 @@
-"""A stall as text: which ranks are in which collective, which are not, and where each is."""
+"""Renders a stall: which ranks are in which collective, which are not, and where each is."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def render_stall(fault: Fault) -> str:
 
 
 def stall_sentence(fault: Fault) -> str:
-    """Return who waits for whom in a stall that lasts, in one sentence: for how long is not said."""
+    """Return who waits for whom in a current stall, in one sentence, without its duration."""
     return f"The cell has stalled: not every rank has entered {'; '.join(_waits(fault))}."
 
 

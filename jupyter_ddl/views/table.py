@@ -1,4 +1,4 @@
-"""The table of a cluster's ranks."""
+"""Formats the table of a cluster's ranks."""
 
 from __future__ import annotations
 

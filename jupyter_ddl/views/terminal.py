@@ -1,4 +1,4 @@
-"""The output in a terminal and in scripts: lines that no rank can join any more are printed, and never changed."""
+"""Prints output in a terminal and in scripts: lines that no rank can join any more, which never change."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _ERASE = "\r\x1b[K"
 
 
 class TerminalView:
-    """A `View` that prints. Its methods are to be called by one thread at a time.
+    """A `View` that prints. Its methods must be called by one thread at a time.
 
-    A line is printed once every rank of the run has said it or gone past it, or after a grace time, so that the same
-    line of ranks that run side by side is printed once. In a real terminal, progress bars share one updating line.
+    A line is printed once every rank of the run has written it or a later one, or after a grace time, so that ranks
+    that run side by side print a common line once. In a real terminal, progress bars share one updating line.
 
     Args:
         ranks: the ranks that run the cell.
@@ -89,24 +89,24 @@ class TerminalView:
         self._show(entries)
 
     def _advance(self, now_s: float) -> None:
-        """Let what ranks say at the same time come together first."""
+        """Let lines of the same time join first."""
         if self._is_behind and self._due_s is None:
             self._due_s = now_s + self._grace_s / 2
         if self._due_s is not None and (now_s >= self._due_s or self._transcript.has_heard(self._speaking)):
             self._transcript.advance()
             self._is_behind, self._due_s = False, None
 
-    # What the transcript calls.
+    # Called by the transcript.
 
     def absorb(self, entries: list[Entry]) -> None:
         """Take new entries, in order."""
         self._fresh += entries
 
     def withdraw(self, entries: list[Entry]) -> None:
-        """Leave out withdrawn entries: `tick` sees that they have no members. What is printed stays."""
+        """Leave out withdrawn entries: `tick` sees that they have no members. Printed lines stay."""
 
     def vacant(self) -> list[Entry]:
-        """Return nothing: no place on a terminal is used again."""
+        """Return nothing: no place on a terminal is reused."""
         return []
 
     def revived(self, entry: Entry) -> None:
@@ -148,6 +148,6 @@ class TerminalView:
         if not lines:
             return ""
         rest = f" (+{len(lines) - 1})" if len(lines) > 1 else ""
-        # One column stays free: a terminal that wraps would not come back to the line's beginning.
+        # One column stays free: a terminal that wraps would not return to the line's beginning.
         width = shutil.get_terminal_size().columns - 1 - len(rest)
         return lines[0][: max(0, width)] + rest

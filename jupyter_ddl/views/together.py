@@ -1,4 +1,4 @@
-"""Several views of one run, as one."""
+"""Combines several views of one run."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 class Together:
-    """A `View` that shows what each of its views does, in their order.
+    """A `View` that passes each event to its views, in their order.
 
     Attributes:
-        views: those.
+        views: the views.
     """
 
     def __init__(self, *views: View) -> None:

@@ -1,4 +1,4 @@
-"""From events to entries: what a run's ranks said so far, the same for the notebook and the terminal.
+"""Turns events into entries, the same for the notebook and the terminal.
 
 `Transcript` owns the line buffers and the fold and knows no output; a `Reader` takes the entries and shows them.
 """
@@ -34,12 +34,12 @@ class _Report:
 
 _Said = OutputChunk | RichOutput | OutputCleared | _Report
 
-_BATCH = 1_000  # entries handed to the reader at once: well inside the fold's window
-_MERGED_LINES = 100  # of one rank at once; a rank that says more is not matched line by line
+_BATCH = 1_000  # entries passed to the reader at once: well inside the fold's window
+_MERGED_LINES = 100  # of one rank at once; a rank that writes more is not matched line by line
 _TEXT_LINES = 90  # of one display or result that is only text
 _TEXT_CHARACTERS = 8_000
 
-# A widget's state lives in the rank's process, where no browser reaches it: it would show as an error.
+# A widget's state is in the rank's process, which no browser reaches: it would show as an error.
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
@@ -50,7 +50,7 @@ class Reader(Protocol):
         """Take new entries, in order; their `members` may grow afterwards."""
 
     def withdraw(self, entries: list[Entry]) -> None:
-        """Stop showing entries that no rank says any more."""
+        """Stop showing entries that all ranks have withdrawn."""
 
     def vacant(self) -> list[Entry]:
         """Return withdrawn "rich" entries whose place can be used again, first one first."""
@@ -63,7 +63,7 @@ class Reader(Protocol):
 
 
 class Transcript:
-    """Reads events; `handle` is to be called by one thread at a time."""
+    """Reads events; `handle` must be called by one thread at a time."""
 
     def __init__(self, reader: Reader, line_limit: int = LINE_LIMIT) -> None:
         self._reader = reader
@@ -74,7 +74,7 @@ class Transcript:
         self._events: dict[int, deque[_Said]] = {}
 
     def handle(self, event: Event) -> bool:
-        """Take an event and return whether it said anything. `advance` makes entries of it."""
+        """Take an event and return whether it has output. `advance` makes entries of it."""
         if isinstance(event, StallReported):
             report = _Report(tuple(plain_lines(render_fault(event.fault))))
             for rank in event.ranks:
@@ -86,11 +86,11 @@ class Transcript:
         return True
 
     def has_heard(self, ranks: int) -> bool:
-        """Whether each of `ranks` (a bit mask) has said something since `advance`."""
+        """Whether each of `ranks` (a bit mask) has written something since `advance`."""
         return all(rank in self._events for rank in ranks_in(ranks))
 
     def advance(self) -> None:
-        """Make entries of all events so far: of what ranks said meanwhile, the lines that they share fold best."""
+        """Make entries of all events so far, ordered so that common lines fold best."""
         events, self._events = dict(sorted(self._events.items())), {}
         while events:
             self._add_lines({rank: self._lines_first_in(queue) for rank, queue in events.items()})
@@ -132,12 +132,12 @@ class Transcript:
                 lines += (("stderr", line) for line in event.lines)
         return lines
 
-    def _add_lines(self, said: dict[int, list[tuple[Kind, str]]]) -> None:
-        if max(map(len, said.values())) <= _MERGED_LINES:
-            for rank, (kind, line) in merged(said):
+    def _add_lines(self, by_rank: dict[int, list[tuple[Kind, str]]]) -> None:
+        if max(map(len, by_rank.values())) <= _MERGED_LINES:
+            for rank, (kind, line) in merged(by_rank):
                 self._add(rank, kind, [line])
             return
-        for rank, lines in said.items():
+        for rank, lines in by_rank.items():
             for kind, group in groupby(lines, key=itemgetter(0)):
                 self._add(rank, kind, [line for _, line in group])
 
@@ -158,7 +158,7 @@ class Transcript:
         if buffer is None:
             buffer = self._buffers[key] = LineBuffer(self._line_limit)
         if event.skipped_bytes:
-            # What stands before the gap and what stands after it are not one line.
+            # The text before the gap and the text after it are not one line.
             gap = f"… {event.skipped_bytes:,} bytes are only in the log of rank {event.rank}"
             return [*buffer.finish(), gap, *buffer.feed(event.text)]
         return buffer.feed(event.text)

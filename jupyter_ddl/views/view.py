@@ -1,4 +1,4 @@
-"""The one interface that every view has."""
+"""Declares the interface of every view."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
 
     SingleRank = Callable[[str], float | None]
-    """From a model's name, as `MetricsSample.model` has it, to what one rank alone makes of it, in samples/s."""
+    """From a model's name, as in `MetricsSample.model`, to one rank's samples/s with it."""
 
 
 class View(Protocol):
-    """Shows one run. One thread at a time may call it; no method waits for anything."""
+    """Shows one run. One thread at a time may call it; no method blocks."""
 
     def handle(self, event: Event) -> None:
         """Take an event of the run."""

@@ -1,4 +1,4 @@
-"""The widget that stands for a dashboard in the kernel. Imports ipywidgets, so only a run that trains imports this."""
+"""Provides the dashboard's widget in the kernel. It imports ipywidgets, so only a run that trains imports this."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DashboardWidget(anywidget.AnyWidget):
         self.on_msg(self._answer)
 
     def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
-        """Return the state for the browser; a page that opens late gets the history as it is by then."""
+        """Return the state for the browser; a page that opens late gets the current history."""
         state: dict[str, Any] = super().get_state(key, drop_defaults)
         if key is None:
             state["history"] = self._fresh_history()
@@ -44,15 +44,15 @@ class DashboardWidget(anywidget.AnyWidget):
         """Return what shows the widget, as display_data carries it.
 
         Args:
-            run: the run's id. Our JupyterLab extension shows the run by it, from its folder: also when the page was
-                loaded again while the kernel is busy, and when the kernel is gone.
+            run: the run's id, by which our JupyterLab extension shows the run from its folder, even when the page was
+                reloaded while the kernel is busy, and when the kernel is gone.
         """
         view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
         data: dict[str, Any] = {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}
         return data if run is None else {RUN_MIME: {"run": run}, **data}, {}
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
-        """A page misses events, and asks for all of them."""
+        """Send the history to a page that missed events."""
         if content == {"want": "history"}:
             self.history = self._fresh_history()
 

@@ -9,7 +9,7 @@ interface Traits {
   readonly history: DataView | null;
 }
 
-// While the kernel is busy nobody answers; the next history comes without being asked for.
+// A busy kernel does not answer; the next history comes without a request.
 const ASK_AGAIN_MS = 5000;
 
 /** anywidget calls this once for each widget, however many views it has. */
@@ -44,7 +44,7 @@ export default function widget(): {
           .catch((error: unknown) => console.error('jupyter_ddl:', error));
       };
       const onBatch = (): void => {
-        // For whoever traces the page; it would be kept for good otherwise.
+        // For traces of the page; it would be kept for good otherwise.
         performance.mark('ddl-batch');
         performance.clearMarks('ddl-batch');
         const bytes = model.get('batch');

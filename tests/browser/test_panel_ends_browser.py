@@ -98,7 +98,7 @@ def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(lab: Lab, 
     panel.locator(".ddl-run-row").first.get_by_text("cut off").wait_for(timeout=30_000)
     page.wait_for_function(f"{MARK} === '○ 0-1'", timeout=30_000)
     page.locator(IN_CELL).filter(has_text="cut off").wait_for(timeout=30_000)
-    notice = page.locator(".Toastify__toast").filter(has_text="The kernel ended while this run went on")
+    notice = page.locator(".Toastify__toast").filter(has_text="The kernel ended during this run")
     assert "cut.ipynb" in notice.inner_text()
     notice.get_by_role("button", name="Open").click()
     shown = page.locator(".ddl-page .ddl-run-state")

@@ -11,7 +11,7 @@ import tensorflow as tf
 from data_pipelines import decode, double, numbers, samples, write_records
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.pipelines import changes, lineage
+from jupyter_ddl.pipelines import lineage, speedups
 from jupyter_ddl.pipelines.advise import Advice, Row, advise
 from jupyter_ddl.pipelines.trials import Gain
 
@@ -23,11 +23,11 @@ lineage.install()
 
 
 def offered(dataset: Any) -> list[str]:
-    return [change.name.partition(" (")[0] for change in changes.possible(dataset)]
+    return [change.name.partition(" (")[0] for change in speedups.possible(dataset)]
 
 
 def made(dataset: Any, name: str, held: int | None = None) -> Any:
-    change = next(change for change in changes.possible(dataset) if change.name.startswith(name))
+    change = next(change for change in speedups.possible(dataset) if change.name.startswith(name))
     return change.make(dataset, held)
 
 
@@ -123,7 +123,7 @@ def unseeded() -> Iterator[None]:
 
 
 def test_where_a_cache_goes_is_said_by_the_function_s_name() -> None:
-    offers = changes.possible(numbers(8).map(double).shuffle(8).batch(4))
+    offers = speedups.possible(numbers(8).map(double).shuffle(8).batch(4))
     cache = next(change for change in offers if "cache" in change.name)
     assert cache.name == "cache in memory (64 bytes)"
     assert cache.code == 'jupyter_ddl.data.cache(..., "ram") after map(double)'

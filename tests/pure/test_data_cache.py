@@ -68,7 +68,7 @@ def test_the_estimate_is_the_first_element_s_size_times_the_count() -> None:
 
 def test_a_dataset_that_does_not_know_its_size_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert samples(cache(numbers(4).filter(lambda i: i > 1))) == [2, 3]
-    assert capsys.readouterr().out.endswith(" free: 8 bytes an element, nobody knows how many, for each rank.\n")
+    assert capsys.readouterr().out.endswith(" free: 8 bytes an element, their number is not known, for each rank.\n")
 
 
 def test_no_room_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

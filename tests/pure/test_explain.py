@@ -467,7 +467,7 @@ def test_one_rank_prints_and_saves() -> None:
     assert "q = model.predict(x, verbose=0)" in program
     at = program.index("model.save('a.keras')")
     assert program[at - 1] == "if hvd.rank() == 0:"
-    assert program[at + 1] == "hvd.barrier()  # it is there before any rank goes on"
+    assert program[at + 1] == "hvd.barrier()  # it is there before any rank continues"
     assert program[-1] == "np.save('a.npy', p)"
 
 

@@ -85,14 +85,14 @@ TEXTS: list[tuple[Fault, str]] = [
     (
         KILLED,
         LOST + "rank 1 on node-a was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU "
-        "13.0 of 15.0 GiB in use. Likely cause: the Linux kernel ended it for want of memory (its out-of-memory killer "
-        "struck meanwhile). Take smaller batches, fewer ranks on the host, or a job with more memory.\n"
+        "13.0 of 15.0 GiB in use. Likely cause: the Linux kernel ended it for lack of memory (its out-of-memory killer "
+        "ran meanwhile). Take smaller batches, fewer ranks on the host, or a job with more memory.\n"
         "2 new ranks are being started on the same devices: the next cell waits for them. The variables on the ranks "
         "are lost, and 1 setup cell will be run again. Logs: /runs/r",
     ),
     (
         Fault("lost", "rank", (), "n-2", cause="signal", facts=Facts(pid=77, signum=15)),
-        LOST + "the rank with PID 77 on n-2 was ended by signal 15 (Terminated). Likely cause: somebody or a batch "
+        LOST + "the rank with PID 77 on n-2 was ended by signal 15 (Terminated). Likely cause: a user or a batch "
         "system asked it to end.\nLogs: /runs/r",
     ),
     (
@@ -102,11 +102,11 @@ TEXTS: list[tuple[Fault, str]] = [
     (Fault("lost", "rank", (1,)), LOST + "rank 1 ended its own process.\nLogs: /runs/r"),
     (
         Fault("lost", "rank", (1,), facts=Facts(pid=7, is_unseen=True)),
-        LOST + "rank 1 ended: its process 7 is gone, and nothing says how.\nLogs: /runs/r",
+        LOST + "rank 1 ended: its process 7 is gone, and its exit status is not known.\nLogs: /runs/r",
     ),
     (
         Fault("lost", "ranks", (0, 2, 3)),
-        LOST + "the processes of ranks 0,2-3 are gone, and the lease does not say how.\nLogs: /runs/r",
+        LOST + "the processes of ranks 0,2-3 are gone, and the lease does not know how.\nLogs: /runs/r",
     ),
     (
         Fault("lost", "mpiexec", facts=Facts(signum=9, output="last\nwords")),
@@ -120,7 +120,7 @@ TEXTS: list[tuple[Fault, str]] = [
     (Fault("lost", "lease"), LOST + "the lease, which holds the cluster's processes, was killed.\nLogs: /runs/r"),
     (
         Fault("lost", "event reader", facts=Facts(error="OSError: {odd}")),
-        LOST + "the kernel can no longer hear its ranks (OSError: {odd}).\nLogs: /runs/r",
+        LOST + "the kernel can no longer read its ranks' events (OSError: {odd}).\nLogs: /runs/r",
     ),
     (
         Fault("lost", "lease watch", facts=Facts(error="KeyError: 1")),
@@ -129,7 +129,7 @@ TEXTS: list[tuple[Fault, str]] = [
     (
         Fault("lost", "release", (1, 2), facts=GIVEN_UP),
         LOST + "the cell timed out, and ranks 1-2 did not answer the release within 15 s: rank 1: its process 77 is "
-        "stopped (SIGSTOP, a debugger or a batch system); `kill -CONT 77` lets it go on; rank 2: it is still importing "
+        "stopped (SIGSTOP, a debugger or a batch system); `kill -CONT 77` resumes it; rank 2: it is still importing "
         "TensorFlow, which nothing can interrupt.\nLogs: /runs/r",
     ),
     (
@@ -295,7 +295,7 @@ OLDER = [
     (
         {"type": "rank_lost", "rank": 1, "cause": "rank 1 on vm was ended by signal 9 (Killed)", "at_s": 2.0}
         | {"host": "vm", "signum": 9, "oom_kills": 1, "asked": False},
-        "rank 1 on vm was ended by signal 9 (Killed). Likely cause: the Linux kernel ended it for want of memory",
+        "rank 1 on vm was ended by signal 9 (Killed). Likely cause: the Linux kernel ended it for lack of memory",
     ),
     ({"type": "rank_lost", "rank": None, "cause": "mpiexec ended\nlast", "at_s": 2.0}, "mpiexec ended.\nlast"),
     ({"type": "rank_lost", "rank": None, "cause": "stopped", "at_s": 2.0, "asked": True}, "stopped"),
@@ -327,9 +327,7 @@ def test_what_no_version_wrote_is_no_event(content: dict[str, Any], odd: object)
 def test_the_lease_of_an_older_version_is_understood() -> None:
     death = {"rank": 1, "host": "vm", "pid": 7, "signum": 15, "status": None, "is_unseen": False}
     said = {"asked": False, "cause": "rank 1 was ended\nlast", "at_s": 2.0, "death": death, "oom_kills": 0}
-    assert describe(ending_of(json.dumps(said))).startswith(
-        "rank 1 was ended. Likely cause: somebody or a batch system"
-    )
+    assert describe(ending_of(json.dumps(said))).startswith("rank 1 was ended. Likely cause: a user or a batch system")
     assert ending_of(json.dumps({**said, "asked": True, "death": None})).kind == "stopped"
 
 

@@ -138,7 +138,7 @@ def test_cuda_of_another_major_version_is_used_only_when_asked_for(cuda: Path) -
     differs = "nvcc is of CUDA 12.5 and TensorFlow is built for CUDA 13.1"
     assert choose_cuda("auto", tensorflow) == (
         None,
-        f"without NCCL: {differs} (--gpu nccl builds with it all the same)",
+        f"without NCCL: {differs} (--gpu nccl builds with it anyway)",
     )
     found, why = choose_cuda("nccl", tensorflow)
     assert found is not None
@@ -267,8 +267,8 @@ def test_a_horovod_that_ends_the_process(bare_python: str, tmp_path: Path) -> No
             "It is newer than jupyter_ddl builds for: upgrade",
         ),
         ("2.3.0", "mpi_ops.cc:9:10: error: no such type", "It is older than jupyter_ddl builds for: pip install"),
-        ("2.21.0", "mpi_ops.cc:9:10: error: no such type", "Mend what that line names (the log has the whole command)"),
-        ("2.21.0", "CMake Error at CMakeLists.txt:138 (find_package): Could NOT find MPI", "Mend what that line names"),
+        ("2.21.0", "mpi_ops.cc:9:10: error: no such type", "Fix what that line names (the log has the whole command)"),
+        ("2.21.0", "CMake Error at CMakeLists.txt:138 (find_package): Could NOT find MPI", "Fix what that line names"),
         ("2.21.0", "as: error: No space left on device", "Free disk space, or set TMPDIR to a folder on another disk."),
         (
             "2.21.0",

@@ -183,7 +183,10 @@ def test_a_reader_that_fails_ends_the_runs_with_its_cause(
     channel = Channel(controller.client_file, "world", events.put)
     lost = events.get(timeout=DEADLINE_S)
     assert isinstance(lost, RankLost)
-    assert describe(lost.fault) == "the kernel can no longer hear its ranks (OSError: [Errno 24] Too many open files)."
+    assert (
+        describe(lost.fault)
+        == "the kernel can no longer read its ranks' events (OSError: [Errno 24] Too many open files)."
+    )
     assert "Too many open files" in capsys.readouterr().err
     channel.close()
 

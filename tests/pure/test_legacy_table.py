@@ -65,11 +65,11 @@ def test_the_page_is_the_table() -> None:
 
 
 def test_a_sentence_is_said_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notices, "_said", [])
+    monkeypatch.setattr(notices, "_printed", [])
     for _ in range(2):
         notices.say("lr")
     assert capsys.readouterr().err == "Old spelling: lr is written learning_rate in optimizers.\n"
-    assert notices.said() == ["lr"]
+    assert notices.printed_rows() == ["lr"]
     with pytest.raises(KeyError):
         notices.say("no such row")
 

@@ -57,7 +57,7 @@ def test_a_zombie_has_ended_and_by_what(rank: subprocess.Popen[bytes]) -> None:
     rank.wait()
     (gone,) = processes.gone()
     assert gone == Death(3, HOST, rank.pid, None, None, is_unseen=True)
-    told = f"rank 3 on {HOST} ended: its process {rank.pid} is gone, and nothing says how."
+    told = f"rank 3 on {HOST} ended: its process {rank.pid} is gone, and its exit status is not known."
     assert describe(loss_of(gone, 0.0)) == told
 
 
@@ -132,7 +132,7 @@ def test_what_a_dead_rank_left_behind_is_ended_and_then_its_end_is_told(
 def test_where_mpiexec_names_no_rank_linux_does() -> None:
     first = Death(1, "vm", 7, 9, None)
     told = describe(mpiexec_loss(137, "last\n", 0.0, first=first))
-    assert told.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: somebody's `kill -9`")
+    assert told.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: a `kill -9`")
     assert told.endswith("\nlast")
 
 

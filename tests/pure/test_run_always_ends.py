@@ -165,7 +165,7 @@ def test_a_loss_whose_handling_raises_still_ends_the_run(
     threading.Timer(0.2, cluster.say, (RankLost(1, loss_in_words("rank 1 on node-a was ended"), time.time()),)).start()
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
-    assert f"New ones could not be started by themselves ({type(error).__name__}" in str(ended)
+    assert f"New ones could not be started automatically ({type(error).__name__}" in str(ended)
     assert "%ddl restart starts new ones." in str(ended)
     assert runs.why_lost() == "rank 1 on node-a was ended."
     assert told_outcome(run) == "lost"
@@ -186,7 +186,7 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
     if seam == "start_new_thread":
-        assert "New ones could not be started by themselves (HostUnfit: Threads." in str(ended)
+        assert "New ones could not be started automatically (HostUnfit: Threads." in str(ended)
         assert rebuilder.wait(lambda _: None) is None
     else:
         problem = within(lambda: rebuilder.wait(lambda _: None))

@@ -187,15 +187,15 @@ def test_what_is_no_run_is_never_deleted(capsys, runs, tmp_path):
     for name in ("events.jsonl", *ranks_files, ".run.json", ".cell.py"):
         (complete / name).write_text("")
     text = printed(capsys, "runs", "--prune", "--keep", "0", "--yes")
-    assert f"{foreign.name} stays: it holds what is not a run's: model.keras and 1 more\n" in text
-    assert f"{linked.name} stays: it holds what is not a run's: rank-0.log\n" in text
-    assert f"{nested.name} stays: it holds what is not a run's: rank-0.events.jsonl\n" in text
+    assert f"{foreign.name} stays: it holds files that are not a run's: model.keras and 1 more\n" in text
+    assert f"{linked.name} stays: it holds files that are not a run's: rank-0.log\n" in text
+    assert f"{nested.name} stays: it holds files that are not a run's: rank-0.events.jsonl\n" in text
     assert left(runs) == sorted([".txt", "0000", "0001", "0002", "0003", "otes"])
     assert (precious / "data.bin").read_text() == "data"
 
 
 def test_what_pruning_refuses(capsys, magics):
-    neither = "Pruning is told what to keep. Received: neither. Pass --keep N or --keep-days D."
+    neither = "Pruning needs to know what to keep. Received: neither. Pass --keep N or --keep-days D."
     assert neither in refused(capsys, "runs", "--prune")
     assert "Received: both." in refused(capsys, "runs", "--prune", "--keep", "1", "--keep-days", "1")
     assert "--keep takes a number of at least 0. Received: --keep -1." in refused(
@@ -206,7 +206,7 @@ def test_what_pruning_refuses(capsys, magics):
     unused = "--keep says how to prune. Received: --keep without --prune. Add --prune."
     assert unused in refused(capsys, "runs", "--keep", "1")
     assert "--yes without --prune" in refused(capsys, "runs", "--yes")
-    with pytest.raises(InvalidInput, match=r"^Pruning is told what to keep\. Received: neither\."):
+    with pytest.raises(InvalidInput, match=r"^Pruning needs to know what to keep\. Received: neither\."):
         magics.ddl("runs --prune")
 
 
@@ -373,10 +373,10 @@ def test_a_run_of_which_only_logs_are_there_says_where_its_output_is(capsys, mag
     folder = make_run(outcome="finished")
     (folder / "rank-0.log").write_text("text\n")
     assert printed(capsys, "show").splitlines()[1:] == [
-        f"Of its output only the logs are there: jupyter ddl logs {folder.name}"
+        f"Only the logs of its output exist: jupyter ddl logs {folder.name}"
     ]
     magics.ddl("show")
-    assert f"only the logs are there: %ddl logs {folder.name}" in capsys.readouterr().out
+    assert f"Only the logs of its output exist: %ddl logs {folder.name}" in capsys.readouterr().out
 
 
 class Notebook:

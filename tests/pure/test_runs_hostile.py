@@ -91,7 +91,7 @@ def test_whatever_is_in_a_files_place_every_run_can_be_listed_and_read(
         hub._page(read_record(bad), 0, 0, 1 << 16, only_stderr)
         hub._search(bad, 0, "hello", 0, only_stderr)
     assert list(last_words(bad, BAD, {}, [])) == []
-    assert reason_to_stay(read_record(bad)) in (None, *STAYS, f"it holds what is not a run's: {name}")
+    assert reason_to_stay(read_record(bad)) in (None, *STAYS, f"it holds files that are not a run's: {name}")
 
 
 STAYS = ("it was written to in the last 10 minutes",)
@@ -250,7 +250,7 @@ def test_names_of_files_do_nothing_to_a_terminal(capsys: pytest.CaptureFixture[s
     (folder / "\x1b]0;title\x07\x1b[2J\nmodel").write_text("mine")
     assert main(["runs", "--prune", "--keep", "0"]) == 0
     out = capsys.readouterr().out
-    assert r"stays: it holds what is not a run's: '\x1b]0;title\x07\x1b[2J\nmodel'" in out
+    assert r"stays: it holds files that are not a run's: '\x1b]0;title\x07\x1b[2J\nmodel'" in out
     assert not {"\x1b", "\x07"} & set(out)
 
 

@@ -120,13 +120,13 @@ def test_grep(folder, capsys):
 def test_what_options_refuse(folder, capsys):
     write_log(folder, 0, b"")
     grep = "--grep takes a regular expression. Received: '(': missing ), unterminated subpattern at position 0."
-    assert f"{grep} Put a backslash before a character that is meant as it stands." in refused(capsys, "--grep", "(")
+    assert f"{grep} Put a backslash before a character that is meant literally." in refused(capsys, "--grep", "(")
     tail = "--tail takes a number of at least 0. Received: --tail -1. Pass how many lines."
     assert tail in refused(capsys, "--tail", "-1")
     assert "A rank must be below the world size. Received: rank 2, world_size=2." in refused(capsys, "-r", "2")
     assert "'nothing', which is no run. %ddl runs lists them" in refused(capsys, "nothing")
     make_run("2026-11-20T18-03-08-default-0000", ranks=[1, 3], world_size=4, outcome="finished")
-    rule = "Logs are there of the ranks that ran the cell. Received: rank 0,2."
+    rule = "Only the ranks that ran the cell have logs. Received: rank 0,2."
     assert f"{rule} 2026-11-20T18-03-08-default-0000 ran on 1,3." in refused(capsys, "-r", "0-3")
 
 

@@ -173,7 +173,7 @@ def test_a_disk_that_fills_is_told_once_for_each_log(
         made.take_output(0, "stdout", b"line\n", b"line\n")
     made.tick(1.0)
     assert capsys.readouterr().err == (
-        "jupyter_ddl: the log of rank 0 ends here: No space left on device. The script goes on.\n"
+        "jupyter_ddl: the log of rank 0 ends here: No space left on device. The script continues.\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""This rank's part of each batch that one process would make.
+"""Gives a rank its part of each batch that one process would make.
 
 | module | owns |
 |---|---|

@@ -1,4 +1,4 @@
-"""What Keras takes for data in place of the user's: this rank's part of each batch.
+"""Provides the Keras data adapter of this rank's part of each batch.
 
 Runs on: every rank.
 """
@@ -14,7 +14,7 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 
 from jupyter_ddl.auto_distribution.shards import batches, order, rows
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.collectives import require_horovod
@@ -25,13 +25,13 @@ class Parts(DataAdapter):
     """This rank's part of each batch of one process, as a Keras data adapter: pass it as `x`.
 
     Attributes:
-        likeness: by which the ranks compare their batches.
+        agreement: by which the ranks compare their batches.
 
     Args:
         whole: Keras's adapter of the data of one process.
         place: which part is this rank's.
         steps: batches that are taken in an epoch, where they are counted.
-        keeps_order: arrays are shuffled as Keras does, alike in each epoch where a random seed is set.
+        keeps_order: arrays are shuffled as by Keras, alike in each epoch where a random seed is set.
     """
 
     def __init__(self, whole: Any, place: Place, steps: int | None = None, *, keeps_order: bool = True) -> None:
@@ -40,7 +40,7 @@ class Parts(DataAdapter):
         self._steps = steps
         self._keeps_order = keeps_order
         self._dataset: Any = None
-        self.likeness = Likeness()
+        self.agreement = BatchAgreement()
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's parts."""
@@ -57,19 +57,19 @@ class Parts(DataAdapter):
         is_fresh = whole._shuffle and not self._keeps_order
         passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
         assert self.samples is not None
-        own = order.own_batches(passes, whole, self._place, self.samples, self.likeness.note_pass)
+        own = order.own_batches(passes, whole, self._place, self.samples, self.agreement.note_pass)
         return rows.dataset(whole._inputs, own)
 
     def _of_batches(self) -> Any:
         made = self._whole.get_tf_dataset()
         is_endless = self._steps is not None and self._whole.num_batches is None
-        return batches.dataset_in_step(self.likeness.noting(made), self._place, is_endless=is_endless)
+        return batches.dataset_in_step(self.agreement.noting(made), self._place, is_endless=is_endless)
 
     def end_epoch(self, taken: int) -> None:
-        """Pass over the data as often as one process does, and as the other ranks: each pass shuffles anew.
+        """Make as many passes over the data as one process and as the other ranks: each pass reshuffles.
 
-        At the end of an epoch whose batches are counted Keras begins a pass that it does not use; not so where they end
-        before their number, as on a rank that has no part of the last one.
+        At the end of an epoch whose batches are counted, Keras begins a pass that it does not use. It does not where
+        the batches end before their number, as on a rank that has no part of the last one.
         Source: keras 3.15, src/trainers/epoch_iterator.py, _enumerate_iterator
 
         Args:
@@ -102,21 +102,21 @@ class Parts(DataAdapter):
 
     @property
     def has_partial_batch(self) -> Any:
-        """Whether the last batch is smaller; None where nobody knows."""
+        """Whether the last batch is smaller; None where not known."""
         return self._whole.has_partial_batch
 
     @property
     def partial_batch_size(self) -> Any:
-        """The samples of this rank in that."""
+        """The samples of this rank in the last batch."""
         last = self._whole.partial_batch_size
         return last and self._place.length(last)
 
     def on_epoch_begin(self) -> None:
-        """Pass it on: a PyDataset starts its processes."""
+        """Forward the call: a PyDataset starts its processes."""
         self._whole.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass it on: a PyDataset shuffles."""
+        """Forward the call: a PyDataset shuffles."""
         self._whole.on_epoch_end()
 
     def known(self, steps: int) -> Known:
@@ -158,11 +158,14 @@ def parts(
         y: the targets, where x holds none.
         sample_weight: a weight for each sample.
         batch_size: of all ranks together; a dataset, a PyDataset or a generator has its own.
-        shuffle: arrays are shuffled anew in each epoch. All ranks must have set the same random seed before.
-        keeps_order: arrays are shuffled as Keras does in one process: alike in each epoch where a seed is set.
+        shuffle: arrays are reshuffled in each epoch. All ranks must have set the same random seed before.
+        keeps_order: arrays are shuffled as by Keras in one process: alike in each epoch where a seed is set.
 
     Raises:
         InvalidInput: Horovod is not initialised; there are fewer samples in a batch than ranks.
+
+    Example:
+        >>> history = model.fit(data.parts(x, y, batch_size=16), verbose=0)  # 8 samples a step on each of 2 ranks
     """
     require_horovod("jupyter_ddl.data.parts")
     whole = data_adapters.get_data_adapter(x, y, sample_weight, batch_size=batch_size, shuffle=shuffle)

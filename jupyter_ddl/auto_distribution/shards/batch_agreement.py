@@ -1,6 +1,6 @@
-"""All ranks make the same batches of one process: told by the first of each pass.
+"""Checks that all ranks make the same batches of one process, by the first batch of each pass.
 
-Ranks that shuffle differently would train on some samples twice and on others never, and nothing would show it.
+Ranks that shuffle differently would train on some samples twice and on others never, silently.
 
 Runs on: every rank.
 """
@@ -18,8 +18,8 @@ from jupyter_ddl.errors import InvalidInput
 _BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 
-class Likeness:
-    """What this rank's first batch was, as a number: a checksum of all its parts."""
+class BatchAgreement:
+    """A checksum of this rank's first batch, of all its parts."""
 
     def __init__(self) -> None:
         with tf.init_scope(), tf.device("CPU:0"):
@@ -31,7 +31,7 @@ class Likeness:
             return tf.identity(order)
 
     def noting(self, batches: Any, *, once: bool = False) -> Any:
-        """Return a dataset of the same batches, of which each pass notes its first; `once`: only the first pass."""
+        """Return a dataset of the same batches that notes the first one of each pass, or with `once` of the first."""
 
         def note(index: Any, *batch: Any) -> Any:
             is_noted = tf.not_equal(self.first.read_value(), 0) if once else False
@@ -42,7 +42,7 @@ class Likeness:
             )
             return index + 1, as_made(batch)
 
-        # Parallel operations hand over in order, also where the program does not ask for that: a rank takes by number.
+        # Parallel operations must keep the order, even if the program does not ask for it: a rank takes by number.
         in_order = tf.data.Options()
         in_order.deterministic = True
         return batches.with_options(in_order).scan(tf.constant(0, tf.int64), note)
@@ -53,7 +53,7 @@ class Likeness:
         Collective: every rank must call this.
 
         Args:
-            what: differs, for the message.
+            what: what differs, for the message.
 
         Raises:
             InvalidInput: they have; on every rank.
@@ -62,7 +62,7 @@ class Likeness:
         everyone = hvd.allgather(mine, name="first_batches").numpy()
         if len(set(everyone.tolist())) > 1:
             raise InvalidInput(
-                "With --auto all ranks make the same batches, of which each takes its part.",
+                "With --auto all ranks make the same batches, and each takes its part.",
                 f"{what} that differ between the ranks",
                 "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
                 "all ranks; and order words by sorted(words), not by set(words).",
@@ -77,7 +77,7 @@ def checksum_of(element: Any) -> Any:
 
 
 def _checksum(tensor: Any) -> Any:
-    """Return the sum of what stands for a tensor's elements, each times where it stands: an int64 scalar."""
+    """Return the sum of the numbers of a tensor's elements, each times its position: an int64 scalar."""
     numbers = _numbers(tf.reshape(tensor, [-1]))
     return tf.reduce_sum(numbers * tf.range(1, tf.size(numbers, tf.int64) + 1))
 

@@ -1,4 +1,4 @@
-"""Batches of which this rank's part is kept, whatever makes them: a dataset, a PyDataset, a generator.
+"""Keeps this rank's part of batches of any origin: a dataset, a PyDataset, a generator.
 
 Each rank makes the whole batch, so that its order and its random changes are those of one process.
 
@@ -25,7 +25,7 @@ _NO_BATCH = (
     "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples. "
     f"Received: a batch whose parts have other numbers of rows than each other. {_REMEDY} The numbers of rows:"
 )
-# Where a model fails that has been given parts.
+# For a model that fails on parts of batches.
 OF_PARTS = (
     "With --batch global each rank has a part of each batch, by the first dimension. If that is not the samples, or a "
     "part is no batch (an adjacency matrix, pairs of anchors and positives), use --batch per-rank, with which a rank "
@@ -40,7 +40,7 @@ _TOO_SMALL = (
 def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
     """Return a tf.data.Dataset of this rank's part of each batch, for training.
 
-    A last batch that has none for this rank is left out. One in the middle would put the ranks out of step: an error.
+    A last batch without a part for this rank is left out. One in the middle is an error: ranks would be out of step.
 
     Args:
         batches: a dataset of one process's batches.
@@ -55,8 +55,8 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
             is_empty = tf.identity(count <= 0)
         return is_empty, (is_empty, as_made(batch))
 
-    told = _divided(batches, place).scan(tf.constant(False), keep)
-    kept = told.filter(lambda is_empty, _: tf.logical_not(is_empty)).map(lambda _, structure: structure)
+    divided = _divided(batches, place).scan(tf.constant(False), keep)
+    kept = divided.filter(lambda is_empty, _: tf.logical_not(is_empty)).map(lambda _, structure: structure)
     return kept.prefetch(tf.data.AUTOTUNE)
 
 
@@ -105,7 +105,7 @@ def require_batches(spec: Any) -> None:
 
 
 def as_made(batch: tuple[Any, ...]) -> Any:
-    """Return a batch as it was made: tf.data passes a tuple's parts one by one."""
+    """Return a batch in its original structure: tf.data passes a tuple's parts one by one."""
     return batch[0] if len(batch) == 1 else batch
 
 

@@ -1,4 +1,4 @@
-"""What a PyDataset holds, as the ranks compare it: lists of samples, the order of their numbers, vocabularies, arrays.
+"""Compares what the ranks' PyDatasets hold: lists of samples, the order of their numbers, vocabularies, arrays.
 
 Runs on: every rank.
 """
@@ -16,9 +16,9 @@ import numpy as np
 from jupyter_ddl.auto_distribution.same_data import Part, are_alike, parts_of
 from jupyter_ddl.errors import InvalidInput
 
-# Of a list, at most so many of its items are read.
+# At most this many items of a list are read.
 _ITEMS = 20_000
-# What `__getitem__` of a PyDataset changes, such as a list of what it has read: of each rank its own.
+# Attributes that `__getitem__` of a PyDataset changes, such as a list of what it has read, are each rank's own.
 _changed_by_batches: WeakKeyDictionary[Any, set[str]] = WeakKeyDictionary()
 
 
@@ -34,7 +34,7 @@ class Contents:
         self._noted = _known(owner)
 
     def before_shuffle(self) -> None:
-        """Note what the batches have changed since: of that nothing follows."""
+        """Note what the batches have changed since, which is not compared."""
         now = _known(self._owner)
         changed = {name for name in now.keys() | self._noted.keys() if now.get(name) != self._noted.get(name)}
         _changed_by_batches.setdefault(self._owner, set()).update(changed)
@@ -63,7 +63,7 @@ class Contents:
         )
         if names:
             raise InvalidInput(
-                "With --auto all ranks have the same keras.utils.PyDataset, of which each takes its batches.",
+                "With --auto all ranks have the same keras.utils.PyDataset, and each takes its batches.",
                 f"a {type(self._owner).__name__} that differs between the ranks in {' and '.join(names)}",
                 "Give what shuffles or splits it a seed: np.random.default_rng(1) in place of default_rng(), or "
                 "keras.utils.set_random_seed(1) before it is made; order words by sorted(words), not by set(words).",
@@ -71,15 +71,15 @@ class Contents:
 
 
 def _known(owner: Any) -> dict[str, tuple[Part, ...]]:
-    """Return what each attribute is known by that may order samples."""
-    found = {name: _parts(value) for name, value in vars(owner).items() if not name.startswith("__")}
+    """Return what identifies each attribute that may order samples."""
+    found = {name: _parts_of_value(value) for name, value in vars(owner).items() if not name.startswith("__")}
     return {name: parts for name, parts in found.items() if parts}
 
 
-def _parts(value: Any) -> tuple[Part, ...]:
-    """Return what an array, a frame, or a list, range or dict of plain values is known by; nothing for anything else.
+def _parts_of_value(value: Any) -> tuple[Part, ...]:
+    """Return what identifies an array, a frame, or a list, range or dict of plain values; nothing for anything else.
 
-    A list of fractions is somebody's record of times or losses, and orders nothing.
+    A list of fractions is a record of times or losses, and orders nothing.
     """
     if isinstance(value, dict):
         value = sorted(value.items(), key=repr)

@@ -1,4 +1,4 @@
-"""A PyDataset of which each rank takes every Nth batch.
+"""Gives each rank every Nth batch of a PyDataset.
 
 Runs on: every rank.
 """
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class _OwnBatches(keras.utils.PyDataset):
-    """Those batches of a PyDataset that are this rank's: as many as another's, or one more.
+    """This rank's batches of a PyDataset: as many as another's, or one more.
 
-    Its epochs begin and end where `EveryNth` says so.
+    `EveryNth` begins and ends its epochs.
     """
 
     def __init__(self, whole: Any, place: Place, steps: int | None) -> None:
@@ -38,7 +38,7 @@ class _OwnBatches(keras.utils.PyDataset):
         self._whole = whole
         self._place = place
         self._steps = steps
-        # A thread of tf.data may read ahead while an epoch ends. Keras's own workers are stopped for that.
+        # A thread of tf.data may read ahead while an epoch ends. Keras stops its own workers before.
         is_read_by_workers = whole.workers > 1 or (whole.workers > 0 and whole.use_multiprocessing)
         self.lock: AbstractContextManager[Any] = nullcontext() if is_read_by_workers else threading.Lock()
 
@@ -120,12 +120,12 @@ class EveryNth(PyDatasetAdapter):
         self.contents.require_same()
 
     def on_epoch_begin(self) -> None:
-        """Pass it on, before Keras's workers start: what is ordered here is in order for their first batch."""
+        """Forward the call before Keras's workers start, so that an order made here holds for their first batch."""
         self._shuffle(self._whole.on_epoch_begin)
         super().on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass it on, when Keras's workers have stopped."""
+        """Forward the call when Keras's workers have stopped."""
         super().on_epoch_end()
         self._shuffle(self._whole.on_epoch_end)
 

@@ -1,4 +1,4 @@
-"""Python generators of batches, on several ranks.
+"""Deals out the batches of a Python generator to the ranks.
 
 Runs on: every rank.
 """
@@ -9,7 +9,6 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 import horovod.tensorflow as hvd
-import keras
 
 from jupyter_ddl.auto_distribution.same_data import are_alike, parts_of
 from jupyter_ddl.errors import InvalidInput
@@ -20,17 +19,17 @@ if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.same_data import Part
     from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 
-# Of each array of a batch.
+# Compared of each array of a batch.
 _READ_BYTES = 2**16
-# The first rounds are noted, and then every so many: there may be millions.
+# All of the first rounds are noted, and then one in 64: there may be millions.
 _ALL_OF_FIRST, _LATER = 256, 64
 
 
 def bounded(whole: Any, steps: int | None) -> None:
-    """Have a pass over a generator take so many batches of it, and none that it does not use.
+    """Limit a pass over a generator to `steps` batches, so that it takes none that it does not use.
 
-    Keras reads ahead, by as much as there is time for, and what was read is gone with the pass. Then each rank would
-    begin its next pass at a batch of its own.
+    Keras reads ahead as far as time allows, and what was read is lost with the pass. Each rank would then begin its
+    next pass at a different batch.
 
     Args:
         whole: Keras's adapter of the generator, which is changed.
@@ -43,7 +42,7 @@ def bounded(whole: Any, steps: int | None) -> None:
 
 
 class Rounds:
-    """Deals out a generator's batches: of each round of as many as there are ranks, one to each.
+    """Deals out a generator's batches in rounds: one batch to each rank.
 
     Every rank runs the generator, and notes the first batch of each round, which all of them see.
 
@@ -55,11 +54,11 @@ class Rounds:
     def __init__(self, source: Iterator[Any], place: Place) -> None:
         self._source = source
         self._place = place
-        # Written by a thread of tf.data, which reads ahead: taken off at the front only.
+        # Appended to by a thread of tf.data, which reads ahead: items are removed at the front only.
         self._noted: list[tuple[Part, ...]] = []
 
     def batches(self) -> Iterator[Any]:
-        """Yield this rank's."""
+        """Yield this rank's batches."""
         for index, batch in enumerate(self._source):
             number, turn = divmod(index, self._place.size)
             if turn == 0 and (number < _ALL_OF_FIRST or number % _LATER == 0):
@@ -68,7 +67,7 @@ class Rounds:
                 yield batch
 
     def require_same(self) -> None:
-        """Raise where the generators of the ranks have given different batches, as far as all have come.
+        """Raise where the ranks' generators have given different batches, over the rounds that all have reached.
 
         Collective: every rank must call this.
 
@@ -81,41 +80,8 @@ class Rounds:
         first = everyone[0]
         if not all(are_alike(*pair) for noted in everyone for pair in zip(first[:common], noted, strict=False)):
             raise InvalidInput(
-                "With --auto all ranks run the same generator, of which each takes its batches.",
+                "With --auto all ranks run the same generator, and each takes its batches.",
                 "a generator that gives other batches on one rank than on another",
                 "Give what it draws from a seed: np.random.default_rng(1) in place of default_rng(), or "
                 "keras.utils.set_random_seed(1) before it is made; order words by sorted(words), not by set(words).",
             )
-
-
-class SameRounds(keras.callbacks.Callback):
-    """Compares the generators of the ranks after the first step, and after each epoch.
-
-    Not after the first step of a later epoch: a rank may have no batch left then.
-
-    Args:
-        rounds: what this rank trains on.
-    """
-
-    def __init__(self, rounds: Rounds) -> None:
-        super().__init__()
-        self._rounds = rounds
-        self._has_compared = False
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Compare once.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        if not self._has_compared:
-            self._has_compared = True
-            self._rounds.require_same()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Compare.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        self._rounds.require_same()

@@ -1,6 +1,6 @@
-"""In which order one process trains on the rows of arrays, and which of them are this rank's.
+"""Orders the rows of arrays as one process trains on them, and finds which are this rank's.
 
-A whole pass is one tensor of row numbers, of which this rank's batches are slices: nothing is done for each batch.
+A whole pass is one tensor of row numbers, and this rank's batches are slices of it: no work is done for each batch.
 
 Runs on: every rank.
 """
@@ -53,9 +53,9 @@ def keras_order(whole: Any) -> Any:
 
 
 def fresh_order(whole: Any) -> Any:
-    """Return a dataset of each pass's order, shuffled anew each time, alike on all ranks.
+    """Return a dataset of each pass's order, reshuffled each time, alike on all ranks.
 
-    They are alike, too, in another run with the same seed: it is drawn from NumPy, whose state the ranks share.
+    They are also alike in another run with the same seed, which is drawn from NumPy, whose state the ranks share.
     """
     count = whole._num_samples
 

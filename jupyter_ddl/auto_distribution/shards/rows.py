@@ -1,8 +1,8 @@
-"""Batches of arrays, of which only this rank's rows are read.
+"""Reads only this rank's rows of arrays in batches.
 
-An array that is mapped from a file stays there: Keras itself makes a tensor of the whole first, which on several ranks
-would be as many copies on a host. One that is in this process's memory becomes a tensor as it does in Keras: TensorFlow
-gathers rows faster than Python, which has the steps to call meanwhile.
+An array that is mapped from a file stays there: Keras itself would first make a tensor of the whole, one copy a rank on
+a host. An array in this process's memory becomes a tensor, as in Keras: TensorFlow gathers rows faster than Python,
+which has the steps to call meanwhile.
 
 Runs on: every rank.
 """
@@ -59,7 +59,7 @@ def _is_readable(part: Any) -> bool:
 
 
 def _spec(array: Any) -> Any:
-    """Return the dtype and shape of a batch. Floating point becomes Keras's own, as Keras has it."""
+    """Return the dtype and shape of a batch. Floating point becomes Keras's default, as in Keras."""
     first = _as_numpy(array[:0] if not hasattr(array, "iloc") else array.iloc[:0])
     dtype = keras.config.floatx() if first.dtype.kind == "f" else first.dtype
     return tf.TensorSpec((None, *first.shape[1:]), dtype)
@@ -90,7 +90,7 @@ def _as_numpy(rows: Any) -> Any:
 
 
 def _as_tuples(structure: Any) -> Any:
-    """Return a structure whose lists are tuples: tf.data takes a list for a tensor."""
+    """Return a structure whose lists are tuples: tf.data treats a list as a tensor."""
     if isinstance(structure, (list, tuple)):
         return tuple(_as_tuples(part) for part in structure)
     if isinstance(structure, dict):

@@ -1,4 +1,4 @@
-"""Which part of a batch is whose: ranks have as many samples as each other, or one more, in the order of the ranks.
+"""Divides a batch among the ranks, in their order: all have equally many samples, or one more.
 
 Runs on: every rank.
 """

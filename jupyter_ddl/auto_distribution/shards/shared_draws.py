@@ -1,8 +1,8 @@
-"""Random states that a PyDataset may draw from: one for what all ranks do alike, and a rank's own for its batches.
+"""Manages the random states of a PyDataset: shared ones for what all ranks do alike, a rank's own for its batches.
 
 A PyDataset shuffles in `on_epoch_end`, on all ranks alike; and it may draw in `__getitem__`, which each rank calls for
-its own batches only. From one state the ranks would shuffle differently as soon as they have made different numbers of
-batches.
+its own batches only. With one state for both, the ranks would shuffle differently as soon as they have made different
+numbers of batches.
 
 Runs on: every rank.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _State:
-    """A random state: how to read it, to set it, and to begin it anew from a number."""
+    """A random state: how to read it, to set it, and to seed it with a number."""
 
     get: Callable[[], Any]
     set: Callable[[Any], Any]
@@ -49,7 +49,7 @@ class SharedDraws:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """Draw from what all ranks share while this is open."""
+        """Draw from the shared states within this context."""
         own = self._read()
         self._write(self._shared)
         try:
@@ -60,9 +60,9 @@ class SharedDraws:
 
     @contextmanager
     def set_apart(self, rank: int) -> Iterator[None]:
-        """Let each rank go on from a state of its own where what runs meanwhile, which makes batches, draws from it.
+        """Use states of this rank's own within this context, in which batches are made.
 
-        Else all ranks would change their samples by the same random numbers. Rank 0 draws as one process.
+        Otherwise all ranks would augment their samples with the same random numbers. Rank 0 draws as one process.
         """
         before = self._read()
         yield
@@ -93,7 +93,8 @@ def _global_states() -> dict[str, _State]:
         "random": _State(random.getstate, random.setstate, random.seed),
         "numpy.random": _State(np.random.get_state, np.random.set_state, np.random.seed),
     }
-    # Whence TensorFlow's operations get their seeds. Source: tensorflow 2.21, python/eager/context.py, _set_global_seed
+    # TensorFlow's operations get their seeds from it. Source: tensorflow 2.21, python/eager/context.py,
+    # _set_global_seed
     generator: Any = context.context()._rng if context.global_seed() is not None else None
     if generator is not None:
         states["tensorflow"] = _of(generator)

@@ -1,4 +1,4 @@
-"""Rows of a batch, or of arrays, whatever holds them.
+"""Slices rows of a batch or of arrays, of any type.
 
 Runs on: every rank.
 """
@@ -38,6 +38,6 @@ def _sliced_sparse(part: Any, start: Any, stop: Any) -> Any:
     cut = tf.sparse.slice(part, begin, tf.concat([[rows], part.dense_shape[1:]], axis=0))
     if part.shape.rank is None:
         return cut
-    # The slice forgets how many columns there are, which a layer wants to know before the graph runs.
+    # The slice loses the number of columns, which a layer needs before the graph runs.
     columns = [part.dense_shape[i] if size is None else size for i, size in enumerate(part.shape) if i]
     return tf.SparseTensor(cut.indices, cut.values, tf.stack([rows, *(tf.cast(each, tf.int64) for each in columns)]))

@@ -1,4 +1,4 @@
-"""What a tf.data pipeline is made of, before each rank takes its shard of it: compared among the ranks.
+"""Compares the sources of the ranks' tf.data pipelines, before each rank takes its shard.
 
 Runs on: every rank.
 """
@@ -7,38 +7,37 @@ from __future__ import annotations
 
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from jupyter_ddl.auto_distribution.same_data import Part, parts_of
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.pipelines.lineage import recipe_of
 
-# Elements of a source that is at hand, evenly spread where they can be had by their numbers.
+# How many elements of a source are compared, evenly spread where they can be read by number.
 _LOOKS = 16
 
 
 class Sources:
-    """The datasets that shards are taken of.
+    """The datasets from which shards are taken.
 
     Attributes:
-        parts: what those are known by that are at hand: tensors, lists of files.
+        parts: what identifies the sources that can be read at once: tensors, lists of files.
     """
 
     def __init__(self) -> None:
         self.parts: tuple[Part, ...] = ()
-        self._noted: list[Likeness] = []
+        self._noted: list[BatchAgreement] = []
 
     def watch(self, source: Any) -> Any:
-        """Return a source, to be used in its place. What is at hand is looked at now; else its first element is noted.
+        """Return a replacement of a source. Tensors and files are read now; of others, the first element is noted.
 
-        A generator, or what an operation makes, is not run for this: it may not give the same again.
+        A generator, or the output of an operation, is not run for this: it may not give the same elements again.
         """
         recipe = recipe_of(source)
         if recipe is not None and not recipe.inputs and recipe.name != "from_generator":
             self.parts = (*self.parts, *_known(source, recipe.name))
             return source
-        noted = Likeness()
+        noted = BatchAgreement()
         self._noted.append(noted)
         return noted.noting(source, once=True)
 
@@ -54,36 +53,13 @@ class Sources:
             noted.require_same("first elements")
 
 
-class SameSources(keras.callbacks.Callback):
-    """Compares the sources of the ranks after the first step.
-
-    Args:
-        sources: of what this rank trains on.
-    """
-
-    def __init__(self, sources: Sources) -> None:
-        super().__init__()
-        self._sources = sources
-        self._has_compared = False
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Compare once.
-
-        Raises:
-            InvalidInput: they differ; on every rank.
-        """
-        if not self._has_compared:
-            self._has_compared = True
-            self._sources.require_same()
-
-
 def _known(source: Any, name: str) -> tuple[Part, ...]:
-    """Return what a source is known by: how many elements it has, and some of them."""
+    """Return what identifies a source: how many elements it has, and some of them."""
     count = int(source.cardinality())
     size = Part("the dataset's source", f"{count:,} elements" if count >= 0 else "elements without end")
     if name == "from_tensor_slices":
         places = sorted({i * (count - 1) // (_LOOKS - 1) for i in range(_LOOKS)}) if count else []
-        # By its number: to skip the ones before would be to copy them.
+        # By number: skipping the ones before would copy them.
         elements = {place: tf.data.experimental.at(source, place) for place in places}
     else:
         elements = dict(enumerate(source.take(_LOOKS)))

@@ -1,6 +1,6 @@
-"""Every so many whole batches of one process: what a rank evaluates.
+"""Gives a rank every Nth whole batch of one process, for evaluation.
 
-A batch stays whole, so that whatever is computed from it is what one process computes: a metric that counts batches, a
+A batch stays whole, so that everything computed from it is what one process computes: a metric that counts batches, a
 loss that compares the samples of a batch, a graph with its adjacency matrix.
 
 Runs on: every rank.
@@ -17,7 +17,7 @@ from keras.src.trainers.data_adapters.generator_data_adapter import GeneratorDat
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from jupyter_ddl.auto_distribution.shards import rows
-from jupyter_ddl.auto_distribution.shards.batch_agreement import Likeness
+from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.generators import bounded
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Shares(DataAdapter):
     """The batches rank, rank + size, ... of one process, as a Keras data adapter: pass it as `x`.
 
     Attributes:
-        likeness: by which the ranks compare the first batch; None for arrays, which are compared as they are.
+        agreement: by which the ranks compare the first batch; None for arrays, which are compared directly.
 
     Args:
         whole: Keras's adapter of the data of one process.
@@ -42,7 +42,7 @@ class Shares(DataAdapter):
         self._steps = steps
         if isinstance(whole, GeneratorDataAdapter):
             bounded(whole, steps)
-        self.likeness = None if isinstance(whole, ArrayDataAdapter) else Likeness()
+        self.agreement = None if isinstance(whole, ArrayDataAdapter) else BatchAgreement()
 
     def require_same(self) -> None:
         """Raise where the ranks had different first batches. Collective: every rank must call this, after the pass.
@@ -50,26 +50,26 @@ class Shares(DataAdapter):
         Raises:
             InvalidInput: they had; on every rank.
         """
-        if self.likeness is not None:
-            self.likeness.require_same("data of evaluate and validation")
+        if self.agreement is not None:
+            self.agreement.require_same("data of evaluate and validation")
 
     def finish(self) -> None:
-        """Leave all as it is."""
+        """Do nothing."""
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's batches."""
-        if self.likeness is None and rows.can_read_rows(self._whole._inputs):
+        if self.agreement is None and rows.can_read_rows(self._whole._inputs):
             return rows.dataset(self._whole._inputs, self._row_numbers())
         made = self._whole.get_tf_dataset()
         made = made if self._steps is None else made.take(self._steps)
-        made = made if self.likeness is None else self.likeness.noting(made)
+        made = made if self.agreement is None else self.agreement.noting(made)
         return made.shard(self._place.size, self._place.rank).prefetch(tf.data.AUTOTUNE)
 
     def first_batch(self) -> Any:
         """Return the first batch of one process, as a dataset of it alone."""
         whole = self._whole
         if isinstance(whole, GeneratorDataAdapter | PyDatasetAdapter):
-            # Asked for a dataset, they would read more, which a generator cannot take back.
+            # A dataset of them would read more, which a generator cannot undo.
             is_generator = isinstance(whole, GeneratorDataAdapter)
             first = whole._first_batches[0] if is_generator else whole._standardize_batch(whole.py_dataset[0])
             return tf.data.Dataset.from_tensors(first)
@@ -80,7 +80,7 @@ class Shares(DataAdapter):
         """The batches that one process takes; None where their number is not known."""
         count: int | None = self._whole.num_batches
         if count is None or count == float("inf"):
-            # A generator may end before them; of a dataset without end they are what there is.
+            # A generator may end before them; an endless dataset is limited by them.
             return None
         return count if self._steps is None else min(count, self._steps)
 
@@ -97,20 +97,20 @@ class Shares(DataAdapter):
 
     @property
     def has_partial_batch(self) -> Any:
-        """Whether the last batch is smaller; None where nobody knows."""
+        """Whether the last batch is smaller; None where not known."""
         return self._whole.has_partial_batch
 
     @property
     def partial_batch_size(self) -> Any:
-        """The samples of that."""
+        """The samples of the last batch."""
         return self._whole.partial_batch_size
 
     def on_epoch_begin(self) -> None:
-        """Pass it on: a PyDataset starts its processes."""
+        """Forward the call: a PyDataset starts its processes."""
         self._whole.on_epoch_begin()
 
     def on_epoch_end(self) -> None:
-        """Pass it on: a PyDataset shuffles."""
+        """Forward the call: a PyDataset shuffles."""
         self._whole.on_epoch_end()
 
     def _row_numbers(self) -> Any:

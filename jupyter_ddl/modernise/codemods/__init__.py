@@ -12,7 +12,7 @@ from jupyter_ddl.modernise.codemods.callbacks import Callbacks
 from jupyter_ddl.modernise.codemods.collectives import Collectives
 from jupyter_ddl.modernise.codemods.compile_and_fit import CompileAndFit
 from jupyter_ddl.modernise.codemods.horovod_imports import HorovodImports
-from jupyter_ddl.modernise.codemods.logs import Logs
+from jupyter_ddl.modernise.codemods.metric_names import Logs
 from jupyter_ddl.modernise.codemods.moved import Moved
 from jupyter_ddl.modernise.codemods.optimizers import Optimizers
 from jupyter_ddl.modernise.codemods.sessions import Sessions

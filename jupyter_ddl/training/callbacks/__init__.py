@@ -1,4 +1,4 @@
-"""What `fit` does on several ranks besides training, as Keras callbacks; one a file.
+"""Provides Horovod's Keras callbacks, one a file.
 
 Runs on: every rank. All ranks pass the same callbacks of this package, in the same order; BestModelCheckpoint alone
 may be on one rank only.

@@ -1,4 +1,4 @@
-"""The best model so far is kept in a file."""
+"""Saves the best model so far to a file."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
 
     Raises:
         InvalidInput: when training begins: `filepath` is not set, or ends otherwise.
+
+    Example:
+        >>> callbacks = [hvd.callbacks.MetricAverageCallback()]
+        >>> if hvd.rank() == 0:
+        ...     callbacks.append(hvd.callbacks.BestModelCheckpoint("loss", filepath="best.keras"))
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
 
     def __init__(
@@ -39,7 +45,7 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
         filepath: str | os.PathLike[str] | None = None,
     ) -> None:
         super().__init__(
-            # Keras looks at the end of a name that we may not have yet.
+            # Keras checks the end of a name, which may not be set yet.
             f"unset{_endings(save_weights_only)[0]}",
             monitor=monitor,
             verbose=verbose,
@@ -51,7 +57,7 @@ class BestModelCheckpoint(keras.callbacks.ModelCheckpoint):
         self.filepath = filepath
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look whether there is a file to save to.
+        """Check that there is a file to save to.
 
         Raises:
             InvalidInput: `filepath` is not set, or ends otherwise than Keras's files do.

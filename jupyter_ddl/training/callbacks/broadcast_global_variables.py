@@ -1,4 +1,4 @@
-"""All ranks start from one rank's weights."""
+"""Starts all ranks from one rank's weights."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: Horovod is not initialised; there is no such rank; a local variable is no variable.
+
+    Example:
+        >>> callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(root_rank=0)]
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
 
     def __init__(self, root_rank: int, device: str = "", local_variables: Any | Iterable[Any] | None = None) -> None:
@@ -56,7 +60,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
                 "Pass e.g. layer.trainable_weights.",
             )
         self._local.add(_identity(var))
-        self._kept.append(var)  # an identity is another's once its object is gone
+        self._kept.append(var)  # an id may be reused once its object is gone
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Broadcast, if the model has its weights already."""

@@ -1,4 +1,4 @@
-"""The learning rate follows a schedule in epochs."""
+"""Sets the learning rate by a schedule in epochs."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
     Raises:
         InvalidInput: there is no multiplier. When training begins: the learning rate cannot be set, or the number of
             steps in an epoch is not known.
+
+    Example:
+        >>> def tenth(epoch):
+        ...     return 0.1 if epoch >= 1 else 1.0
+        >>> drop = hvd.callbacks.LearningRateScheduleCallback(initial_lr=0.02, multiplier=tenth)
+        >>> history = model.fit(x, y, epochs=2, callbacks=[drop], verbose=0)
+        >>> [round(float(rate), 4) for rate in history.history["lr"]][1:]
+        [0.002]
     """
 
     def __init__(
@@ -62,7 +70,7 @@ class LearningRateScheduleCallback(keras.callbacks.Callback):
         self.current_epoch = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Look for what the schedule needs. Collective: every rank must call this.
+        """Find what the schedule needs. Collective: every rank must call this.
 
         Raises:
             InvalidInput: the learning rate cannot be set, or the number of steps in an epoch is not known.

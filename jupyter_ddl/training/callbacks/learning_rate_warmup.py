@@ -1,4 +1,4 @@
-"""The learning rate grows over the first epochs from that of one process to that of all ranks."""
+"""Raises the learning rate over the first epochs from that of one process to that of all ranks."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
     Raises:
         InvalidInput: Horovod is not initialised; `warmup_epochs` is negative. When training begins: the learning rate
             cannot be set, or the number of steps in an epoch is not known.
+
+    Example:
+        >>> warm_up = hvd.callbacks.LearningRateWarmupCallback(initial_lr=0.01 * hvd.size(), warmup_epochs=2)
+        >>> history = model.fit(x, y, epochs=2, callbacks=[warm_up], verbose=0)
+        >>> abs(float(model.optimizer.learning_rate) - 0.01 * hvd.size()) < 1e-6
+        True
     """
 
     def __init__(
@@ -58,7 +64,7 @@ class LearningRateWarmupCallback(LearningRateScheduleCallback):
         self.verbose = verbose
 
     def on_train_begin(self, logs: Any = None) -> None:
-        """Look for what the warm-up needs.
+        """Find what the warm-up needs.
 
         Raises:
             InvalidInput: the learning rate cannot be set, or the number of steps in an epoch is not known.

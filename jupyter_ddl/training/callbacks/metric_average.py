@@ -1,4 +1,4 @@
-"""Metrics of an epoch, over all ranks."""
+"""Combines an epoch's metrics over all ranks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from jupyter_ddl.training.metric_readings import Reading, State, combine, read, 
 
 
 class MetricAverageCallback(keras.callbacks.Callback):
-    """Put the loss and the metrics of each epoch over all ranks in the place of each rank's own.
+    """Replace each rank's loss and metrics of an epoch by those over all ranks.
 
     The result is that of one process with the data of all ranks: a mean is weighed by the samples that each rank saw
     (validation by the samples of the validation), and other metrics of Keras (AUC, Precision, ...) are computed from
@@ -33,6 +33,11 @@ class MetricAverageCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: Horovod is not initialised, or this rank is not in the process set.
+
+    Example:
+        >>> average = hvd.callbacks.MetricAverageCallback()
+        >>> stop = keras.callbacks.EarlyStopping("loss", patience=2)  # after it: all ranks stop together
+        >>> history = model.fit(x, y, callbacks=[average, stop], verbose=0)
     """
 
     def __init__(self, device: str = "", process_set: Any = global_process_set) -> None:
@@ -48,7 +53,7 @@ class MetricAverageCallback(keras.callbacks.Callback):
         self._trained = None
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Keep what the training counted: validation begins, in the same metrics."""
+        """Keep the training's counts: validation begins, in the same metrics."""
         if self._trained is None:
             self._trained = snapshot(self.model)
 

@@ -25,7 +25,7 @@ from jupyter_ddl.training.optimizer.learning_rate import inner
 # Ranks that round differently drift apart by about the machine epsilon times the root of the number of steps: this
 # leaves room for a million steps. Ranks that train models of their own differ by more after one.
 DRIFT_IN_EPSILONS = 1000
-# Each costs a broadcast of all weights. Where no two ranks agree it makes no difference which is called the reference.
+# Each costs a broadcast of all weights. Where no two ranks agree, any may be called the reference.
 _GROUPS = 3
 _BITS = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
@@ -50,7 +50,7 @@ class Found:
     """What one comparison found.
 
     Attributes:
-        apart: the weights' checksums differ; `Comparison.look_closely` tells whether by more than rounding.
+        apart: the weights' checksums differ; `Comparison.look_closely` finds whether by more than rounding.
         stops: the ranks that want to stop.
     """
 
@@ -91,7 +91,7 @@ class Comparison:
         Collective: every rank of the process set must call this.
 
         Args:
-            epoch: that is going on, from 1.
+            epoch: the current one, from 1.
             first_steps: how many steps of it have been taken, where they are compared for the first time.
         """
         ranks = self._ranks()

@@ -1,4 +1,4 @@
-"""What is told of ranks that hold different weights: since when, which, where, by how much, why, and what helps.
+"""Reports ranks that hold different weights: since when, which, where, by how much, the likely cause and the remedy.
 
 Runs on: every rank. Imports no TensorFlow.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
 
-_LAYERS_TOLD = 3
-_STATE_TOLD = 2
+_LAYERS_NAMED = 3
+_STATE_NAMED = 2
 _BROADCAST = "hvd.callbacks.BroadcastGlobalVariablesCallback(0)"
 _WRAP = "Wrap the optimizer with hvd.DistributedOptimizer"
 _LEARNING_RATE = (
@@ -48,7 +49,7 @@ class Drift:
         world_size: the number of all.
         weights: those that differ, in the model's order.
         matrices: how many weights with two dimensions or more were compared.
-        since_epoch: in which epoch it began, from 1; None where nobody looked before.
+        since_epoch: in which epoch it began, from 1; None where the weights were not compared before.
         first_steps: after how many steps of it, where they were compared then for the first time.
         optimizer: the optimizer's variables that differ too.
         rates: the learning rate of each rank, where they differ.
@@ -64,10 +65,9 @@ class Drift:
     optimizer: tuple[str, ...] = ()
     rates: dict[int, float] = field(default_factory=dict)
 
-    @property
-    def first_weight(self) -> str:
-        """The first weight that differs, by its path."""
-        return self.weights[0].path
+    def error(self) -> RanksOutOfSync:
+        """Return the error to raise."""
+        return RanksOutOfSync(str(self), self.ranks, self.weights[0].path)
 
     def __str__(self) -> str:
         """Return the rule, what was found, the likely cause and the remedy."""
@@ -91,10 +91,10 @@ class Drift:
         for weight in self.weights:
             layer, _, name = weight.path.rpartition("/")
             layers.setdefault(layer, []).append(f"{name}{_by(weight.apart)}")
-        told = [f"{layer} ({', '.join(names)})" if layer else ", ".join(names) for layer, names in layers.items()]
-        more = len(told) - _LAYERS_TOLD
+        shown = [f"{layer} ({', '.join(names)})" if layer else ", ".join(names) for layer, names in layers.items()]
+        more = len(shown) - _LAYERS_NAMED
         rest = f" and {more} more" if more > 0 else ""
-        return f"in {'layer ' if layers.keys() - {''} else ''}{', '.join(told[:_LAYERS_TOLD])}{rest}"
+        return f"in {'layer ' if layers.keys() - {''} else ''}{', '.join(shown[:_LAYERS_NAMED])}{rest}"
 
 
 def _by(apart: float | None) -> str:
@@ -117,10 +117,10 @@ def _cause(drift: Drift) -> tuple[str, str]:
         cause, remedy = _BEGINNING, f"Pass {_BROADCAST} to fit."
     else:
         cause, remedy = _SOME, f"Pass {_BROADCAST} to fit, and train all weights with one hvd.DistributedOptimizer."
-    more = len(drift.optimizer) - _STATE_TOLD
-    told = cause.format(
+    more = len(drift.optimizer) - _STATE_NAMED
+    text = cause.format(
         rates=", ".join(f"{rate:g} on rank {rank}" for rank, rate in drift.rates.items()),
-        state=", ".join(drift.optimizer[:_STATE_TOLD]) + (f" and {more} more" if more > 0 else ""),
+        state=", ".join(drift.optimizer[:_STATE_NAMED]) + (f" and {more} more" if more > 0 else ""),
         epoch=drift.since_epoch,
     )
-    return f" Likely cause: {told}", remedy
+    return f" Likely cause: {text}", remedy

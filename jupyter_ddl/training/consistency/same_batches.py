@@ -2,8 +2,8 @@
 
 The average of equal gradients is each of them, so the training looks right: as slow as on one rank, and as good.
 
-In `fit` and `train_on_batch` the ranks compare what their first batches hold. A loop of one's own hands over gradients
-only: there each rank compares its own with the average, in the first exchanges of a cell, and asks nobody.
+In `fit` and `train_on_batch` the ranks compare what their first batches hold. A custom loop passes gradients only:
+there each rank compares its own with the average, in the first exchanges of a cell, without a collective.
 
 Runs on: every rank.
 """
@@ -25,9 +25,9 @@ from jupyter_ddl.protocol.rank_sets import compact
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Looked at in a cell, or fit: one batch may be alike by chance where the data have few values.
+# Compared in a cell, or fit: one batch may be alike by chance where the data have few values.
 FIRST_BATCHES = 3
-# Of each part of a batch, from its beginning.
+# Compared of each part of a batch, from its beginning.
 _BYTES = 2**20
 # With fewer different values in all, batches may be alike though their samples are others: zeros, XOR, class numbers.
 _FEWEST_VALUES = 16
@@ -80,7 +80,7 @@ class Batches:
             self._looked.append(looked)
 
     def compare(self) -> None:
-        """Say so, once in a cell and on one rank, where ranks have had the same batches.
+        """Warn, once in a cell and on one rank, where ranks have had the same batches.
 
         Collective: every rank of the process set must call this.
         """
@@ -94,13 +94,13 @@ class Batches:
                 alike.setdefault(tuple(of_rank), []).append(rank)
         same = max(alike.values(), key=len, default=[])
         if len(same) > 1 and hvd.rank() == ranks[0] and not self._are_meant:
-            _say(told(same, len(ranks), self._remedy))
+            _say(warning(same, len(ranks), self._remedy))
 
     def _tells_ranks_apart(self) -> bool:
         """Return whether other samples would have made other batches."""
         rows = [row for looked in self._looked for row in looked.rows]
         if self._are_all and len(rows) < _FEWEST_SAMPLES:
-            # Hardly any to give each rank a part of.
+            # There are too few to give each rank a part.
             return False
         values = set().union(*(looked.values for looked in self._looked))
         return len(values) >= _FEWEST_VALUES and 2 * len(set(rows)) > len(rows)
@@ -122,7 +122,7 @@ def remedy_for(data: Any) -> str:
     return GENERATOR if hasattr(data, "__next__") else ARRAYS
 
 
-def told(same: Sequence[int], world: int, remedy: str) -> str:
+def warning(same: Sequence[int], world: int, remedy: str) -> str:
     """Return the warning.
 
     Args:
@@ -138,7 +138,7 @@ def told(same: Sequence[int], world: int, remedy: str) -> str:
     )
 
 
-# The cell, or script, in which it has been said.
+# The cell, or script, in which it was printed.
 _said_in: run_context.Cell | None = None
 
 

@@ -1,4 +1,4 @@
-"""Finds, in loops of one's own, ranks that train on the same batches: each rank's gradients are the average of all.
+"""Finds ranks that train on the same batches in custom loops: each rank's gradients equal the average of all.
 
 Runs on: every rank. Nothing here is a collective.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine import run_context
 
-# A few gradients tell; each that a branch takes costs time in each step.
+# A few gradients suffice; each that a branch takes costs time in each step.
 _GRADIENTS = 2
 # The average of equal numbers is off by rounding; of numbers that travelled as float16, by more.
 _TOLERANCE = 1e-6
@@ -35,7 +35,7 @@ class Exchanges:
             self.same = tf.Variable(0, dtype=tf.int32, trainable=False, name="exchanges_alike")
 
     def begin_cell(self) -> None:
-        """Look again."""
+        """Begin to compare again."""
         self.looked.assign(0)
         self.same.assign(0)
 
@@ -49,8 +49,8 @@ class Exchanges:
             alike &= _varies(data) if data is not None else ~_is_of_alike_inputs(own[0])
             looked = self.looked.assign_add(1)
             same = self.same.assign_add(tf.cast(alike, tf.int32))
-            is_said = (looked == same_batches.FIRST_BATCHES) & (same == looked)
-            return tf.cond(is_said, lambda: _said(ranks), lambda: tf.constant(False))
+            is_printed = (looked == same_batches.FIRST_BATCHES) & (same == looked)
+            return tf.cond(is_printed, lambda: _print_hint(ranks), lambda: tf.constant(False))
 
         tf.cond(self.looked < same_batches.FIRST_BATCHES, compared, lambda: tf.constant(False))
 
@@ -59,13 +59,13 @@ _exchanges: Exchanges | None = None
 
 
 def begin_cell(_cell: run_context.Cell) -> None:
-    """Look again at the first exchanges."""
+    """Compare the first exchanges again."""
     if _exchanges is not None:
         _exchanges.begin_cell()
 
 
 def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
-    """Say so, once in a cell and on one rank, where this rank's gradients are what all ranks' average is.
+    """Warn, once in a cell and on one rank, where this rank's gradients equal the average of all ranks.
 
     Args:
         own: this rank's gradients, as they went into the exchange; None for a variable that the loss does not reach.
@@ -93,8 +93,8 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
     )
 
 
-def _said(ranks: int) -> Any:
-    tf.print(same_batches.told(range(ranks), ranks, same_batches.LOOP), output_stream=sys.stderr)
+def _print_hint(ranks: int) -> Any:
+    tf.print(same_batches.warning(range(ranks), ranks, same_batches.LOOP), output_stream=sys.stderr)
     return tf.constant(True)
 
 
@@ -110,7 +110,7 @@ def _has_a_gradient(own: Any) -> Any:
 
 
 def _varies(data: Any) -> Any:
-    """Return whether the samples of a batch differ: of constant data each rank has the same ones, whatever it reads."""
+    """Return whether the samples of a batch differ: constant data are the same on each rank, whatever it reads."""
     return tf.reduce_any(data != data[:1])
 
 
@@ -128,6 +128,6 @@ def _data_of_the_graph() -> Any:
         return None
     inputs = getattr(tf.compat.v1.get_default_graph(), "inputs", ())
     parts = [part for part in inputs if part.dtype.is_floating or part.dtype.is_integer]
-    # An integer of more than one dimension is a batch of words or images; of one, the labels.
+    # Integers of more than one dimension are a batch of words or images; of one dimension, labels.
     parts = [part for part in parts if part.shape.rank is not None and part.shape.rank > 1]
     return parts[0] if parts else None

@@ -1,4 +1,4 @@
-"""The proof that all ranks hold the same weights.
+"""Proves that all ranks hold the same weights.
 
 Runs on: every rank.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import numpy as np
 
-from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 
@@ -20,14 +19,21 @@ if TYPE_CHECKING:
 
 
 def weights_checksum(model: Any) -> str:
-    """Return a checksum of the model's trainable weights, equal only if every bit of them is."""
+    """Return a checksum of the model's trainable weights, equal only if every bit of them is equal.
+
+    Example:
+        >>> before = hvd.weights_checksum(model)
+        >>> history = model.fit(x, y, verbose=0)
+        >>> hvd.weights_checksum(model) == before
+        False
+    """
     return _combine(_digests(model))
 
 
 def check_in_sync(model: Any) -> str:
     """Raise unless all ranks hold the same trainable weights; return their checksum.
 
-    Weights that are not trained stay out: a BatchNormalization's moving averages are each rank's own.
+    Weights that are not trained are left out: a BatchNormalization's moving averages are each rank's own.
 
     Collective: every rank must call this, in the same order.
 
@@ -37,6 +43,11 @@ def check_in_sync(model: Any) -> str:
     Raises:
         RanksOutOfSync: the weights differ, or the models do; on every rank.
         InvalidInput: Horovod is not initialised.
+
+    Example:
+        >>> history = model.fit(x, y, verbose=0)
+        >>> hvd.check_in_sync(model) == hvd.weights_checksum(model)
+        True
     """
     require_horovod("hvd.check_in_sync")
     every_rank: list[tuple[list[str], list[str]]] = hvd.allgather_object(
@@ -48,7 +59,7 @@ def check_in_sync(model: Any) -> str:
     if len(same) < len(digests):
         different = [rank for rank in range(len(digests)) if rank not in same]
         where = _differences(every_rank[0][1], reference, digests[different[0]])
-        raise RanksOutOfSync(Drift(tuple(different), tuple(same), len(digests), where))
+        raise Drift(tuple(different), tuple(same), len(digests), where).error()
     return _combine(reference)
 
 

@@ -1,6 +1,6 @@
-"""What commits the state, and counts batches and epochs in it, during `fit`.
+"""Commits the state, and counts batches and epochs in it, during `fit`.
 
-Their order in `fit` matters: what counts comes before what commits.
+Their order in `fit` matters: those that count come before the one that commits.
 
 Runs on: every rank.
 """
@@ -15,7 +15,7 @@ from jupyter_ddl.errors import InvalidInput
 
 
 class CommitStateCallback(keras.callbacks.Callback):
-    """Commit the state after every so many batches, and at the end of each epoch.
+    """Commit the state after every `batches_per_commit` batches, and at the end of each epoch.
 
     Args:
         state: a KerasState.
@@ -23,6 +23,11 @@ class CommitStateCallback(keras.callbacks.Callback):
 
     Raises:
         InvalidInput: `batches_per_commit` is below 1.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> commits = hvd.elastic.CommitStateCallback(state, batches_per_commit=10)
+        >>> history = model.fit(x, y, callbacks=[commits], verbose=0)
     """
 
     def __init__(self, state: Any, batches_per_commit: int = 1) -> None:
@@ -38,7 +43,7 @@ class CommitStateCallback(keras.callbacks.Callback):
         self.batches_remaining = self.batches_per_commit
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Commit, where it is due."""
+        """Commit if it is due."""
         self.batches_remaining -= 1
         if self.batches_remaining == 0:
             self.commit()
@@ -56,11 +61,17 @@ class CommitStateCallback(keras.callbacks.Callback):
 class UpdateBatchStateCallback(keras.callbacks.Callback):
     """Keep the number of the batch in `state.batch`: counted from 0, and 0 between epochs.
 
-    Where training begins at a `state.batch` above 0, because it goes on from a commit, the first epoch is shorter by so
-    many batches, where Keras knows how many an epoch has.
+    Where training resumes from a commit with a `state.batch` above 0, the first epoch is shorter by that many batches,
+    if Keras knows how many an epoch has.
 
     Args:
         state: a KerasState with the attribute `batch`.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, batch=0)
+        >>> history = model.fit(x, y, callbacks=[hvd.elastic.UpdateBatchStateCallback(state)], verbose=0)
+        >>> state.batch
+        0
     """
 
     def __init__(self, state: Any) -> None:
@@ -70,18 +81,18 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):
         self._cut = _EpochCut()
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Note where in the epoch training goes on."""
+        """Note where in the epoch training resumes."""
         self._first = self.state.batch
 
     def on_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Count, and end an epoch that began in its midst."""
+        """Count, and end an epoch that began in the middle."""
         self.state.batch = self._first + batch
         steps = (self.params or {}).get("steps")
         if self._first and steps and self.state.batch + 1 >= steps and not self.model.stop_training:
             self.model.stop_training = self._cut
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Begin anew, and go on with the next epoch."""
+        """Reset the count, and continue with the next epoch."""
         self.state.batch = self._first = 0
         # Unless a callback has asked meanwhile to end the training.
         if self.model is not None and self.model.stop_training is self._cut:
@@ -89,12 +100,19 @@ class UpdateBatchStateCallback(keras.callbacks.Callback):
 
 
 class UpdateEpochStateCallback(keras.callbacks.Callback):
-    """Keep the number of epochs that are done in `state.epoch`, over all calls of `fit` that go on from a commit.
+    """Keep the number of completed epochs in `state.epoch`, over all calls of `fit` that resume from a commit.
 
-    Whether these begin to count at 0, or at `initial_epoch=state.epoch`.
+    These may begin to count at 0, or at `initial_epoch=state.epoch`.
 
     Args:
         state: a KerasState with the attribute `epoch`.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> counted = hvd.elastic.UpdateEpochStateCallback(state)
+        >>> history = model.fit(x, y, epochs=2, callbacks=[counted], verbose=0)
+        >>> state.epoch
+        2
     """
 
     def __init__(self, state: Any) -> None:
@@ -119,4 +137,4 @@ class UpdateEpochStateCallback(keras.callbacks.Callback):
 
 
 class _EpochCut:
-    """What `model.stop_training` is while one epoch, and not the training, is to end; true as any object is."""
+    """The value of `model.stop_training` to end one epoch and not the training; true, as any object is."""

@@ -1,4 +1,4 @@
-"""What elastic training commits and brings back: a model, its optimizer, and values of the user's.
+"""Commits and restores the state of elastic training: a model, its optimizer, and values of the user's.
 
 Runs on: every rank.
 """
@@ -30,6 +30,15 @@ class KerasState(ObjectState):
 
     Raises:
         InvalidInput: Horovod is not initialised; the model is not built; there is no optimizer.
+
+    Example:
+        >>> state = hvd.elastic.KerasState(model, epoch=0)
+        >>> state.epoch = 3
+        >>> state.commit()
+        >>> state.epoch = 4
+        >>> state.restore()
+        >>> state.epoch
+        3
     """
 
     def __init__(
@@ -68,12 +77,12 @@ class KerasState(ObjectState):
         """Commit to this rank's memory."""
         self._keep_values()
         super().save()
-        # What is committed must not change with a list or dictionary that the user goes on with.
+        # A commit must not change when the user changes a list or dictionary afterwards.
         self._saved_state = copy.deepcopy(self._saved_state)
         self.commits += 1
 
     def restore(self) -> None:
-        """Go back to the last commit."""
+        """Restore the last commit."""
         for variable, value in zip(self._variables(), self._values, strict=True):
             variable.assign(value)
         committed = self._saved_state

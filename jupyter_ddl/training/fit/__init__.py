@@ -1,4 +1,4 @@
-"""What `fit` and `train_on_batch` of any Keras model do besides, on a rank.
+"""Adds to `fit` and `train_on_batch` of any Keras model what a rank needs.
 
 | module | owns |
 |---|---|
@@ -9,7 +9,7 @@
 | `interrupted_fit` | after an interrupt all ranks continue from one rank's weights |
 | `evaluation_step` | the test step, which counts no batch that is missing |
 | `samples` | how many samples each epoch had, for averages over samples |
-| `saving` | the callbacks of whoever saves the training |
+| `saving` | the interface of what saves a training |
 | `telemetry`, `step_clock` | how fast it trains, and where the time of a step goes |
 | `unexchanged` | warns where several ranks train with no exchange at all |
 

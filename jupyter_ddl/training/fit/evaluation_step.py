@@ -1,8 +1,8 @@
-"""The test step of a model, which counts no batch that is not there.
+"""Makes a test step that counts only batches that exist.
 
 Keras calls a graph's step once more than there are batches where their number is not known. The call ends with the
-data's end; but TensorFlow may have run by then what needs no batch, such as the count of a `keras.metrics.Mean`, whose
-value is then too low by n/(n+1). Prediction fetches its batches before the call, and needs nothing.
+data's end; but by then TensorFlow may have run operations that need no batch, such as the count of a
+`keras.metrics.Mean`, whose value is then too low by n/(n+1). Prediction fetches its batches before the call.
 
 Source: keras 3.15, src/backend/tensorflow/trainer.py, multi_step_on_iterator and TFEpochIterator.catch_stop_iteration.
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 
 def make_test_function(stock: Callable[..., Any], model: Any, force: bool = False) -> Any:
-    """Have Keras make its test function of a step that begins when its batch is there.
+    """Make Keras's test function of a step that begins when its batch is there.
 
     Args:
         stock: Keras's `Model.make_test_function`.
         model: whose test function it is.
-        force: make it anew where there is one.
+        force: make it again where there is one.
     """
     if model.test_function is not None and not force:
         return stock(model, force)

@@ -1,4 +1,4 @@
-"""What the ranks know of each other's batches before the first step of a `fit`.
+"""Collects what the ranks know of each other's batches before the first step of a `fit`.
 
 Runs on: every rank.
 """
@@ -15,16 +15,16 @@ import numpy as np
 import tensorflow as tf
 
 UNKNOWN = -1
-# Of a dataset whose batches all have the size that its specification says.
+# The samples of a dataset whose batches all have the size in its specification.
 ALL_FULL = 0
 KERAS_BATCH_SIZE = 32
 
 
 class Cut(IntEnum):
-    """What became of a model's last training on one rank."""
+    """How a model's last training ended on one rank."""
 
     NO = 0
-    # It was ended by an exception or an interrupt, and the weights are as that left them.
+    # An exception or an interrupt ended it, and the weights have not changed since.
     YES = 1
     # Likewise, but the program has set weights since.
     CHANGED_SINCE = 2
@@ -53,7 +53,7 @@ class Batches:
         are_alike: in each step every rank's batch has the same number of samples.
         may_end_early: a rank may have fewer batches than another.
         fewest: the batches of the rank that has fewest, as far as that is known, else 1.
-        was_cut: the model's last training was cut short on some rank, and what that left is untouched on all.
+        was_cut: the model's last training was interrupted on some rank, and no rank has changed the weights since.
     """
 
     are_alike: bool
@@ -80,7 +80,7 @@ def agree(arguments: dict[str, Any], process_set: Any, cut: Cut = Cut.NO) -> Bat
     Args:
         arguments: of this rank's `fit`, by name.
         process_set: the ranks that train together.
-        cut: what became of the model's last training on this rank.
+        cut: how the model's last training ended on this rank.
     """
     mine = np.array([(*astuple(_of_this_rank(arguments)), cut)], dtype=np.int64)
     everyone = hvd.allgather(tf.constant(mine), name="batches_of_the_fit", process_set=process_set).numpy()

@@ -1,8 +1,9 @@
-"""A training that was cut short leaves ranks a step apart: the next `fit` goes on from one rank's weights.
+"""Synchronises ranks that an interrupted training left a step apart: the next `fit` begins from one rank's weights.
 
 Ranks are released by Horovod's shutdown, or interrupted, wherever they are: one has made the last update and another
-has not. That is nobody's mistake, so it is said and mended, where `RanksOutOfSync` would end each `fit` from then on.
-What the program itself sets on some ranks, before or since, is a mistake, and stays an error.
+has not. That is no mistake of the program's, so a warning is printed and the ranks are synchronised, where
+`RanksOutOfSync` would end each `fit` from then on. Weights that the program itself sets on some ranks, before or since,
+are a mistake, and stay an error.
 
 Runs on: every rank.
 """
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Left:
-    """What a training that was cut short left on this rank.
+    """What an interrupted training left on this rank.
 
     Attributes:
         digest: of the weights then; None until the next cell begins.
@@ -45,14 +46,14 @@ class _Left:
 
 
 _left: WeakKeyDictionary[Any, _Left] = WeakKeyDictionary()
-# Of each optimizer how many steps it had taken when the cell began.
+# How many steps each optimizer had taken when the cell began.
 _iterations: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-# Optimizers whose ranks were found apart: whatever cuts their training next, that is not why.
+# Optimizers whose ranks were found apart by the program's doing: a later interrupt is not the cause.
 _apart: WeakSet[Any] = WeakSet()
 
 
 def begin_cell(_cell: run_context.Cell) -> None:
-    """Note what the cell before this one has left, before the program changes it."""
+    """Note what the last cell left, before the program changes it."""
     for optimizer in all_distributed():
         taken = int(optimizer.iterations.numpy())
         if run_context.last_failed() and taken != _iterations.get(optimizer, 0):
@@ -65,7 +66,7 @@ def begin_cell(_cell: run_context.Cell) -> None:
 
 @contextmanager
 def noted(optimizer: Any) -> Iterator[None]:
-    """Note that a training was cut short, where what is inside is left by an exception."""
+    """Note that a training was interrupted, if an exception leaves the block."""
     try:
         yield
     except RanksOutOfSync:
@@ -77,7 +78,7 @@ def noted(optimizer: Any) -> Iterator[None]:
 
 
 def state(optimizer: Any) -> Cut:
-    """Return what became of the optimizer's last training on this rank."""
+    """Return how the optimizer's last training ended on this rank."""
     left = _left.get(optimizer)
     if left is None:
         return Cut.NO
@@ -119,7 +120,7 @@ class Together(keras.callbacks.Callback):
             return
         steps = [taken for _, taken in every]
         if not any(steps) or not (len(set(steps)) > 1 or self._are_apart()):
-            # Without a step it is not the cut that has left them apart.
+            # Without a step, the interrupt is not why they are apart.
             return
         ranks = list(self._process_set.ranks or range(hvd.size()))
         self._go_on_from(ranks[0], variables)
@@ -168,8 +169,8 @@ def _told(steps: dict[int, int]) -> str:
     else:
         apart = f"all at step {steps[first]}, with different weights"
     return (
-        f"WARNING: the last training of this model was cut short, which left the ranks apart: {apart}. All go on from "
-        f"the weights and the optimizer state of rank {first}."
+        f"WARNING: the last training of this model was cut short, which left the ranks apart: {apart}. All continue "
+        f"from the weights and the optimizer state of rank {first}."
     )
 
 

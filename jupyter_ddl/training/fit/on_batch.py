@@ -1,4 +1,4 @@
-"""The first calls of `train_on_batch` in a cell: do the ranks train on the same batches?
+"""Compares the ranks' batches in the first calls of `train_on_batch` in a cell.
 
 Runs on: every rank.
 """
@@ -23,9 +23,9 @@ class _Calls:
     """The calls for one model.
 
     Attributes:
-        since: the cell, and which life of Horovod in it: ranks count anew together, whatever ended their last calls.
+        since: the cell, and which initialisation of Horovod in it: all ranks restart their count at both.
         batches: what they held.
-        count: how many there were, while they are looked at.
+        count: how many there were, while they are compared.
     """
 
     since: tuple[Any, int]
@@ -37,7 +37,7 @@ _calls: WeakKeyDictionary[Any, _Calls] = WeakKeyDictionary()
 
 
 def after_call(model: Any, exchange: Exchange, last_batch: Callable[[], Any]) -> None:
-    """Look at a batch, if it is among the first, and compare after the last of these.
+    """Note a batch, if it is among the first, and compare after the last of these.
 
     Collective: every rank of the exchange must call this.
     """

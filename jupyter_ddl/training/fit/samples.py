@@ -1,4 +1,4 @@
-"""How many samples this rank saw in an epoch, for averages over samples and not over ranks.
+"""Counts the samples that this rank saw in an epoch, for averages over samples and not over ranks.
 
 Runs on: every rank.
 """
@@ -29,22 +29,22 @@ def samples_seen(model: Any) -> Seen:
 
 
 class SamplesSeen(keras.callbacks.Callback):
-    """Reads what Keras counts for the mean of the loss, before it begins to count anew."""
+    """Reads what Keras counts for the mean of the loss, before Keras resets it."""
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Forget the last epoch."""
         _seen[self.model] = Seen()
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Take the training's count: validation follows, in the same counter."""
+        """Read the training's count: validation follows, in the same counter."""
         _seen[self.model].training = self._count()
 
     def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Take the validation's count."""
+        """Read the validation's count."""
         _seen[self.model].validation = self._count()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Take the training's count, where there was no validation."""
+        """Read the training's count, where there was no validation."""
         seen = _seen[self.model]
         if seen.validation is None:
             seen.training = self._count()

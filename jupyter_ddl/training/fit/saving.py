@@ -1,4 +1,4 @@
-"""How a `fit` is saved by a layer above this one: `rank/install` says by which (`checkpoints` with `--checkpoint DIR`).
+"""Declares the interface of what saves a `fit`: `rank/install` passes the saver of `checkpoints`.
 
 Runs on: every rank.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Unsaved:
-    """A `fit` that nobody asked to save.
+    """A `fit` that is not saved.
 
     Attributes:
         callbacks: that come after all others.
@@ -40,19 +40,6 @@ class Saver(Protocol):
         """
 
 
-def _unsaved(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:  # noqa: ARG001 (a Saver)
+def unsaved(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:  # noqa: ARG001 (a Saver)
+    """Save nothing: the `Saver` of a rank without another."""
     return Unsaved()
-
-
-_saver: Saver = _unsaved
-
-
-def save_by(saver: Saver) -> None:
-    """Have every `fit` on this rank ask `saver` how it is saved."""
-    global _saver
-    _saver = saver
-
-
-def of_this_fit(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:
-    """Return how a `fit` is saved; see `Saver`."""
-    return _saver(model, arguments, others)

@@ -1,11 +1,11 @@
-"""Where the time of training steps goes, measured inside the step: TensorFlow runs it as one call from Python.
+"""Measures where the time of training steps goes, inside the step, which TensorFlow runs as one call from Python.
 
 Three timestamps a step, each an operation that waits for what it times: the batch is there, the rank's own gradients
-are, everybody's are. All go into one variable by one operation, since each more would cost as much as the timestamps
-together (20 and 116 microseconds of a step of 550, on one core). It is read once a second.
+are, all ranks' are. One operation adds all of them to one variable, since each further one would cost as much as the
+timestamps together (20 and 116 microseconds of a step of 550, on one core). It is read once a second.
 
-On a GPU the rank's own gradients count as there when their computation has been queued: what is left of it then counts
-as exchange, which waits for it.
+On a GPU the rank's own gradients count as there when their computation has been queued: the rest of it counts as
+exchange, which waits for it.
 
 Runs on: every rank.
 """
@@ -32,7 +32,7 @@ class Sums:
         samples: of these, on this rank.
         batch_s: the times when their batches were there, each since the clock's origin.
         exchange_s: the time in exchanges.
-        squares: of the samples of each step, which with `samples` tells how large the largest batch was.
+        squares: the sum of the squares of each step's samples; with `samples` it gives the size of the largest batch.
     """
 
     steps: int = 0
@@ -54,7 +54,7 @@ class Clock:
         # On the host, where the timestamps are.
         with tf.init_scope(), tf.device("CPU:0"):
             self._sums = tf.Variable([0.0] * 5, dtype=tf.float64, trainable=False, name="clock_sums")
-        # Of the step that is being made: its graph, and its tensors.
+        # The graph and the tensors of the step that is being made.
         self._graph: Any = None
         self._step: tuple[Any, Any] | None = None
         self._exchanges_s: list[Any] = []
@@ -69,7 +69,7 @@ class Clock:
             self._step, self._graph = (tf.cast(samples_in(data), tf.float64), at_s), _graph()
 
     def step_ends(self) -> None:
-        """Put what was noted of the step into the sums."""
+        """Add the step's times to the sums."""
         if self._step is None:
             return
         samples, at_s = self._step
@@ -95,7 +95,7 @@ class Clock:
             self._add_exchange(_time_after(until) - since_s)
 
     def read(self) -> Sums:
-        """Return the sums; safe to call from any thread, while steps go on."""
+        """Return the sums; safe to call from any thread, while steps run."""
         steps, *others = self._sums.numpy().tolist()
         return Sums(int(steps), *others)
 
@@ -108,7 +108,7 @@ class Clock:
 
 
 def _graph() -> Any:
-    """Return the graph that is being made; None where operations run at once."""
+    """Return the graph that is being made; None where operations run eagerly."""
     return None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
 
 
@@ -134,7 +134,7 @@ def samples_in(data: Any) -> Any:
 
 
 def is_compiled_by_xla() -> bool:
-    """Return whether what is being traced will be compiled, and so cannot tell the time.
+    """Return whether what is being traced will be compiled, and so cannot read a clock.
 
     TensorFlow has no public question for this; its own libraries ask the same function.
     """

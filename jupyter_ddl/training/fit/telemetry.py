@@ -1,4 +1,4 @@
-"""Tells the sampler how `fit` goes: how fast, and what a step's time is spent on.
+"""Reports to the sampler how fast `fit` trains, and what a step's time is spent on.
 
 Runs on: every rank. The callback runs in the main thread, `read` in the sampler's.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.training.fit.step_clock import Clock
 
-# The main thread goes on while the sampler's reads.
+# The main thread continues while the sampler's thread reads.
 _TRIES = 3
 
 
 class Telemetry(keras.callbacks.Callback):
-    """A source of the meter for as long as `fit` goes on. It must come before every other callback.
+    """A source of the meter while `fit` runs. It must come before every other callback.
 
-    What is waited for a batch is the difference of two sums: when the batches were there, and when they were asked for.
+    The wait for batches is the difference of two sums: when the batches were there, and when they were requested.
 
     Args:
         clock: returns what measures the steps of the model; None before its step is made.
@@ -45,8 +45,8 @@ class Telemetry(keras.callbacks.Callback):
         # Appended to by the main thread, emptied by the other.
         self._durations_s: list[float] = []
         self._mark_s: float | None = None
-        # Of all steps: how many began, the sum of when, and when the last one did. One object, so that both are of one
-        # moment.
+        # Over all steps: how many began, the sum of their times, and the last one's time. One object, so that all are
+        # of the same moment.
         self._asked: tuple[int, float, float] = (0, 0.0, 0.0)
         self._input_s = 0.0
         self._before = Sums()
@@ -59,7 +59,7 @@ class Telemetry(keras.callbacks.Callback):
         self._begun_steps = 0
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Begin to be read."""
+        """Attach this source."""
         clock = self._clock()
         if clock is not None:
             self._before = clock.read()
@@ -68,7 +68,7 @@ class Telemetry(keras.callbacks.Callback):
         meter.attach(self)
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Tell the rest."""
+        """Report the rest."""
         meter.detach(self)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -80,14 +80,14 @@ class Telemetry(keras.callbacks.Callback):
             self._asked = (sums.steps, sums.batch_s - self._input_s, 0.0)
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Keep what the epoch came to, validation included."""
+        """Keep the epoch's results, validation included."""
         self._logs = logs
         clock = self._clock()
         if clock is not None:
             self._input_s = self._waited_s(clock.read(), self._asked) or self._input_s
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Note when the batch is asked for."""
+        """Note when the batch is requested."""
         now_s = time.time()
         if self._mark_s is None:
             self._mark_s = now_s
@@ -100,11 +100,11 @@ class Telemetry(keras.callbacks.Callback):
             self._asked = (count + 1, total_s + since_s, since_s)
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Note how long it took, and keep the loss and the metrics: they are read when somebody asks."""
+        """Note how long it took, and keep the loss and the metrics, which are read when the sampler asks."""
         now_s = time.time()
         clock = self._clock()
         if clock is not None and self._looked is None:
-            # Before the sampler's thread looks for the first time, which is once a step has ended.
+            # Before the sampler's thread first reads, which is once a step has ended.
             self._look_at_batches(clock.read(), self._before)
         if self._mark_s is not None:
             steps = self._steps_of_call(clock)
@@ -128,7 +128,7 @@ class Telemetry(keras.callbacks.Callback):
             self._largest = max(self._largest, found)
 
     def read(self) -> TrainingReading | None:
-        """Return how the steps went that ended since the last call; None where none did."""
+        """Return the reading of the steps that ended since the last call; None where none did."""
         durations_s = self._durations_s[:]
         del self._durations_s[: len(durations_s)]
         if not durations_s:
@@ -141,7 +141,7 @@ class Telemetry(keras.callbacks.Callback):
             step=self._steps,
             model=self._name(),
             epoch=self._epoch,
-            # Of a step that goes on the wait may be told already: it is no part of those that have ended.
+            # The wait of the current step may be counted already: it is not part of the steps that have ended.
             input_s=None if input_s is None else min(input_s, times["step_s"]),
             exchange_s=None if exchange_s is None else min(exchange_s, times["step_s"]),
             loss=metrics.pop("loss", None),
@@ -152,8 +152,8 @@ class Telemetry(keras.callbacks.Callback):
     def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:
         """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds.
 
-        The clock may be a step ahead, or some of a rank that took part in others' steps: of its samples the part is
-        told that falls to the steps that ended here, so that at the end all have been.
+        The clock may be a step ahead, or several on a rank that took part in others' steps: only the part of its
+        samples that belongs to the steps that ended here is reported, so that at the end all have been.
         """
         clock = self._clock()
         if clock is None:
@@ -170,7 +170,7 @@ class Telemetry(keras.callbacks.Callback):
         return self._told.samples - before.samples, self._input_of_a_step(sums, asked), exchange_s
 
     def _at_once(self, clock: Clock) -> tuple[Sums, tuple[int, float, float] | None]:
-        """Return the clock's sums, and what was asked for at that moment; None where steps are too fast to tell."""
+        """Return the clock's sums, and the requests at that moment; None where steps are too fast for both."""
         for _ in range(_TRIES):
             asked = self._asked
             sums = clock.read()
@@ -198,7 +198,7 @@ class Telemetry(keras.callbacks.Callback):
 
     def _name(self) -> str:
         """Return what names the model and its largest batch, for figures of runs with one rank and with more."""
-        # Of a step that XLA compiles nothing is known.
+        # A step that XLA compiles has no figures.
         batch = f", batch {self._largest:,}" if self._largest else ""
         # Keras's count_params refuses subclasses that it takes for unbuilt.
         parameters = sum(math.prod(weight.shape) for weight in self.model.weights)
@@ -209,7 +209,7 @@ def _numbers(logs: Any) -> dict[str, float]:
     """Return Keras's logs as numbers, NaN and the infinities too; what is none is left out."""
     numbers: dict[str, float] = {}
     for name, value in dict(logs or {}).items():
-        # Callbacks put what they like into the logs, arrays and texts too.
+        # Callbacks may put any value into the logs, arrays and texts too.
         if not isinstance(value, str | bytes):
             with suppress(TypeError, ValueError, AttributeError):
                 numbers[str(name)] = number_of(value)

@@ -1,10 +1,10 @@
-"""Ranks that have no batch left, or stop early, wait for the others at the end of the epoch, and stay in step.
+"""Keeps ranks in step that have no batch left, or stop early, until all ranks reach the end of the epoch.
 
-Such a rank goes on taking steps with its last batch and no weight: the others' exchanges never wait for it, and it
-makes the same updates as they do. In the first step for which no rank has a batch all of them know that they are done.
+Such a rank continues to take steps with its last batch and no weight: the others' exchanges never wait for it, and it
+makes the same updates as they do. In the first step for which no rank has a batch, all of them know that they are done.
 
 Horovod's own join would do the first half, without the updates; and TensorFlow 2.21 runs its operation only once: it is
-not marked as stateful, so the second call gives the first one's answer.
+not marked as stateful, so the second call returns the first one's result.
 Source: horovod 0.28.1, horovod/tensorflow/mpi_ops.cc, REGISTER_OP("HorovodJoin")
 
 Runs on: every rank.
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from jupyter_ddl.training.step import Turn
 
 
-class Meeting(keras.callbacks.Callback):
-    """Where all ranks meet: before validation, and before the user's callbacks of the epoch's end.
+class EpochBarrier(keras.callbacks.Callback):
+    """Waits for all ranks: before validation, and before the user's callbacks at the end of the epoch.
 
     Args:
-        turn: gives the turn of the model's steps.
+        turn: returns the turn of the model's steps.
         after_step: called after each step in which this rank only takes part.
         batches: what is known of the ranks' batches.
         process_set: the ranks that train together.
@@ -44,26 +44,26 @@ class Meeting(keras.callbacks.Callback):
         self._after_step = after_step
         self._wanted = batches.all_have
         self._size = process_set.size()
-        self._met = True
+        self._has_waited = True
         self._steps_before = 0
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Begin an epoch in which the ranks have not met."""
-        self._met = False
+        """Begin an epoch in which this rank has not waited."""
+        self._has_waited = False
         self._steps_before = int(self._turn().steps.numpy())
 
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """Meet before the epoch's validation, which must see the weights that all ranks end with."""
-        self._meet()
+        """Wait before the epoch's validation, which must see the weights that all ranks end with."""
+        self._wait()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Meet before what the user's callbacks do together."""
-        self._meet()
+        """Wait before the collectives of the user's callbacks."""
+        self._wait()
 
-    def _meet(self) -> None:
-        if self._met:
+    def _wait(self) -> None:
+        if self._has_waited:
             return
-        self._met = True
+        self._has_waited = True
         turn = self._turn()
         took_all = turn.steps.numpy() - self._steps_before == self._wanted
         # Where a rank stopped early, the others took the last step without it.
@@ -89,15 +89,15 @@ class Meeting(keras.callbacks.Callback):
                 self._step([batch])
                 if not turn.present.numpy():
                     break
-            # Without a batch on any rank it was no step. Steps that may be so skip the update themselves; the others,
-            # where a rank stopped early against all expectation, have made one of nothing.
+            # Without a batch on any rank it was no step. Steps that know this skip the update themselves; the others,
+            # where a rank stopped early unexpectedly, have made an update of zeros.
             for variable, value in before:
                 variable.assign(value)
         finally:
             turn.active.assign(1.0)
 
     def _trained(self) -> list[tuple[Any, Any]]:
-        """Return what a step changes, with its values; nothing where the steps themselves see to it."""
+        """Return what a step changes, with its values; nothing where steps skip such an update themselves."""
         if self._wanted is None:
             return []
         changed = [*self.model.trainable_variables, *self.model.optimizer.variables]
@@ -110,7 +110,7 @@ class Meeting(keras.callbacks.Callback):
 
 @contextmanager
 def _state_kept(model: Any) -> Iterator[None]:
-    """Put back the metrics, moving averages and random states that steps without weight change."""
+    """Restore the metrics, moving averages and random states that steps without weight change."""
     kept = [*model.non_trainable_variables, *model.metrics_variables]
     before = [variable.numpy() for variable in kept]
     yield

@@ -1,4 +1,4 @@
-"""All ranks hold the same weights: compared after the first steps, and at the end of each epoch.
+"""Checks that all ranks hold the same weights: after the first steps, and at the end of each epoch.
 
 Runs on: every rank.
 """
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.cell_options import WARN
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit import interrupted_fit
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.training.consistency.drift import Drift
     from jupyter_ddl.training.fit.first_batches import Batches
 
-# Wrong initial weights show after one step; a layer that is not exchanged after two; the third is for good measure.
+# Wrong initial weights show after one step; a layer that is not exchanged, after two; the third is a margin.
 FIRST_STEPS = 3
 
 
@@ -41,7 +40,7 @@ class InStep(keras.callbacks.Callback):
     Args:
         process_set: the ranks that train together.
         batches: what is known of their batches.
-        on_drift: where they have come apart, "stop" or "warn".
+        on_drift: what to do where they differ, "stop" or "warn".
         seen: compares what is in the first batches, with the last batch of this rank's own; None not to.
     """
 
@@ -57,12 +56,12 @@ class InStep(keras.callbacks.Callback):
         self._comparison: Comparison | None = None
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
-        """Find after which step all ranks compare first: Keras calls us after so many at once."""
+        """Find the step after which all ranks first compare: Keras may call this after several steps at once."""
         at_once = self.model.steps_per_execution
         self._first_steps = -(-self._first_steps // at_once) * at_once
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Note the epoch, for what may be told."""
+        """Note the epoch, for a report."""
         self._epoch = epoch + 1
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
@@ -90,7 +89,7 @@ class InStep(keras.callbacks.Callback):
                 self._seen.batches.compare()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Compare, and stop all ranks where one stops: left alone, it would be missed in the next exchange.
+        """Compare, and stop all ranks where one stops: otherwise the next exchange would wait for it.
 
         Raises:
             RanksOutOfSync: the weights differ; on every rank.
@@ -114,15 +113,15 @@ class InStep(keras.callbacks.Callback):
             if found.apart:
                 drift = self._comparison.look_closely(epoch=self._epoch, first_steps=first_steps)
             if drift is not None:
-                self._tell(drift)
+                self._report(drift)
             else:
                 interrupted_fit.in_step(self.model.optimizer)
         return found.stops
 
-    def _tell(self, drift: Drift) -> None:
+    def _report(self, drift: Drift) -> None:
         interrupted_fit.out_of_step(self.model.optimizer)
         if not self._warns:
-            raise RanksOutOfSync(drift)
-        # What is apart stays apart, so once is enough.
+            raise drift.error()
+        # Weights that differ stay different, so once is enough.
         self._has_warned = True
         print(f"WARNING: {drift}", file=sys.stderr)

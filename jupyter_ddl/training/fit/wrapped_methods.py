@@ -1,9 +1,9 @@
-"""The methods of Keras that a rank wraps.
+"""Wraps methods of Keras on a rank.
 
 `Model.make_train_function`: the step is made without XLA, which has no kernel for Horovod's operations, and knows how
 many samples it has, and what its time is spent on. `Model.make_test_function`: the step begins when its batch is there.
 `Model.fit`: callbacks of ours before and after the user's.
-`LossScaleOptimizer.__init__`: the exchange comes before the look for overflow.
+`LossScaleOptimizer.__init__`: the exchange comes before the check for overflow.
 
 Runs on: every rank.
 """
@@ -26,13 +26,13 @@ from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
 from jupyter_ddl.training.consistency import same_batches, same_gradients
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
-from jupyter_ddl.training.fit import saving as savings
 from jupyter_ddl.training.fit.evaluation_step import make_test_function
 from jupyter_ddl.training.fit.first_batches import Batches, agree
 from jupyter_ddl.training.fit.samples import SamplesSeen
+from jupyter_ddl.training.fit.saving import Saver, unsaved
 from jupyter_ddl.training.fit.step_clock import Clock, samples_in, tensors_in
 from jupyter_ddl.training.fit.telemetry import Telemetry
-from jupyter_ddl.training.fit.uneven_batches import Meeting
+from jupyter_ddl.training.fit.uneven_batches import EpochBarrier
 from jupyter_ddl.training.fit.unexchanged import Unexchanged, ranks_that_train
 from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
@@ -59,11 +59,15 @@ _batches: WeakKeyDictionary[Any, Batches] = WeakKeyDictionary()
 _made: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()
 
 
-def install() -> None:
-    """Wrap the methods. Safe to call twice."""
+def install(saver: Saver = unsaved) -> None:
+    """Wrap the methods. Safe to call twice.
+
+    Args:
+        saver: decides for each `fit` how it is saved.
+    """
     patch(keras.Model, "make_train_function", _make_train_function, Layer.FIT)
     patch(keras.Model, "make_test_function", make_test_function, Layer.FIT)
-    patch(keras.Model, "fit", _fit, Layer.FIT)
+    patch(keras.Model, "fit", _Fit(saver), Layer.FIT)
     patch(keras.Model, "train_on_batch", _train_on_batch, Layer.FIT)
     patch(keras.optimizers.LossScaleOptimizer, "__init__", _initialise_scaling, Layer.FIT)
     early_exchange.install()
@@ -103,7 +107,7 @@ def _is_stock_step(train_step: Any) -> bool:
 
 @contextmanager
 def _our_step(model: Any, batches: Batches) -> Iterator[None]:
-    """Have Keras make its train function of our step, and where that exchanges gradients, without XLA.
+    """Make Keras's train function of our step, and where that exchanges gradients, without XLA.
 
     Evaluation and prediction stay with XLA, where the user asked for it.
     """
@@ -123,10 +127,10 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         samples = None if batches.are_alike else samples_in(data)
         made = step.Step(turn, samples, batches.may_end_early, how, exchange, computed_in_half(model))
         drawn = nullcontext() if how.random is None else how.random.running()
-        # TensorFlow may run what needs no batch, such as the count of the optimizer's steps, though none comes.
+        # TensorFlow may run operations that need no batch, such as the optimizer's step count, though none comes.
         with step.making(made), drawn, tf.control_dependencies(tensors_in(data)):
             if how.exchanges_early and exchange is not None:
-                # Here, and not in a branch of the program's own, where it would stay.
+                # Here, and not in a branch of the program's own, to which the tensor would belong.
                 made.totals(exchange.process_set)
             logs = users_step(data)
         if turn.clock is not None:
@@ -147,33 +151,41 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         model.__dict__.update(before)
 
 
-def _fit(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-    late_variables.check()
-    distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
-    before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
-    after: list[Any] = []
-    call = inspect.signature(stock).bind(model, *args, **kwargs)
-    if distributed:
-        first, last = _callbacks(model, call.arguments)
-        before, after = before + first, after + last
-    elif ranks_that_train() > 1:
-        after = [_warning(model)]
-    given = call.arguments.get("callbacks")
-    listed = list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
-    saving = savings.of_this_fit(model, call.arguments, listed)
-    after = [*after, *saving.callbacks]
-    if not before and not after:
-        return stock(model, *args, **kwargs)
-    if isinstance(given, keras.callbacks.CallbackList):
-        given.callbacks[:] = [*before, *given.callbacks, *after]
-        given.set_model(model)
-    else:
-        call.arguments["callbacks"] = [*before, *listed, *after]
-    try:
-        with saving.running(), interrupted_fit.noted(model.optimizer):
-            return stock(*call.args, **call.kwargs)
-    finally:
-        _batches.pop(model, None)
+@dataclass(frozen=True)
+class _Fit:
+    """`Model.fit` on a rank; equal to another with the same saver, so that `patch` installs it once."""
+
+    saver: Saver
+
+    def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+        late_variables.check()
+        distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
+        before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
+        after: list[Any] = []
+        call = inspect.signature(stock).bind(model, *args, **kwargs)
+        if distributed:
+            first, last = _callbacks(model, call.arguments)
+            before, after = before + first, after + last
+        elif ranks_that_train() > 1:
+            after = [_warning(model)]
+        given = call.arguments.get("callbacks")
+        listed = (
+            list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
+        )
+        saving = self.saver(model, call.arguments, listed)
+        after = [*after, *saving.callbacks]
+        if not before and not after:
+            return stock(model, *args, **kwargs)
+        if isinstance(given, keras.callbacks.CallbackList):
+            given.callbacks[:] = [*before, *given.callbacks, *after]
+            given.set_model(model)
+        else:
+            call.arguments["callbacks"] = [*before, *listed, *after]
+        try:
+            with saving.running(), interrupted_fit.noted(model.optimizer):
+                return stock(*call.args, **call.kwargs)
+        finally:
+            _batches.pop(model, None)
 
 
 def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
@@ -182,7 +194,7 @@ def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs:
     if is_distributed(model.optimizer) and model not in _batches and hvd.is_initialized():
         exchange = exchange_of(model.optimizer)
         if same_batches.matter(exchange.process_set):
-            # Each call is an exchange of all these ranks, so the last that is looked at is the same call on all.
+            # Each call is an exchange of all these ranks, so the last that is compared is the same call on all.
             on_batch.after_call(model, exchange, lambda: turn_of(model).last_batch)
     return logs
 
@@ -207,11 +219,11 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
         )
         seen = Seen(compared, lambda: turn_of(model).last_batch)
     in_step = InStep(process_set, batches, exchange.on_drift or run_context.options().on_drift, seen)
-    meeting = Meeting(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
+    epoch_barrier = EpochBarrier(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
     # A single step is how programs give an optimizer its variables before they load or broadcast a state.
     is_single = batches.all_have == 1 and arguments.get("epochs", 1) - arguments.get("initial_epoch", 0) == 1
     together = [interrupted_fit.Together(process_set)] if batches.was_cut else []
-    return [*together, meeting, SamplesSeen()], [] if is_single else [in_step]
+    return [*together, epoch_barrier, SamplesSeen()], [] if is_single else [in_step]
 
 
 def _warning(model: Any) -> Unexchanged:

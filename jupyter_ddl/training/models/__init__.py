@@ -1,1 +1,1 @@
-"""Models from files, Keras 2's too, ready to be trained on by all ranks. Runs on: every rank."""
+"""Loads models from files, Keras 2's too, ready for training on all ranks. Runs on: every rank."""

@@ -1,7 +1,7 @@
-"""What Keras 2 wrote of a training in an .h5 file, in the words of Keras 3.
+"""Translates the training configuration and state in Keras 2's .h5 files to Keras 3.
 
-Plain Keras 3.15 opens such files and says nothing where it goes wrong: an optimizer of Keras 2.11 to 2.15 comes back
-with default arguments, `decay` is dropped, moments are lost, and `metrics=["accuracy"]` fails at the first step.
+Plain Keras 3.15 opens such files and goes wrong silently: an optimizer of Keras 2.11 to 2.15 is loaded with default
+arguments, `decay` is dropped, moments are lost, and `metrics=["accuracy"]` fails at the first step.
 
 Pure: dictionaries and arrays. Runs on: every rank.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# How Keras 2 ran an optimizer, not what it computes.
+# These say how Keras 2 ran an optimizer, not what it computes.
 _HOW_IT_RAN = ("jit_compile", "is_legacy_optimizer")
 
 
@@ -61,7 +61,7 @@ def _todays_optimizer_arguments(arguments: dict[str, Any], *, keeps_decay: bool)
 
 
 def _todays_metrics(metrics: Any) -> Any:
-    """Return a nested structure of metrics, in which a function's name says that it is one."""
+    """Return a nested structure of metrics in which names of functions are marked as such."""
     if isinstance(metrics, dict) and metrics.get("class_name") == "MeanMetricWrapper":
         arguments = metrics["config"]
         function = arguments.get("fn")
@@ -105,7 +105,7 @@ def moments(
         if len(arrays) % len(shapes):
             return None
         groups = [list(arrays[i : i + len(shapes)]) for i in range(0, len(arrays), len(shapes))]
-    # It wrote a number each where Adam keeps nothing without amsgrad.
+    # It wrote a number for each state that Adam does not keep without amsgrad.
     groups = [group for group in groups if any(array.shape != (1,) for array in group) or set(shapes) == {(1,)}]
     fit = all(array.shape == shape for group in groups for array, shape in zip(group, shapes, strict=True))
     return groups if fit else None

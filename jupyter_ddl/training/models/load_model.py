@@ -1,4 +1,4 @@
-"""Opens a saved model to train on: its optimizer comes back distributed, with its state.
+"""Loads a saved model for further training: its optimizer is distributed, and has its state.
 
 Runs on: every rank.
 """
@@ -37,18 +37,23 @@ def load_model(
 ) -> Any:
     """Return a saved model, compiled as it was with its optimizer distributed, its state included.
 
-    A model that was saved without having been compiled comes back so.
+    A model that was not compiled when it was saved is returned so.
 
     Args:
         filepath: a .keras or .h5 file on this rank, of any Keras 3, or an .h5 file of Keras 2; or an h5py.File.
         custom_optimizers: the user's own optimizer classes that may be in the file.
-        custom_objects: the user's own classes and functions that may be, by their names.
+        custom_objects: the user's own classes and functions that may be in it, by their names.
         compression: as `DistributedOptimizer` takes it.
         legacy_opts: Horovod's; without effect.
         safe_mode: Keras's: false to run Python lambdas that are in the file.
 
     Raises:
         InvalidInput: Horovod is not initialised, or there is no such file on this rank.
+
+    Example:
+        >>> model.save("model.keras")
+        >>> again = hvd.load_model("model.keras")
+        >>> history = again.fit(x, y, verbose=0)
     """
     require_horovod("hvd.load_model")
     path = _path(filepath)
@@ -80,7 +85,7 @@ def _load_hdf5(path: Path, objects: dict[str, Any], *, safe_mode: bool) -> Any:
         is_of_keras_2 = str(_text(file.attrs.get("keras_version", "2"))).startswith("2.")
     today = None
     if training is not None and is_of_keras_2:
-        # Where the old spellings are installed; callbacks can then go on setting the learning rate.
+        # Where the old spellings are installed; callbacks can then still set the learning rate.
         keeps_decay = hasattr(keras.optimizers.Optimizer, "decay")
         today = todays_training_config(training, custom=objects, keeps_decay=keeps_decay)
     with _readable_by_keras(path, today) as readable:
@@ -99,7 +104,7 @@ def _load_hdf5(path: Path, objects: dict[str, Any], *, safe_mode: bool) -> Any:
 
 @contextmanager
 def _readable_by_keras(path: Path, training: dict[str, Any] | None) -> Iterator[Path]:
-    """Give the file a name that Keras takes for HDF5, and where it is of Keras 2 today's training configuration."""
+    """Give the file a name that Keras recognises as HDF5, and a file of Keras 2 today's training configuration."""
     if training is None and path.suffix in (".h5", ".hdf5"):
         yield path
         return
@@ -117,7 +122,7 @@ def _readable_by_keras(path: Path, training: dict[str, Any] | None) -> Iterator[
 
 
 def _renew_optimizer(model: Any, objects: dict[str, Any]) -> None:
-    """Give the model its optimizer anew, made for the variables that it trains.
+    """Give the model a new optimizer of the same configuration, built for the variables that it trains.
 
     Keras makes that of an .h5 file for variables that belong to no layer, so the first step would fail.
     Source: keras 3.15, src/legacy/saving/legacy_h5_format.py, load_model_from_hdf5 (`model._trainable_variables`)
@@ -132,7 +137,7 @@ def _restore(model: Any, file: Any, keras_2: dict[str, Any] | None) -> bool:
     """Give the optimizer the state that is in the file; return whether it fits.
 
     Args:
-        model: whose optimizer is as new.
+        model: its optimizer has no state yet.
         file: the model's, open.
         keras_2: the training configuration of a file of Keras 2.
     """

@@ -1,4 +1,4 @@
-"""Gradients of several backward passes, summed on the rank before they are exchanged (`backward_passes_per_step`).
+"""Sums gradients of several backward passes on the rank before the exchange (`backward_passes_per_step`).
 
 Runs on: every rank.
 """
@@ -45,7 +45,7 @@ class Accumulation:
         return tf.equal(count % self._passes, 0)
 
     def take(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
-        """Return the sums, None where the loss does not reach the variable, and begin anew."""
+        """Return the sums, None where the loss does not reach the variable, and reset them."""
         taken: list[Any] = []
         for gradient, variable in zip(gradients, variables, strict=True):
             if gradient is None:

@@ -1,6 +1,6 @@
-"""An optimizer gets its variables all at once, or none: also where an interrupt comes meanwhile.
+"""Builds an optimizer with all of its variables or none, even if an interrupt comes meanwhile.
 
-Keras marks an optimizer as built before it has all of its variables. One that was cut then fails at each later step,
+Keras marks an optimizer as built before it has all of its variables. If interrupted then, it fails at each later step,
 e.g. "'Adam' object has no attribute '_momentums'".
 
 Runs on: every rank.

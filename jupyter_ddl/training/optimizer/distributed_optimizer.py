@@ -1,4 +1,4 @@
-"""The user's optimizer, with the exchange of gradients before each update.
+"""Makes the user's optimizer exchange gradients before each update.
 
 Runs on: every rank.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 # What makes an optimizer a distributed one. Set past Keras's own __setattr__, which would track what they hold.
 _PARTS = ("_exchange", "_accumulation", "_local")
-# All that there are, so that a cell that was cut short is known to have trained with them.
+# All that exist, so that an interrupted cell is known to have trained with them.
 _all: WeakSet[Any] = WeakSet()
 _updating: ContextVar[bool] = ContextVar("a distributed optimizer makes an update", default=False)
 _reduced: ContextVar[Any] = ContextVar("the optimizer whose gradients are reduced already", default=None)
@@ -64,7 +64,7 @@ class DistributedMixin:
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Exchange the gradients, then update the variables as the plain optimizer does.
 
-        With `backward_passes_per_step`, only every so many calls; the others add up gradients and count as iterations,
+        With `backward_passes_per_step=k`, only at every k-th call; the others add up gradients and count as iterations,
         as Horovod's and Keras's own accumulation count them.
 
         Collective: every rank must call this, in the same order.
@@ -85,7 +85,7 @@ class DistributedMixin:
 
     @unconverted
     def apply_gradients(self, grads_and_vars: Any) -> Any:
-        """Update as the plain optimizer does; what a class of the user's own does here comes after the exchange.
+        """Update as the plain optimizer does; the code of a class of the user's own runs after the exchange.
 
         Collective: every rank must call this, in the same order.
         """
@@ -114,7 +114,7 @@ class DistributedMixin:
         self._local.add(var)
 
     def _reduced(self, gradients: list[Any], variables: list[Any]) -> list[Any]:
-        """Return the gradients reduced over the ranks, but for those that have been in this step."""
+        """Return the gradients reduced over the ranks, except those that were reduced in this step already."""
         return reduce_in_step(self._exchange, self._local, gradients, variables)
 
     def _update(self, reduced: list[Any], variables: list[Any]) -> None:
@@ -161,7 +161,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
 ) -> Any:
     """Make an optimizer exchange gradients with all ranks before each update, and return it.
 
-    The optimizer itself changes, so that nothing of it is lost: state, schedules, `exclude_from_weight_decay`.
+    The optimizer itself changes, so that it keeps its state, schedules and `exclude_from_weight_decay`.
 
     Args:
         optimizer: a Keras 3 optimizer, built or not.
@@ -173,19 +173,25 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         gradient_predivide_factor: with Average, divide by this before the sum and by world_size / this after it.
         op: Average (equal to one process with the global batch), Sum, or Adasum (of gradients; world_size must be a
             power of two).
-        backward_passes_per_step: exchange and update only at each so many calls, with the sum of their gradients.
+        backward_passes_per_step: exchange and update only at every k-th call, with the sum of k gradients.
         average_aggregated_gradients: divide that sum by `backward_passes_per_step`.
         num_groups: older name of a number of `groups`; 0 for none.
         groups: None, a number of groups, or lists of variables whose gradients travel together.
         process_set: the ranks that take part.
         scale_local_gradients: divide the gradients of local variables (`register_local_var`) by the number of ranks.
-        on_drift: what `fit` does where the ranks' weights have come apart: "stop" raises, "warn" tells and goes on;
-            None, as the cell was told with `--on-drift`.
-        same_batches: all ranks are meant to train on the same batches, so none warns of it.
+        on_drift: what `fit` does where the ranks' weights differ: "stop" raises, "warn" prints a warning and
+            continues; None for the cell's own `--on-drift`.
+        same_batches: all ranks are meant to train on the same batches: no warning.
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no Keras 3 optimizer, or already distributed; an option is
             not one of the above, or two of them exclude each other.
+
+    Example:
+        >>> optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01 * hvd.size()))
+        >>> model.compile(optimizer, "mse")
+        >>> callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
+        >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
     late_variables.check()
     require_horovod("hvd.DistributedOptimizer")
@@ -206,7 +212,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         on_drift=on_drift,
         same_batches=same_batches,
     )
-    passes = options.passes(backward_passes_per_step)
+    passes = options.backward_passes(backward_passes_per_step)
     accumulation = Accumulation(passes, average=average_aggregated_gradients) if passes > 1 else None
     _distribute(optimizer, exchange, accumulation, LocalVariables(scaled=scale_local_gradients))
     if isinstance(optimizer, keras.optimizers.LossScaleOptimizer):
@@ -217,7 +223,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
 def PartialDistributedOptimizer(  # noqa: N802 (Horovod's name)
     optimizer: Any, *args: Any, local_layers: Any = None, **kwargs: Any
 ) -> Any:
-    """Make an optimizer exchange gradients, but for those of some layers, which stay each rank's own; return it.
+    """Make an optimizer exchange gradients, except those of some layers, which stay each rank's own; return it.
 
     Args:
         optimizer: a Keras 3 optimizer, built or not.
@@ -227,6 +233,12 @@ def PartialDistributedOptimizer(  # noqa: N802 (Horovod's name)
 
     Raises:
         InvalidInput: `local_layers` are not Keras layers; or as `DistributedOptimizer`.
+
+    Example:
+        >>> last = model.layers[-1]
+        >>> optimizer = hvd.PartialDistributedOptimizer(keras.optimizers.SGD(0.01), local_layers=last)
+        >>> model.compile(optimizer, "mse")
+        >>> history = model.fit(x, y, verbose=0)
     """
     variables = options.variables_of(local_layers)
     distributed = DistributedOptimizer(optimizer, *args, **kwargs)
@@ -263,9 +275,9 @@ def accumulation_of(optimizer: Any) -> Accumulation | None:
 
 
 def take_exchange_outwards(scaling: Any) -> None:
-    """Have a LossScaleOptimizer exchange gradients, in place of the distributed optimizer inside it.
+    """Make a LossScaleOptimizer exchange gradients, instead of the distributed optimizer inside it.
 
-    It looks for overflow in the gradients before it hands them inwards. Looking before the exchange, ranks would
+    It checks the gradients for overflow before it passes them inwards. If it checked before the exchange, ranks would
     disagree whether to skip a step, and one would wait in the exchange for ever.
 
     Args:
@@ -332,7 +344,7 @@ def _as(variable: ContextVar[Any], value: Any) -> Iterator[None]:
 
 
 def _is_users(method: Any) -> bool:
-    """Return whether a method of an optimizer is a class's of the user's own, and not Keras's."""
+    """Return whether a method of an optimizer is defined by a class of the user's, and not by Keras's."""
     return not str(getattr(method, "__func__", method).__module__).startswith("keras.")
 
 

@@ -1,4 +1,4 @@
-"""Gradients that are exchanged as the tape gives them, where the program's own step may change them before the update.
+"""Exchanges gradients as the tape returns them, where the program's own step may change them before the update.
 
 One process clips, scales or projects the gradient of the whole batch. Exchanged only in the optimizer, each rank would
 do so with the gradient of its part.
@@ -41,7 +41,7 @@ def _gradient(stock: Callable[..., Any], tape: Any, target: Any, sources: Any, *
     now = step.current()
     if now is None or not now.manner.exchanges_early or isinstance(tape, DistributedTapeMixin):
         return found
-    # Under another tape it is a step of a larger formula, whose own gradient is exchanged.
+    # Within another tape it is part of a larger formula, whose own gradient is exchanged.
     return _exchanged(now, found, sources) if pywrap_tfe.TFE_Py_TapeSetIsEmpty() else found
 
 
@@ -57,7 +57,7 @@ def _exchanged(now: step.Step, found: Any, sources: Any) -> Any:
     if not places:
         return found
     trained = [variables[i] for i in places]
-    # Again where it has been in this step: it may be of another loss, or at other weights.
+    # Again even if exchanged in this step: it may be of another loss, or at other weights.
     now.forget_exchanged(trained)
     reduced = reduce_in_step(now.exchange, _NONE_IS_LOCAL, [gradients[i] for i in places], trained)
     now.note_exchanged(trained)

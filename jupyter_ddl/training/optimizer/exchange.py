@@ -1,4 +1,4 @@
-"""The gradients' way over the ranks.
+"""Reduces gradients over the ranks.
 
 Runs on: every rank.
 """
@@ -37,7 +37,7 @@ class Exchange:
         process_set: the ranks that take part.
         device_dense: TensorFlow's device for the reduction of dense gradients; "" leaves it to TensorFlow.
         device_sparse: likewise for IndexedSlices.
-        on_drift: what `fit` does where the ranks' weights have come apart, "stop" or "warn"; None to go by the cell.
+        on_drift: what `fit` does where the ranks' weights differ, "stop" or "warn"; None for the cell's own option.
         same_batches: ranks are meant to train on the same batches.
     """
 
@@ -98,7 +98,7 @@ class Exchange:
         require_member(self.process_set, "A distributed optimizer or tape")
 
     def _reduce(self, gradients: list[Any], variables: Sequence[Any], scope: str) -> list[Any]:
-        """Reduce group by group, under names that are the same wherever the step is called from.
+        """Reduce group by group, under names that do not depend on where the step is called.
 
         By default Horovod's names hold the path of the call, which differs between a step of `fit` and the same step
         of a rank that has no batch left. TensorFlow makes the scope unique among the optimizers of a step.
@@ -129,10 +129,10 @@ class Exchange:
         return hvd.grouped_allreduce(group, name=name, **options)
 
     def _reduce_slices(self, group: list[Any], name: str) -> list[Any]:
-        """Put the rows of every rank one after another: one process with the global batch has just these.
+        """Concatenate the rows of every rank: one process with the global batch has just these.
 
-        Horovod's own way for slices names its operations by the tensors' names, and among dense gradients gives them
-        the shape of another one.
+        Horovod's own reduction of slices names its operations by the tensors' names, and among dense gradients gives
+        them the shape of another one.
         Source: horovod 0.28.1, horovod/tensorflow/__init__.py, grouped_allreduce (`zip(new_values, ..., tensors)`).
         """
         where = {"process_set": self.process_set, "ignore_name_scope": True}
@@ -149,7 +149,7 @@ class Exchange:
         ]
 
     def _made_dense(self, gradient: Any) -> Any:
-        """Return slices as a dense tensor, where they are to travel as one: Adasum is defined on whole tensors."""
+        """Return slices as a dense tensor, where they are sent as one: Adasum is defined on whole tensors."""
         is_dense = self.sparse_as_dense or self.op == hvd.Adasum
         return tf.convert_to_tensor(gradient) if is_dense and isinstance(gradient, tf.IndexedSlices) else gradient
 

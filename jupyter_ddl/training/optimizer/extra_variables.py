@@ -1,4 +1,4 @@
-"""Variables that belong to an optimizer's state though Keras does not know them.
+"""Registers variables that belong to an optimizer's state though Keras does not know them.
 
 The factor on the learning rate under `--auto` is one. A checkpoint saves them with the optimizer's own.
 
@@ -17,7 +17,7 @@ _extra: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 
 
 def save_with(optimizer: Any, variables: Sequence[Any]) -> None:
-    """Have these variables saved and restored with the optimizer's own."""
+    """Register variables to be saved and restored with the optimizer's own."""
     _extra[optimizer] = list(variables)
 
 

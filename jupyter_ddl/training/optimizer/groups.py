@@ -1,4 +1,4 @@
-"""Which gradients travel together, and under which names.
+"""Decides which gradients are sent together, and under which names.
 
 Runs on: every rank.
 """
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 MUCH_BYTES = 16 * 2**20
 GROUP_BYTES = 25 * 2**20
 
-# As in Horovod's signature: None for ours to choose, a number of groups, or lists of variables.
+# As in Horovod's signature: None for our own choice, a number of groups, or lists of variables.
 Groups: TypeAlias = "int | Sequence[Sequence[Any]] | None"
 
 
 def split(gradients: Sequence[Any], variables: Sequence[Any], groups: Groups) -> dict[str, list[int]]:
-    """Return name -> positions of the gradients that travel together; a gradient that is None is in none.
+    """Return name -> positions of the gradients that are sent together; a gradient that is None is in none.
 
-    Ranks find each other's tensors by name. Left to itself Horovod takes the name of a tensor, which holds Keras's
+    Ranks find each other's tensors by name. By default Horovod takes the name of a tensor, which holds Keras's
     automatic layer names ("dense_7"): a rank that has made one model more would then wait for ever. So the names come
-    from here, and hold the positions: a rank that lacks a gradient which another has waits, and is told of, rather
+    from here, and hold the positions: a rank that lacks a gradient which another has waits, and is reported, rather
     than get another variable's.
 
     Args:
         gradients: tensors, tf.IndexedSlices or None.
         variables: what they are gradients of.
-        groups: None: as `chosen_by_size` finds best. A number: so many groups of about the same count. Lists of
+        groups: None: as `chosen_by_size` finds best. A number: that many groups of about the same count. Lists of
             variables: each list together, and each variable that is in none by itself.
     """
     return {
@@ -78,9 +78,9 @@ def _chosen(variables: Sequence[Any], groups: Groups) -> list[list[int]]:
 
 
 def chosen_by_size(sizes_bytes: Sequence[int]) -> list[list[int]]:
-    """Return the positions that travel together where the user has not said.
+    """Return the positions that are sent together by default.
 
-    Each by itself, so that it travels as soon as the backward pass has made it. Where the ranks compute on cores and
+    Each by itself, so that it is sent as soon as the backward pass has made it. Where the ranks compute on cores and
     there is much to send, in groups: no core is free to send meanwhile, and fewer operations cost less. Measured on two
     cores: docs/performance.md.
     """

@@ -1,4 +1,4 @@
-"""The learning rate of an optimizer as a number that callbacks set, with momentum corrected for the change.
+"""Sets an optimizer's learning rate from callbacks, with momentum corrected for the change.
 
 Runs on: every rank.
 """
@@ -21,7 +21,7 @@ def settable_rate(optimizer: Any, what: str) -> Any:
 
     Args:
         optimizer: a Keras optimizer; of a LossScaleOptimizer it is the inner one's.
-        what: who sets it, for the error.
+        what: the callback that sets it, for the error.
 
     Raises:
         InvalidInput: the learning rate is a schedule or a function, or there is none.
@@ -44,7 +44,7 @@ def fewest_steps(model: Any, own: int) -> int:
     Collective: every rank of the optimizer's process set must call this.
 
     Args:
-        model: whose optimizer is distributed; of another nobody else knows.
+        model: if its optimizer is distributed; otherwise only this rank's steps count.
         own: this rank's steps; 0 where it does not know them.
     """
     if not is_distributed(model.optimizer):
@@ -56,12 +56,12 @@ def fewest_steps(model: Any, own: int) -> int:
 
 
 def last_own_step(batch: int, steps: int, steps_per_execution: int) -> int:
-    """Return a step's number, or that of the last one that all ranks begin by themselves, whichever is less.
+    """Return a step's number, or that of the last step for which all ranks have a batch, whichever is less.
 
     Args:
         batch: the step, from 0.
         steps: what `fewest_steps` returned.
-        steps_per_execution: the model's; Keras begins so many at once.
+        steps_per_execution: the model's; Keras begins this many at once.
     """
     return min(batch, (steps - 1) // steps_per_execution * steps_per_execution)
 

@@ -1,4 +1,4 @@
-"""Variables that each rank keeps for itself: their gradients are not exchanged.
+"""Holds the variables whose gradients are not exchanged, so that each rank keeps its own.
 
 Runs on: every rank.
 """
@@ -57,7 +57,7 @@ class LocalVariables:
 def reduce_in_step(
     exchange: GradientExchange, local: LocalVariables, gradients: list[Any], variables: list[Any]
 ) -> list[Any]:
-    """Return gradients weighed and reduced over all ranks; those that have been in this step stay as they are.
+    """Return gradients weighed and reduced over all ranks; those that were reduced in this step stay as they are.
 
     Collective: every rank must call this, in the same order.
     """

@@ -16,7 +16,7 @@ from jupyter_ddl.training.optimizer import groups as gradient_groups
 
 
 def reduction(op: Any, process_set: Any, *, averages_passes: bool = False) -> Any:
-    """Return `op`, if these ranks can reduce gradients so.
+    """Return `op`, if these ranks can reduce gradients by it.
 
     Raises:
         InvalidInput: they cannot.
@@ -77,7 +77,7 @@ def grouping(groups: Any, num_groups: int) -> gradient_groups.Groups:
     return chosen
 
 
-def passes(number: Any) -> int:
+def backward_passes(number: Any) -> int:
     """Return `backward_passes_per_step`, if it is a number above 0.
 
     Raises:

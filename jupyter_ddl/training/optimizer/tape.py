@@ -1,4 +1,4 @@
-"""The user's GradientTape, with the exchange of gradients: `DistributedGradientTape` for Keras 3 variables too.
+"""Adds the exchange of gradients to a GradientTape: `DistributedGradientTape`, for Keras 3 variables too.
 
 Stock Horovod asks each source for `ref()`, which Keras 3's variables do not have.
 Source: horovod 0.28.1, horovod/tensorflow/__init__.py, _DistributedGradientTape.gradient
@@ -86,10 +86,17 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
 ) -> Any:
     """Make a tape's `gradient` return gradients reduced over all ranks, and return the tape.
 
-    The tape may have recorded already, or be about to. The other arguments are those of `DistributedOptimizer`.
+    The tape may record before or after this. The other arguments are those of `DistributedOptimizer`.
 
     Raises:
         InvalidInput: Horovod is not initialised; this is no tf.GradientTape; an option is wrong.
+
+    Example:
+        >>> with tf.GradientTape() as tape:
+        ...     loss = tf.reduce_mean((model(x) - y) ** 2)
+        >>> gradients = hvd.DistributedGradientTape(tape).gradient(loss, model.trainable_variables)
+        >>> len(gradients) == len(model.trainable_variables)
+        True
     """
     late_variables.check()
     require_horovod("hvd.DistributedGradientTape")
@@ -122,9 +129,15 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
 def PartialDistributedGradientTape(  # noqa: N802 (Horovod's name)
     gradtape: Any, *args: Any, local_layers: Any = None, **kwargs: Any
 ) -> Any:
-    """Make a tape's `gradient` reduce gradients over all ranks, but for those of some layers; return the tape.
+    """Make a tape's `gradient` reduce gradients over all ranks, except those of some layers; return the tape.
 
     `local_layers` is a built layer, or several. The other arguments are those of `DistributedGradientTape`.
+
+    Example:
+        >>> with tf.GradientTape() as tape:
+        ...     loss = tf.reduce_mean((model(x) - y) ** 2)
+        >>> tape = hvd.PartialDistributedGradientTape(tape, local_layers=model.layers[-1])
+        >>> gradients = tape.gradient(loss, model.trainable_variables)
     """
     variables = options.variables_of(local_layers)
     tape = DistributedGradientTape(gradtape, *args, **kwargs)

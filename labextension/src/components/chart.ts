@@ -87,7 +87,7 @@ export class Chart {
     if (this.width === 0) {
       this.width = Math.max(120, Math.floor(this.canvas.clientWidth));
     }
-    // uPlot is made anew only when its lines or colours change.
+    // uPlot is rebuilt only when its lines or colours change.
     const shape = data.lines.map((line) => `${line.label} ${line.axis ?? ''} ${line.colour}`).join('|');
     if (this.plot === null || this.shape !== shape || this.palette !== palette) {
       this.plot?.destroy();
@@ -147,7 +147,7 @@ export class Chart {
     }
   }
 
-  /** Make room for so many characters. It stays: a width that changes has the whole page laid out. */
+  /** Make room for this many characters. The room stays: a changed width would re-layout the whole page. */
   private widen(item: HTMLElement, at: number, characters: number): void {
     if (characters > (this.widths[at] ?? 0)) {
       this.widths[at] = characters;

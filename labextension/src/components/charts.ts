@@ -5,7 +5,7 @@ import { h, setHidden } from './dom';
 import { clock, compact, milliseconds, number, percent } from './format';
 import type { Palette } from './theme';
 
-/** Of so many ranks each has a line of its own; of more, the least and the greatest stand for all. */
+/** Up to this many ranks have a line each; with more, the least and the greatest stand for all. */
 const OWN_LINES = 16;
 /** The first charts are of training, the last one is of the device. */
 const TRAINING_CHARTS = 3;

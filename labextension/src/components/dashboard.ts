@@ -26,7 +26,7 @@ export class Dashboard {
   /** The parts that are out of sight. */
   private readonly unseen = new Set<Element>();
   private isStale = false;
-  /** Whether the next drawing only goes on from the last one. */
+  /** Whether the next drawing only continues the last one. */
   private isFollowing = false;
   private states = '';
   /** How many lines there were when the log was drawn last. */
@@ -110,7 +110,7 @@ export class Dashboard {
     }
   }
 
-  /** Draw in the next frame; what nobody sees waits until it is seen. */
+  /** Draw in the next frame; a hidden page waits until it is visible. */
   private draw(): void {
     this.isStale = true;
     if (this.unseen.size === this.parts.length || this.frame !== 0) {
@@ -128,7 +128,7 @@ export class Dashboard {
       return;
     }
     if (this.element.clientWidth === 0) {
-      // JupyterLab hides the page while it changes the theme. What is hidden for longer is soon told to be invisible.
+      // JupyterLab hides the page while it changes the theme. A page hidden for longer is soon reported as invisible.
       this.draw();
       return;
     }

@@ -19,7 +19,7 @@ export function h<K extends keyof HTMLElementTagNameMap>(
 export function setText(element: HTMLElement, text: string): void {
   const only = element.firstChild;
   if (only instanceof Text && only === element.lastChild) {
-    // A new node would have the page look anew for which rules hold around it.
+    // A new node would make the page recompute its styles.
     if (only.data !== text) {
       only.data = text;
     }
@@ -34,7 +34,7 @@ export function setAttribute(element: Element, name: string, value: string): voi
   }
 }
 
-/** Hide or show; to set what is set already would have the page work out its styles anew. */
+/** Hide or show; setting an unchanged value would make the page recompute its styles. */
 export function setHidden(element: HTMLElement, isHidden: boolean): void {
   if (element.hidden !== isHidden) {
     element.hidden = isHidden;

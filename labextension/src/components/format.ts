@@ -9,7 +9,7 @@ export interface StateLook {
   readonly word: string;
 }
 
-/** Each state has a sign, a word and a colour (by class): no one of them is needed to tell it. */
+/** Each state has a sign, a word and a colour (by class): each of them is enough to recognise it. */
 export const LOOKS: Readonly<Record<RankState, StateLook>> = {
   waiting: { sign: '○', word: 'waiting' },
   running: { sign: '◔', word: 'running' },

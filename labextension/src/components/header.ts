@@ -111,7 +111,7 @@ export class Header {
   }
 }
 
-/** Of what the figure is a mean; while the run goes on it is one of ten seconds, and the newest stands beside it. */
+/** What the figure is a mean of: ten seconds while the run is active, with the newest beside it. */
 function rateNote(model: RunModel, ranks: number): string {
   const of = ranks === 1 ? 'on 1 rank' : `on ${ranks} ranks`;
   const now = model.means.rateNow();

@@ -118,7 +118,7 @@ export class RankTable {
     }
     const { key } = COLUMNS[this.sortedBy]!;
     const sign = this.isDescending ? -1 : 1;
-    // NaN is before everything: it is what somebody looks for.
+    // NaN comes first: users look for it.
     const keys = new Map(model.ranks.map((rank) => [rank, key(rank, model.means.of(rank))]));
     const keyOf = (rank: Rank): number => {
       const found = keys.get(rank) ?? NaN;

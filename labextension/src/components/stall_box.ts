@@ -4,7 +4,7 @@ import { h, setHidden, setText } from './dom';
 
 export class StallBox {
   readonly element: HTMLElement;
-  // An alert is read out when it comes; the stacks are for whoever goes there.
+  // A screen reader reads an alert at once; the stacks are read on demand.
   private readonly what = h('p', { class: 'ddl-stall-what', role: 'alert' });
   private readonly where = h('pre', { class: 'ddl-stall-where', role: 'region', 'aria-label': 'Where the ranks are', tabindex: '0' });
 

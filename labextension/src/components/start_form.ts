@@ -146,7 +146,7 @@ export class StartForm {
 
   private memory({ free_bytes: free, total_bytes: total }: Device): string {
     const gib = (bytes: number | null): string => number(bytes === null ? null : bytes / 2 ** 30);
-    // Some devices do not tell.
+    // Some devices do not report it.
     return total === 0 ? '' : this.texts.free(gib(free), gib(total));
   }
 

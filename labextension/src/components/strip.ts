@@ -31,7 +31,7 @@ export class Strip {
   private readonly reading = h('span', { class: 'ddl-strip-reading', role: 'status' });
   private measure: Measure = MEASURES[0]!;
   private ranks: Rank[] = [];
-  // Kept, because to ask the page for it is to have it laid out anew.
+  // Kept, because reading it from the page forces a layout.
   private width = 0;
   private columns = 1;
   private size = 1;

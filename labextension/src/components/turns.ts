@@ -1,11 +1,11 @@
 // When each part of the dashboard is drawn. Updates come twice a second and samples once: what is drawn at each update is
 // shared out, so that none costs much more than the others.
 
-/** So many updates are one round. */
+/** This many updates are one round. */
 export const TURNS = 8;
-/** From so many ranks on a strip of cells stands above the table. */
+/** From this many ranks on, a strip of cells is above the table. */
 export const MANY_RANKS = 17;
-/** More lines than this from one turn to the next nobody reads as they pass. */
+/** More lines than this from one turn to the next pass too fast to be read. */
 const READABLE_LINES = 16;
 
 /** Of each part its turns in a round. */
@@ -26,7 +26,7 @@ const OF_FEW: Turns = {
   charts: [[0, 4], [1, 5], [3], [7]],
 };
 
-// Of many ranks the table costs most, and has a turn to itself: the strip tells how they fare.
+// With many ranks the table costs most, and has its own turn: the strip shows their states.
 const OF_MANY: Turns = {
   header: [1, 3, 5, 7],
   strip: [3, 7],

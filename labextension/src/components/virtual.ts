@@ -2,7 +2,7 @@
 
 import { setHidden } from './dom';
 
-// The browser scrolls before we are asked, so for somebody who scrolls so many rows beyond those in sight are kept
+// The browser scrolls before we are asked, so while the user scrolls, this many rows beyond those in sight are kept
 // ready. For all others none: they would be laid out and painted at each update, too.
 const AROUND = 8;
 const SCROLLING_MS = 3000;
@@ -13,7 +13,7 @@ export class VirtualRows {
   private readonly rows: HTMLElement[] = [];
   private count = 0;
   private inSight = 0;
-  // Kept here, because to ask the page for it is to have it laid out anew.
+  // Kept here, because reading it from the page forces a layout.
   private top = 0;
   private scrolledAt = -Infinity;
   // Rows that came while the last ones were followed: each went where the one before it stood, and nothing scrolled.
@@ -64,7 +64,7 @@ export class VirtualRows {
     return Math.max(0, (this.count - this.passed) * this.rowHeight - this.inSight);
   }
 
-  /** Show so many rows; `followed` keeps the last in sight. */
+  /** Show this many rows; `followed` keeps the last in sight. */
   update(count: number, followed = false): void {
     if (this.inSight === 0) {
       this.inSight = this.element.clientHeight;
@@ -114,7 +114,7 @@ export class VirtualRows {
     this.draw();
   }
 
-  /** Go on with what was in sight, before which so many rows came, or, if negative, went. */
+  /** Keep the same rows in sight after this many were added, or, if negative, removed, before them. */
   shift(rows: number): void {
     this.catchUp();
     this.top = Math.min(this.lastTop, Math.max(0, this.element.scrollTop + rows * this.rowHeight));

@@ -3,7 +3,7 @@ import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubModel } from './hub';
 import type { RunNotice } from './hub_messages';
 
-// Of marks on cells nobody needs more; the runs themselves are listed from disk.
+// More marks on cells are not needed; the runs themselves are listed from disk.
 const MAX_MARKS = 2000;
 
 /** The notice of a cell's newest run, and the notebook that the cell is in: a copy of it has the same cells' ids. */
@@ -39,7 +39,7 @@ export class CellMarks {
     return found?.notice ?? null;
   }
 
-  /** Take what was told before the page was loaded again, unless the cell has run since. */
+  /** Restore the mark from before the page was reloaded, unless the cell has run since. */
   remember(mark: CellMark): void {
     const { cell_id: cell } = mark.notice;
     if (cell !== null && !this.marks.has(keyOf(mark.place, cell))) {
@@ -47,7 +47,7 @@ export class CellMarks {
     }
   }
 
-  /** Say what a run came to of which nobody told the end; null where it was deleted, and so has no mark. */
+  /** Set the outcome of a run without an end event; null where it was deleted, and so has no mark. */
   settle(run: string, end: Pick<RunNotice, 'state' | 'seconds'> | null): void {
     for (const [key, { place, notice }] of [...this.marks]) {
       if (notice.run === run && end === null) {

@@ -1,4 +1,4 @@
-// Two runs beside each other: what their folders say, and their events while somebody looks. No DOM.
+// Compares two runs: their records, and their events while they are shown. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { LiveRun, LiveRuns } from './live';
 import type { RunRecord } from './runs';

@@ -44,7 +44,7 @@ export class Feed {
     return true;
   }
 
-  /** Whether a history would tell anything. Most come unneeded, and are not even unpacked. */
+  /** Whether a history has anything new. Most are not needed, and are not even unpacked. */
   get needsHistory(): boolean {
     return this.expected === 0 || this.misses;
   }

@@ -23,7 +23,7 @@ const NAMES = Object.keys(PLACES) as readonly Name[];
 
 export class Figures implements Shown {
   private readonly values = new Float64Array(NAMES.length);
-  /** Apart, since NaN is a loss that somebody must see. */
+  /** Separate, since a loss of NaN must be seen. */
   private readonly isKnown = new Uint8Array(NAMES.length);
 
   take(sample: Shown): void {

@@ -37,7 +37,7 @@ export class HubModel {
     return this.connected;
   }
 
-  /** The connection came up, or is lost: the kernels then report anew. */
+  /** The connection was made, or lost: the kernels then report again. */
   connect(isConnected: boolean): void {
     this.connected = isConnected;
     this.kernels.clear();

@@ -5,7 +5,7 @@ import { type KeptCluster, withoutKernel } from './kept';
 import type { Server } from './server';
 
 export class KeptModel {
-  /** Whether somebody looks: they are asked for then when the connection comes up. */
+  /** Whether they are shown: then they are requested when the connection is made. */
   isWatched = false;
   private clusters: readonly KeptCluster[] = [];
   private generation = 0;
@@ -39,7 +39,7 @@ export class KeptModel {
     try {
       found = this.hub.isConnected ? await this.server.keptClusters() : [];
     } catch {
-      // They are read again, and the connection tells whether it is there.
+      // They are read again, and the connection reports its own state.
     }
     if (generation === this.generation) {
       this.clusters = found;

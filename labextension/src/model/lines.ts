@@ -32,7 +32,7 @@ export class LineReader {
   }
 }
 
-/** Return a line as it looks at its end: after a carriage return it is written anew, a backspace takes one back. */
+/** Return a line's final text: a carriage return restarts it, a backspace moves one back. */
 function shown(line: string): string {
   const trimmed = line.replace(/\r+$/, '');
   const last = trimmed.slice(trimmed.lastIndexOf('\r') + 1);

@@ -1,4 +1,4 @@
-// The runs that something shows: each is watched once, and no more once nobody shows it. No DOM.
+// The runs that are shown: each is watched once, until it is shown no more. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import { Feed } from './feed';
 import type { RunModel } from './run';
@@ -10,7 +10,7 @@ export interface RunWire {
   taken(run: string, next: number): void;
 }
 
-/** A run as it goes on, or its replay. */
+/** A live run, or its replay. */
 export class LiveRun {
   readonly feed = new Feed();
   private readonly _changed = new Signal<this, void>(this);
@@ -44,7 +44,7 @@ export class LiveRuns {
 
   constructor(private readonly wire: RunWire) {}
 
-  /** Return a run's model, which goes on until as many `close` calls have come. */
+  /** Return a run's model, which is updated until as many `close` calls have come. */
   open(run: string): LiveRun {
     const found = this.runs.get(run);
     if (found !== undefined) {
@@ -55,7 +55,7 @@ export class LiveRuns {
     return this.begin(live);
   }
 
-  /** Go on with a run that was closed, from where its model stands. */
+  /** Resume a run that was closed, from its model's last event. */
   reopen(live: LiveRun): LiveRun {
     if (this.runs.has(live.run)) {
       return this.open(live.run);
@@ -81,7 +81,7 @@ export class LiveRuns {
     this.wire.taken(run, live.feed.next);
   }
 
-  /** Nobody looks: let nothing come. */
+  /** Pause: the page is hidden. */
   pause(): void {
     this.isPaused = true;
     for (const run of this.runs.keys()) {
@@ -89,7 +89,7 @@ export class LiveRuns {
     }
   }
 
-  /** Somebody looks again, or the connection is new: ask for what has come meanwhile. */
+  /** Resume, or reconnect: request the events since. */
   resume(): void {
     this.isPaused = false;
     for (const { live } of this.runs.values()) {

@@ -27,7 +27,7 @@ export class LogModel {
     this.log = this.window();
   }
 
-  /** A search has looked at so many bytes, and goes on. */
+  /** A search has read this many bytes, and continues. */
   get searched(): ISignal<this, number> {
     return this._searched;
   }
@@ -124,7 +124,7 @@ export class LogModel {
     return above;
   }
 
-  /** Note that so many lines came before those that are held, or went. */
+  /** Note that this many lines were added, or removed, before those that are held. */
   moved(lines: number): void {
     this.found = this.found === null ? null : this.found + lines;
   }

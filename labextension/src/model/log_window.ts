@@ -96,7 +96,7 @@ export class LogWindow {
   /** Hold the file's last lines. */
   async jumpToEnd(): Promise<boolean> {
     const generation = ++this.generation;
-    // What is asked for beyond the end tells the size.
+    // A request beyond the end returns the size.
     const { size } = await this.read(0, LEAST);
     if (generation !== this.generation) {
       return false;

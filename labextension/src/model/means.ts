@@ -58,7 +58,7 @@ export class SampleMeans {
       return;
     }
     add(this.all, 0, sample, sample.step_s);
-    // A clock that tells no time leaves its samples in the second before.
+    // Samples whose time is no number count for the second before.
     const measured = Math.abs(sample.at_s) < FAR ? Math.floor(sample.at_s) : this.newest;
     const second = Number.isFinite(measured) ? measured : 0;
     if (second <= this.newest - WINDOW_S) {

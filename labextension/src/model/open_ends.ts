@@ -1,4 +1,4 @@
-// Runs whose end nobody told: their kernel died, or no page was open then. Their folders know what became of them. No DOM.
+// Runs without an end event: their kernel died, or no page was open then. Their folders have the outcome. No DOM.
 import type { CellMarks } from './cell_marks';
 import type { HubModel } from './hub';
 import type { KernelState, RunNotice } from './hub_messages';

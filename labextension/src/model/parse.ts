@@ -1,4 +1,4 @@
-// JSON to events. What a newer kernel adds is left out, what is no event is told apart.
+// JSON to events. A newer kernel's additions are left out; what is no event is reported as such.
 import { FIELDS, type DdlEvent, type Field } from './events';
 
 /** JSON has no NaN and no infinity, and a loss may be either: they come as these words (jupyter_ddl/protocol/codec.py). */
@@ -62,7 +62,7 @@ export class Table {
   private readonly blank: Record<string, unknown>;
   private readonly columns: readonly (readonly [string, Field] | null)[];
   private readonly kind: Kind | null;
-  /** So many places a row has at least. */
+  /** The least length of a row. */
   private readonly needed: number;
   /** The place of the rank in a row; 0 where no column has it. */
   private readonly rankAt: number;

@@ -1,11 +1,11 @@
-// A rank of a run, as its events tell of it. No DOM.
+// A rank of a run, from its events. No DOM.
 import type { StragglerMarked } from './events';
 import type { Figures } from './figures';
 import { SampleMeans } from './means';
 
 export type RankState = 'waiting' | 'running' | 'training' | 'straggler' | 'finished' | 'failed' | 'released' | 'lost';
 
-/** Worst first, as a summary tells them. */
+/** Worst first, as in a summary. */
 export const STATES: readonly RankState[] = [
   'lost',
   'failed',

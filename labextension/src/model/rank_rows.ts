@@ -1,9 +1,9 @@
-// What a panel tells of a cluster's ranks: the kernel's word, and, while a run goes on, the run's. No DOM.
+// A panel's rows of a cluster's ranks: from the kernel, and, while a run is active, from the run. No DOM.
 import type { ClusterRank, ClusterState } from './hub_messages';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
 
-/** As a run tells of a rank, or between runs: it is ready, has not answered for a while, or ended with one that was lost. */
+/** A rank's state in a run, or between runs: ready, silent for a while, or ended with a lost one. */
 export type Standing = RankState | 'ready' | 'silent' | 'ended';
 
 export interface RankRow {

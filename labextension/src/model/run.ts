@@ -1,4 +1,4 @@
-// A run as its events tell it. No DOM; bounded memory whatever the run's length.
+// A run, from its events. No DOM; bounded memory for a run of any length.
 import type { DdlEvent, MetricsSample, RankFailed, RunStarted, StragglerMarked } from './events';
 import { Figures } from './figures';
 import { plain } from './lines';
@@ -74,7 +74,7 @@ export class RunModel {
         this.stall.reported(event);
         break;
       // What a run's views do not show: warm and silent ranks are the cluster's, rich outputs the notebook's, and stacks
-      // and names are answers to whoever asked.
+      // and names are answers to requests.
       case 'rank_warm':
       case 'rich_output':
       case 'output_cleared':
@@ -110,7 +110,7 @@ export class RunModel {
     return counts;
   }
 
-  /** Whether any rank has told of a training step. */
+  /** Whether any rank has reported a training step. */
   get hasTrained(): boolean {
     return this.step !== null;
   }
@@ -212,7 +212,7 @@ export class RunModel {
     }
   }
 
-  /** Take the outcome of a run of whose end no event tells. */
+  /** Take the outcome of a run without an end event. */
   endAs(outcome: string): void {
     this.outcome = outcome;
     this.stall.end();
@@ -220,7 +220,7 @@ export class RunModel {
     if (outcome !== 'cut off') {
       return;
     }
-    this.lost ??= 'The kernel ended while the run went on.';
+    this.lost ??= 'The kernel ended during the run.';
     for (const rank of this.ranks.filter(({ state }) => !ENDED.has(state))) {
       rank.state = 'lost';
       rank.problem = this.lost;

@@ -86,7 +86,7 @@ export class RunCurves {
     return folded;
   }
 
-  /** Return how many bins have samples of so many ranks: a total of fewer ranks looks like a fall, and is none. */
+  /** Return how many bins have samples of this many ranks: a total of fewer ranks would look like a drop. */
   settled(ranks: number): number {
     const { count } = this.folded;
     let settled = count.length;

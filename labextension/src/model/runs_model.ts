@@ -6,7 +6,7 @@ import type { RunPage, RunRecord } from './runs';
 import { sentence, type Server } from './server';
 
 const PAGE = 50;
-/** So many runs that came at once begin the list anew. */
+/** If this many runs come at once, the list is reloaded. */
 const MAX_HEAD = 500;
 /** A list so short cannot be scrolled to ask for more. */
 const SHORT = 20;
@@ -81,7 +81,7 @@ export class RunsModel {
     this.isWatched = false;
   }
 
-  /** Search for a text, unless another one follows within so many milliseconds. */
+  /** Search for a text, unless another one follows within this many milliseconds. */
   searchFor(text: string, ms = 0): void {
     this.wanted = text.trim();
     this.refresh(ms);
@@ -212,8 +212,8 @@ export class RunsModel {
   private notify(added: number): void {
     this._changed.emit(added);
     if (this.runs.length < SHORT || this.isAtEnd()) {
-      // A page of a search looks at so many runs only, and may have found few of them; or the page that was read for
-      // somebody who had scrolled to the end was overtaken.
+      // A page of a search reads a limited number of runs, and may have found few; or the page that was requested at
+      // the end of the list is outdated.
       void this.readMore();
     }
   }

@@ -4,7 +4,7 @@ export const MAX_BINS = 512;
 /** Beyond this a value has no place on an axis, and none in a chart. */
 export const FAR = 1e30;
 
-/** Places a growing axis on at most `MAX_BINS` bins. Who keeps values by bin is told to halve them. */
+/** Places a growing axis on at most `MAX_BINS` bins. Owners of values by bin are notified to halve them. */
 export class Axis {
   origin = NaN;
   count = 0;
@@ -95,7 +95,7 @@ export class Means implements Halved {
   }
 }
 
-/** One rate for each rank and bin. A sample tells of all the time since the rank's last one. */
+/** One rate for each rank and bin. A sample covers all the time since the rank's last one. */
 export class Rates implements Halved {
   private rows: Float32Array[] = [];
   private ends: number[] = [];

@@ -27,7 +27,7 @@ export interface Server {
 
   runs(search: string, before: string | null, limit: number): Promise<RunPage>;
   run(run: string): Promise<RunDetails>;
-  /** Return what is known of a run; null where it is not there, or no more. */
+  /** Return a run's record; null where there is none, or no longer. */
   runOrNull(run: string): Promise<RunRecord | null>;
   /** Return the final state of a run, by MIME type; null where it leaves none: it did not train, or is not over. */
   pictureOrNull(run: string): Promise<Record<string, string> | null>;

@@ -44,7 +44,7 @@ export function groupStacks(stacks: readonly RankStacks[]): Place[] {
   return [...places.values()].map((place) => ({ ...place, hosts: [...place.hosts] }));
 }
 
-/** Return the frames of a rank's main thread, which is told first. */
+/** Return the frames of a rank's main thread, which comes first. */
 function framesOf(rank: RankStacks): Frame[] {
   const found = rank.threads[0]?.['frames'];
   if (!Array.isArray(found)) {

@@ -1,12 +1,12 @@
 // A stall of a run while it lasts, with the report of where the ranks are. No DOM.
 //
-// Horovod says so again and again for as long as a collective waits for ranks; that it waits no more, nobody says. The
+// Horovod reports a stall repeatedly while a collective waits for ranks, but does not report its end. The
 // kernel decides likewise: jupyter_ddl/kernel/stall_watch.py.
 import type { CollectiveStalled, MetricsSample, StallReported } from './events';
 import { plain } from './lines';
 import { compactRanks } from './stacks';
 
-/** So many of its intervals after Horovod has said so last, and a little more, a stall is over. */
+/** A stall is over this many of its intervals, and a margin, after Horovod's last report. */
 const INTERVALS = 3;
 const SLACK_S = 0.5;
 
@@ -45,7 +45,7 @@ export class Stall {
 
   reported({ fault }: StallReported): void {
     this.hasReported = true;
-    // To look at the ranks takes seconds, in which they may have gone on.
+    // Reading the ranks' stacks takes seconds, in which they may have resumed.
     this.text = this.last === null ? '' : fault.text;
   }
 

@@ -23,7 +23,7 @@ export function toggle(cell: NotebookCell): void {
   edit(cell, toggleMagic(cell.model.sharedModel.getSource()));
 }
 
-/** Change a part of a cell: a source that is set anew would move the cursor to its start. */
+/** Change a part of a cell: setting the whole source would move the cursor to its start. */
 function edit(cell: NotebookCell, { start, end, text }: Edit): void {
   cell.model.sharedModel.updateSource(start, end, text);
 }

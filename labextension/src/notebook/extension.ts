@@ -1,4 +1,4 @@
-// A cell that runs on ranks needs jupyter_ddl loaded in its kernel: whoever presses the switch need not know.
+// A cell that runs on ranks needs jupyter_ddl loaded in its kernel: a user of the switch need not know.
 import type { Kernel } from '@jupyterlab/services';
 import type { HubModel } from '../model/hub';
 import type { NotebookPanel } from './panels';

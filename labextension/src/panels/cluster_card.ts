@@ -17,7 +17,7 @@ export class ClusterCard {
   private readonly where = h('p', { class: 'ddl-note' });
   private readonly step = h('p', { class: 'ddl-step', role: 'status' });
   private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert', tabindex: '0' });
-  /** Of a run that goes on: a stall, or ranks that were lost. */
+  /** The fault of an active run: a stall, or lost ranks. */
   private readonly look: HTMLButtonElement;
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;

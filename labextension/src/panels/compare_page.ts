@@ -144,7 +144,7 @@ function lossCurve(model: RunModel): Shown {
   return { places: model.curves.steps.places(), values: model.curves.metrics.get('loss')?.means() ?? [], summary: model.means.loss() };
 }
 
-/** Return what tells one run from another: its end. */
+/** Return what distinguishes a run's id: its end. */
 function shortOf(run: string): string {
   return run.length > 24 ? `…${run.slice(-20)}` : run;
 }

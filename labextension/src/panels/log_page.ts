@@ -201,7 +201,7 @@ export class LogPage extends LivePage {
     });
   }
 
-  /** Keep in sight what was there, though so many lines came before it, or went. */
+  /** Keep the same lines in sight after this many were added, or removed, before them. */
   private moved(lines: number, log: LogWindow): void {
     if (log !== this.model.log) {
       return;

@@ -63,7 +63,7 @@ export class Notices {
     }
   }
 
-  /** A fault between runs, or of one that goes on: it stalls, or its ranks are lost. */
+  /** A fault between runs, or of an active one: it stalls, or its ranks are lost. */
   private onFault({ fault, run, kernel }: KernelState): void {
     if (!this.isWished || this.isSeen(kernel) || fault === null) {
       return;

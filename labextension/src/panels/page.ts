@@ -26,7 +26,7 @@ export class Page extends Widget {
   }
 }
 
-/** A page for which events come only while somebody sees it. */
+/** A page that gets events only while it is visible. */
 export abstract class LivePage extends Page {
   /** Have events come, and draw them. */
   protected abstract watch(): void;

@@ -159,7 +159,7 @@ export class RanksSection extends Widget {
     return shown;
   }
 
-  /** Watch the run that goes on, and the one before no more. */
+  /** Watch the active run, and stop watching the one before. */
   private follow(shown: Shown, run: string | null): void {
     if (shown.live?.run === run) {
       return;

@@ -1,4 +1,4 @@
-// A run's dashboard on the events of the hub, which come only while somebody sees it.
+// A run's dashboard on the hub's events, which come only while it is visible.
 import { Dashboard } from '../components/dashboard';
 import type { LiveRun, LiveRuns } from '../model/live';
 

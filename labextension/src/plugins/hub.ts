@@ -28,7 +28,7 @@ function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: I
   const hubModel = new HubModel();
   const paths = new NotebookPaths(serviceManager.sessions);
   const marks = new CellMarks(hubModel, (kernel) => paths.of(kernel));
-  const cutOff = trans.__('The kernel ended while this run went on, and so the run was cut off.');
+  const cutOff = trans.__('The kernel ended during this run, which was cut off.');
   const ends = new OpenEnds(hubModel, marks, (run) => server.runOrNull(run), cutOff);
   const runs = new LiveRuns(server);
   // First: the models' own slots find a hub that knows whether it is connected.
@@ -55,7 +55,7 @@ function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: I
   };
 }
 
-/** Have the events of the runs that are shown come while somebody sees the page. */
+/** Request the events of the shown runs while the page is visible. */
 function follow(server: Connection, runs: LiveRuns): void {
   server.opened.connect((_, isOpen) => void (isOpen && !document.hidden && runs.resume()));
   document.addEventListener('visibilitychange', () => (document.hidden ? runs.pause() : runs.resume()));

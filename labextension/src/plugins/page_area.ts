@@ -33,7 +33,7 @@ export class Pages<T extends Widget> {
   /** Have pages come back by a command.
    *
    * @param args returns the command's arguments of a page.
-   * @param name returns what tells a page from others; by default its arguments.
+   * @param name returns what identifies a page; by default its arguments.
    */
   restore(
     restorer: ILayoutRestorer | null,

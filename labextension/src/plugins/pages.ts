@@ -92,7 +92,7 @@ function addStacks({ commands }: JupyterFrontEnd, distributed: Distributed, show
   shown.restore(restorer, CommandIDs.stacksOf, ({ kernel }) => ({ kernel }));
 }
 
-/** Return the end of a run's id, which tells it from others. */
+/** Return the end of a run's id, which distinguishes it from others. */
 function shortOf(run: string): string {
   return run.slice(-4);
 }

@@ -457,9 +457,13 @@ TOLD = {
     "root": (
         ROOT,
         "global",
-        "NOTE: The loss root is neither a mean nor a sum over samples: it looks at the whole batch",
+        "NOTE: The loss root is neither a mean nor a sum over samples: it needs the whole batch",
     ),
-    "one sample": (ONE_EACH, "global", "NOTE: Whether the loss root is a mean over the batch did not show, since"),
+    "one sample": (
+        ONE_EACH,
+        "global",
+        "NOTE: The loss root is assumed to be a mean over the batch: it could not be checked, since",
+    ),
     "peak": (PEAK, "global", "metrics        Peak is the mean of the ranks', by samples"),
     "count": (PEAK.replace("[Peak()]", "[Count()]"), "global", "metrics        Count is what all ranks counted, added"),
     "no optimizer": (LOOP_WITHOUT_OPTIMIZER, "global", "NOTE: Gradients that are taken outside of fit and train_on_"),

@@ -7,7 +7,7 @@ from ranks.mpirun import PAIR
 from ranks.numerics_world import World, world_of
 
 pytestmark = pytest.mark.mpi
-SAME = "With --auto all ranks have the same data, of which each takes its part"
+SAME = "With --auto all ranks have the same data, and each takes its part"
 # What each rank is told of data that differ between them.
 DIFFERENT = {
     "split": "x (int32 (50,)) with other rows on rank 1 than on rank 0. Give what draws or orders them one seed",

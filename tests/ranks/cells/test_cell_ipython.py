@@ -92,8 +92,8 @@ def test_a_syntax_error_is_a_ranks_error(session):
 def test_input_is_an_error_and_not_a_hang(session):
     error = raised(session, "input('name? ')")
     assert error.failures[0].message == (
-        "A rank cannot ask: nobody types there. Received: input(). Set the value in the notebook, and send it with "
-        "%ddl push."
+        "A rank cannot ask for input: it has no terminal. Received: input(). Set the value in the notebook, and "
+        "send it with %ddl push."
     )
 
 

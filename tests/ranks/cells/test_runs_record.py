@@ -96,7 +96,7 @@ def test_a_full_disk_is_told_and_the_cell_goes_on(pair: Session, small_disk: Pat
     assert result.outcome == "finished"
     assert [result.ranks[rank].value for rank in (0, 1)] == ["0", "1"]
     told = [result.ranks[rank].stderr for rank in (0, 1)]
-    assert any("ends here: No space left on device. The cell goes on." in text for text in told)
+    assert any("ends here: No space left on device. The cell continues." in text for text in told)
     assert all(text.count("No space left") <= 1 for text in told)
 
 

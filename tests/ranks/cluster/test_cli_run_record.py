@@ -198,7 +198,7 @@ def test_a_full_disk_stops_no_script(tmp_path: Path, small_disk: Path) -> None:
     for rank in range(2):
         assert said(rank, finished.stdout)[-1] == f"line 19999 of {rank}"
     told = [line for line in finished.stderr.splitlines() if "No space left on device" in line]
-    assert any(line.endswith("ends here: No space left on device. The script goes on.") for line in told)
+    assert any(line.endswith("ends here: No space left on device. The script continues.") for line in told)
     assert sum("this run is not recorded any more" in line for line in told) == 1
     # Each log, each rank's events and the record itself say so once at most.
     assert len(told) <= 5

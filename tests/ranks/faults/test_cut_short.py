@@ -102,7 +102,7 @@ def test_ranks_that_were_left_apart_go_on_from_the_first_ones(prepared: Session)
     again = prepared.run("fit(model)").ranks
     assert [rank.stderr.count(SAID) for rank in again.values()] == [1, 0]
     assert (
-        f"{SAID}rank 0 at step 15, rank 1 at step 16. All go on from the weights and the optimizer state of rank 0."
+        f"{SAID}rank 0 at step 15, rank 1 at step 16. All continue from the weights and the optimizer state of rank 0."
         in again[0].stderr
     )
     state = "hvd.check_in_sync(model), [v.numpy().tobytes() for v in model.optimizer.variables]"

@@ -198,10 +198,10 @@ def test_a_rank_that_dies_while_the_lease_is_stopped(session: Session) -> None:
 IN_A_LOOP, ASLEEP = "while True: pass", "import time; time.sleep(600)"
 IN_MPI = "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=0, tag=77) if rank else time.sleep(600)"
 SIGNALS = {
-    "SIGTERM in a loop": (signal.SIGTERM, IN_A_LOOP, "Likely cause: somebody or a batch system asked it to end."),
+    "SIGTERM in a loop": (signal.SIGTERM, IN_A_LOOP, "Likely cause: a user or a batch system asked it to end."),
     "SIGTERM in sleep": (signal.SIGTERM, ASLEEP, "signal 15 (Terminated)"),
     "SIGTERM in MPI": (signal.SIGTERM, f"import time\n{IN_MPI}", "signal 15 (Terminated)"),
-    "SIGQUIT": (signal.SIGQUIT, ASLEEP, "Likely cause: somebody or a batch system asked it to end at once."),
+    "SIGQUIT": (signal.SIGQUIT, ASLEEP, "Likely cause: a user or a batch system asked it to end at once."),
     "SIGUSR1": (signal.SIGUSR1, ASLEEP, "Likely cause: a batch system's warning before the walltime"),
     "SIGUSR2": (signal.SIGUSR2, ASLEEP, "Likely cause: a batch system's warning before the walltime"),
     "SIGHUP": (signal.SIGHUP, ASLEEP, "signal 1 (Hangup)"),

@@ -74,7 +74,7 @@ NO_MEMORY = """
     resource.setrlimit(resource.RLIMIT_AS, (2**30,) * 2)
     ctypes.CDLL('libstdc++.so.6')._Znwm(ctypes.c_size_t(2**33))"""
 DEATHS = {
-    "kill -9": ("os.kill(os.getpid(), 9)", "was ended by signal 9 (Killed). ", "somebody's `kill -9`"),
+    "kill -9": ("os.kill(os.getpid(), 9)", "was ended by signal 9 (Killed). ", "a `kill -9`"),
     "segfault": ("import ctypes; ctypes.string_at(0)", "was ended by signal 11 (Segmentation fault). ", "a crash in C"),
     "abort": ("os.abort()", "was ended by signal 6 (Aborted). ", "code called abort()"),
     "exit": ("os._exit(3)", "exited with status 3.", ""),
@@ -142,7 +142,7 @@ def test_a_rank_that_the_kernel_kills_for_memory(sessions: dict[int, Session], s
     )
     assert "rank 1 on " in text
     assert "was ended by signal 9 (Killed). " in text
-    assert "Likely cause: the Linux kernel ended it for want of memory" in text
+    assert "Likely cause: the Linux kernel ended it for lack of memory" in text
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_a_run_that_goes_on_is_not_deleted_and_one_that_is_over_is(server: Serve
     (ended.path / "100% mine.txt").write_text("")
     reply = server.ask("DELETE", f"runs/{ended.run}")
     assert reply.status == 409
-    assert reply.json["message"].endswith("but it holds what is not a run's: 100% mine.txt.")
+    assert reply.json["message"].endswith("but it holds files that are not a run's: 100% mine.txt.")
     (ended.path / "100% mine.txt").unlink()
     assert server.ask("DELETE", f"runs/{ended.run}").status == 204
     assert not ended.path.exists()

@@ -81,7 +81,7 @@ K.set_value(model.optimizer.lr, 0.5)
 
 # --- and no further --------------------------------------------------------------------------------------------
 from jupyter_ddl.keras import weights_checksum  # noqa: E402
-from jupyter_ddl.legacy import said  # noqa: E402
+from jupyter_ddl.legacy import printed_rows  # noqa: E402
 
 (folder / f"rank-{hvd.rank()}.json").write_text(
     json.dumps(
@@ -92,7 +92,7 @@ from jupyter_ddl.legacy import said  # noqa: E402
             "score": [float(one) for one in score],
             "lr": float(K.get_value(model.optimizer.lr)),
             "decay": model.optimizer.decay,
-            "said": said(),
+            "said": printed_rows(),
             "averages": averages,
             "broadcast": [float(variable[0]), float(plain.lr.numpy())],
             "eager": tf.executing_eagerly(),

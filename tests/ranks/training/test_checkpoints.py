@@ -146,7 +146,7 @@ def test_the_ends_are_those_of_an_uninterrupted_training(pair: Session, whole: t
     broken = folder / "fit-2" / "epoch-4.npz"
     broken.write_bytes(broken.read_bytes()[:-100])
     resumed = run(pair, PROGRAM, folder)
-    assert f"WARNING: {broken} is cut off or damaged, and is passed over." in resumed.stderr
+    assert f"WARNING: {broken} is cut off or damaged, and is skipped." in resumed.stderr
     assert resumed.stdout == "".join(
         f"resumes after epoch 3 of 4 from {folder}/fit-{fit}/epoch-3.npz\n" for fit in (1, 2)
     )
@@ -164,7 +164,7 @@ def test_auto_and_what_is_refused(pair: Session, tmp_path: Path) -> None:
     pair.run("keras.utils.set_random_seed(99)")
     assert "resumes after epoch 3 of 4" in run(pair, AUTO_PROGRAM, tmp_path).stdout
     assert_same(pair.pull("ends"), wanted)
-    told = "A checkpoint goes on with the model and optimizer that it was made of."
+    told = "A checkpoint must be resumed with the model and optimizer that it was made of."
     with pytest.raises(RankError, match=told) as raised:
         run(pair, AUTO_PROGRAM, tmp_path, classes=4)
     received = r"fit-1/epoch-4.npz with .*kernel \[3, 3\] float32, where this model has .*kernel \[3, 4\] float32\."
@@ -194,10 +194,10 @@ def test_another_number_of_ranks(ranks: Callable[[int], Session], tmp_path: Path
     alone = ranks(1)
     file = tmp_path / "fit-1" / "epoch-3.npz"
     told = run(alone, PROGRAM, tmp_path, more=False, epochs=3).stdout
-    assert told == f"trained to epoch 3 of 3 before: taken from {file}; delete it to train anew\n"
+    assert told == f"trained to epoch 3 of 3 before: taken from {file}; delete it to start over\n"
     assert_same(alone.pull("ends"), wanted)
     told = run(alone, PROGRAM, tmp_path, more=False, epochs=4).stdout
-    assert told == f"resumes after epoch 3 of 4 from {file} (of 2 ranks: what is drawn from here on is new)\n"
+    assert told == f"resumes after epoch 3 of 4 from {file} (of 2 ranks: random numbers from here on are new)\n"
     # Its weights, its optimizer's moments and steps went on from there.
     scalars = [float(array) for array in alone.pull("ends")[0][0] if array.shape == ()]
     assert 4 * 6 in scalars, scalars

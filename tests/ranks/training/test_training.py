@@ -168,8 +168,7 @@ def test_fit_compares_the_weights(world: World) -> None:
 def test_training_without_exchange_is_told(world: World) -> None:
     told = (
         f"WARNING: each of the {world.size} ranks trains a model of its own: no gradients are exchanged. Wrap the "
-        "optimizer with hvd.DistributedOptimizer; or, if a model on each rank is what you want, say so with "
-        "--independent.\n"
+        "optimizer with hvd.DistributedOptimizer; or, if you want a model on each rank, pass --independent.\n"
     )
     for found in world["plain_optimizer"]:
         assert found["printed"] == ("" if world.size == 1 else told), "once, and not each epoch"

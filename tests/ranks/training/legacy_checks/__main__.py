@@ -56,11 +56,11 @@ def main() -> None:
     found = {"loaded early": loaded_early, "rows": {}, "refusals": {}}
     for row, function in CHECKS.items():
         error = run(function)
-        found["rows"][row] = {"error": error, "said": row in jupyter_ddl.legacy.said()}
+        found["rows"][row] = {"error": error, "said": row in jupyter_ddl.legacy.printed_rows()}
     for name, function in REFUSALS.items():
         found["refusals"][name] = run(function)
     jupyter_ddl.legacy.install()
-    found["said"] = jupyter_ddl.legacy.said()
+    found["said"] = jupyter_ddl.legacy.printed_rows()
     Path(sys.argv[1]).write_text(json.dumps(found))
 
 

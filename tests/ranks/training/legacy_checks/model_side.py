@@ -296,7 +296,7 @@ def metrics_names() -> None:
     scores = model.evaluate(*samples(), verbose=0)
     with tempfile.TemporaryDirectory() as folder:
         model.save(f"{folder}/model.keras")
-    assert "metrics_names" not in legacy.said(), "Keras reads it too, when it saves"
+    assert "metrics_names" not in legacy.printed_rows(), "Keras reads it too, when it saves"
     assert model.metrics_names == ["loss", "accuracy", "mae"]
     assert len(scores) == 3
 

@@ -1,7 +1,7 @@
-"""What `fit`, `evaluate` and `predict` read from, where Keras 2 read it in another way.
+"""Adapts the data of `fit`, `evaluate` and `predict` where Keras 2 read them in another way.
 
-Keras 2 went on from the start when a Sequence (such as ImageDataGenerator's) was read through and steps were left;
-Keras 3 ends the epoch there. Keras 2 loaded in threads or processes that `fit` was told of; in Keras 3 the Sequence is.
+When a Sequence (such as ImageDataGenerator's) was exhausted and steps were left, Keras 2 restarted it; Keras 3 ends the
+epoch there. In Keras 2 `fit` got the number of loading threads or processes; in Keras 3 the Sequence does.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def take_loading(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def configure(data: Any, loading: dict[str, Any]) -> None:
-    """Have a Sequence load as `fit` was told.
+    """Make a Sequence load as the arguments of `fit` say.
 
     Its batches come in the same order. Processes become threads: a rank's memory holds MPI's and TensorFlow's threads,
-    which a forked process has not, so it may wait for ever.
+    which a forked process lacks, so it may wait for ever.
 
     Args:
         data: a Sequence; others load as they do.

@@ -1,4 +1,4 @@
-"""Models and weights in files: what they are called, and in what form they are written."""
+"""Saves models and weights under old file names and in old formats."""
 
 from __future__ import annotations
 

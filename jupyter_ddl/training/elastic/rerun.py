@@ -1,8 +1,8 @@
-"""Tries a function again after a failed collective, where all ranks can.
+"""Retries a function after a failed collective, where all ranks can.
 
-A rank leaves the function in one of three ways, and tells the others which: it returned, it raised an error of its
-own, or a collective failed under it. Only in the third does it wait for the others to leave, which they do, since
-Horovod is shut down then; and only if it is the same for all do they initialise Horovod again, which takes all ranks.
+A rank leaves the function in one of three cases, and reports which to the others: it returned, it raised an error of
+its own, or a collective failed. Only in the third does it wait for the others to leave, which they do, since Horovod is
+shut down then; and only if all are in the third do they initialise Horovod again, which takes all ranks.
 
 Runs on: every rank.
 """
@@ -30,7 +30,7 @@ Outcome = Literal["returned", "raised", "failed"]
 
 _TAG = 4711
 _POLL_S = 0.02
-# All ranks call `run` alike often, so this number is the same on all.
+# All ranks call `run` the same number of times, so this number is the same on all.
 _runs = 0
 
 
@@ -39,14 +39,22 @@ def run(func: Callable[..., Any]) -> Callable[..., Any]:
 
     Collective: every rank must call the decorated function, whose first argument is a KerasState.
 
-    After a failed collective each rank goes back to its last commit, Horovod is initialised again, the state's reset
+    After a failed collective each rank restores its last commit, Horovod is initialised again, the state's reset
     callbacks are called, all ranks take rank 0's state, and the function is called again. The error is raised instead
     where one of the ranks has returned or raised an error of its own, or where nothing was committed since the last
-    failure: what fails for a reason would fail for ever.
+    failure: a failure with a lasting cause would be retried for ever.
 
     Raises (the decorated function):
         InvalidInput: Horovod is not initialised; the first argument is no state; Horovod's elastic driver is asked
             for, which needs Gloo; Horovod owns MPI, so it cannot be initialised again.
+
+    Example:
+        >>> @hvd.elastic.run
+        ... def train(state):
+        ...     for state.epoch in range(state.epoch, 2):
+        ...         model.fit(x, y, verbose=0)
+        ...         state.commit()
+        >>> train(hvd.elastic.KerasState(model, epoch=0))
     """
 
     @functools.wraps(func)
@@ -92,7 +100,7 @@ class _Attempts:
         self._sent: list[Any] = []
 
     def tell(self, outcome: Outcome, *, progressed: bool = False) -> None:
-        """Tell the other ranks how this one left the function."""
+        """Report to the other ranks how this one left the function."""
         for rank in range(self._world.size):
             if rank != self._world.rank:
                 message = (self._run, self._round, outcome, progressed)
@@ -101,7 +109,7 @@ class _Attempts:
     def another(self, state: Any, error: BaseException) -> bool:
         """Return whether there is to be another attempt; Horovod is initialised then.
 
-        Collective among the ranks under which a collective has failed.
+        Collective among the ranks whose collective failed.
         """
         commits = getattr(state, "commits", 0)
         progressed = self._round == 0 or commits > self._commits

@@ -1,4 +1,4 @@
-"""Old names in histories, logs and monitors: `acc` for `accuracy`, `lr` for `learning_rate`.
+"""Serves old names in histories, logs and monitors: `acc` for `accuracy`, `lr` for `learning_rate`.
 
 Until Keras 2.2 metrics=['accuracy'] was logged as `acc`; since then as it is written. A log answers to the old name,
 where it holds the new one and not the old one; it lists the new one only.
@@ -86,7 +86,7 @@ class Logs(dict[str, Any]):
             return default
 
     def __reduce__(self) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
-        """Be pickled as a plain dict, so that whoever reads the file needs nothing of ours."""
+        """Pickle as a plain dict, so that a reader of the file needs nothing of ours."""
         return dict, (dict(self),)
 
 

@@ -53,7 +53,7 @@ def test_an_end_that_names_no_rank_is_told_with_what_was_printed() -> None:
     assert told(-9, "last\n") == "mpiexec was ended by signal 9 (Killed), and its ranks with it.\nlast"
     assert told(213, "last\n") == "mpiexec ended with status 213.\nlast"
     lost = told(1, SIGNALLED)
-    assert lost.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: somebody's `kill -9`, or ")
+    assert lost.startswith("rank 1 on vm was ended by signal 9 (Killed). Likely cause: a `kill -9`, or ")
     assert lost.partition("\n")[2].startswith("prterun noticed")
 
 
@@ -71,7 +71,7 @@ def test_the_likely_cause_comes_from_what_is_known() -> None:
         fault = loss_of(Death(1, "vm", 7, signum, None), 0.0, oom_kills=oom_kills)
         return describe(with_last_seen(fault, None, words)).partition("Likely cause: ")[2]
 
-    assert "out-of-memory killer struck" in told(signal.SIGKILL, 1)
+    assert "out-of-memory killer ran" in told(signal.SIGKILL, 1)
     assert "no out-of-memory kill was counted" in told(signal.SIGKILL)
     words = ["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"]
     assert "it could get no more memory ('what():  std::bad_alloc')" in told(signal.SIGABRT, 0, words)
@@ -86,5 +86,5 @@ def test_a_loss_is_told_with_the_memory_that_was_last_seen() -> None:
     )
     assert describe(with_last_seen(lost, last)).startswith(
         "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU 13.0 of "
-        "15.0 GiB in use. Likely cause: the Linux kernel ended it for want of memory"
+        "15.0 GiB in use. Likely cause: the Linux kernel ended it for lack of memory"
     )

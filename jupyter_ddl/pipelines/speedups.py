@@ -1,4 +1,4 @@
-"""Changes of a pipeline that may make it faster and leave its samples what they are, each made from the recipe.
+"""Lists changes that may make a pipeline faster and keep its samples the same, each made from the recipe.
 
 Runs on: every rank.
 """
@@ -18,7 +18,7 @@ from jupyter_ddl.pipelines.shard_rules import READERS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Operations that a map may change places with: they leave each element as it is.
+# Operations with which a map may be exchanged: they do not change elements.
 _LEAVES_ELEMENTS = ("shuffle", "repeat", "prefetch", "with_options")
 _COMPARED = 16  # elements, to see whether two passes give the same
 
@@ -40,7 +40,7 @@ class Change:
 
 
 def possible(dataset: Any) -> list[Change]:
-    """Return the changes that this pipeline leaves room for. Makes a few of its elements."""
+    """Return the changes that are possible in this pipeline. Makes a few of its elements."""
     parallel_reads = Change(
         "files in parallel",
         "num_parallel_reads=tf.data.AUTOTUNE, or interleave(..., num_parallel_calls=tf.data.AUTOTUNE)",
@@ -84,7 +84,7 @@ def _files_in_parallel(recipe: Recipe, old: Any, inputs: tuple[Any, ...]) -> Any
 
 
 def _again(recipe: Recipe, old: Any, inputs: tuple[Any, ...]) -> Any:
-    """Return the dataset made of its new inputs; itself, where those are the old ones."""
+    """Return the dataset made of its new inputs; the dataset itself if they are the old ones."""
     same = all(new is before for new, before in zip(inputs, recipe.inputs, strict=True))
     return old if same else recipe.made_of(inputs)
 
@@ -110,7 +110,7 @@ def _batch_first(recipe: Recipe, old: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 def _takes_batches(mapping: Recipe) -> bool:
-    """Return whether a map's function gives the same for a batch as for its elements one by one."""
+    """Return whether a map's function returns the same for a batch as for its elements one by one."""
     for sample in mapping.inputs[0].batch(_COMPARED).take(1):
         elements = tf.data.Dataset.from_tensor_slices(sample)
         one_by_one = mapping.made_of([elements]).batch(_COMPARED)

@@ -1,4 +1,4 @@
-"""What kind of data an expression is, as far as the code says it."""
+"""Finds the kind of data of an expression, as far as the code shows it."""
 
 # ruff: noqa: D102, N802 (libcst's hooks)
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FROM_DIRECTORY_BATCH = 32
 _SEQUENCES = ("keras.utils.PyDataset", "keras.utils.Sequence")
 _MAKES_BATCHES = ("batch", "rebatch", "padded_batch", "ragged_batch", "dense_to_ragged_batch")
-# Of a dataset's methods those that leave its batches as large as they are.
+# A dataset's methods that keep its batch size.
 _KEEPS_BATCHES = {
     *("cache", "enumerate", "filter", "ignore_errors", "map", "prefetch", "repeat"),
     *("shard", "shuffle", "skip", "snapshot", "take", "with_options"),
@@ -35,7 +35,7 @@ class Kind(Enum):
 
 
 def kind_of(names: Names, data: cst.BaseExpression, seen: frozenset[str] = frozenset()) -> Kind | None:
-    """Return the kind of an expression; None where only running the code tells."""
+    """Return the kind of an expression; None where only running the code shows it."""
     if isinstance(data, (cst.List, cst.Dict, cst.BinaryOperation)):
         return Kind.ARRAYS
     if isinstance(data, cst.Subscript):
@@ -80,7 +80,7 @@ def _kind_of_result(names: Names, function: cst.FunctionDef, seen: frozenset[str
 
 
 def batch_of(names: Names, data: cst.BaseExpression, seen: frozenset[str] = frozenset()) -> Any:
-    """Return the batch size that a dataset's code says; None where it does not."""
+    """Return the batch size in a dataset's code; None where it has none."""
     if isinstance(data, cst.Name):
         return _batch_of_name(names, data, seen)
     if not isinstance(data, cst.Call):
