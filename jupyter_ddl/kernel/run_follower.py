@@ -22,7 +22,6 @@ from jupyter_ddl.errors import (
 )
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.host.threads import Supervised, described, print_error
-from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.release_policy import Patience
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Isolated
@@ -191,7 +190,7 @@ class Follower:
             with self._going_on("the stall watch"):
                 self._stalls.handle(event)
         if isinstance(event, RankFinished | RankFailed):
-            observers.tell()
+            self._runs.notify()
 
     @contextmanager
     def _going_on(self, what: str) -> Iterator[None]:
@@ -213,7 +212,7 @@ class Follower:
         stall = self._stalls.standing(now_s) if self._stalls is not None else ""
         if stall != self.run.stall:
             self.run.stall = stall
-            observers.tell()
+            self._runs.notify()
 
     def _tell_of_the_record(self) -> None:
         """Tell, once, that the run's folder cannot be written: the run goes on."""

@@ -154,7 +154,7 @@ def impatient(notebook):
     """A kernel that gives a rank up after 2 s instead of 15, and does not replace it."""
     code = "import jupyter_ddl.kernel.run_follower as follow\npatience, follow.ANSWER_S = follow.ANSWER_S, 2"
     assert notebook.execute(code).error is None
-    rebuild = "from jupyter_ddl.kernel.current import current\ncurrent()._rebuilder.enabled = "
+    rebuild = "from jupyter_ddl.kernel.current import current\ncurrent()._lifecycle.replaces_lost = "
     assert notebook.execute(f"{rebuild}False").error is None
     yield notebook
     assert notebook.execute(f"follow.ANSWER_S = patience\n{rebuild}True").error is None
