@@ -80,9 +80,13 @@ class TestCluster:
 
     def stop(self) -> None:
         """End the ranks, as a cluster does: their end is said before it returns, and once."""
+        self.end(STOPPED)
+
+    def end(self, lost: RankLost) -> None:
+        """Have the ranks end, if they live."""
         with self._stop_lock:
             if self.lost is None:
-                self.say(STOPPED)
+                self.say(lost)
 
 
 class View:
