@@ -120,9 +120,10 @@ class ActiveRuns:
         """Hand a run its events from here on."""
         with self._lock:
             self._runs[run.id] = run
-            if self._loss is not None:
-                run.take(self._loss.lost)
+            lost = self.lost
             self._owner.run_began(self, run)
+        if lost is not None:
+            run.take(lost)
         self._cluster.supervisor.attend(self.busy_ranks)
         self.notify(run)
 
@@ -246,8 +247,10 @@ class ActiveRuns:
                 for run in runs:
                     run.unwinding.add(event.rank)
                 return
-            for run in runs:
-                _take(run, event)
+        # Without the lock: the record waits for the disk, and a stop must not.
+        for run in runs:
+            _take(run, event)
+        with self._lock:
             late = [run for run in runs if run.abandoned]
         for run in late:
             self.end(run)

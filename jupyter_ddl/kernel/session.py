@@ -283,7 +283,7 @@ class Session:
         Safe from any thread: a cell that runs meanwhile ends with ClusterLost, one that is run waits for the new ranks.
 
         Returns:
-            What is to be told of the setup cells, which ran again; empty where there are none.
+            A sentence on the setup cells, which ran again; empty where there are none.
 
         Raises:
             SetupFailed: a setup cell raised on the new ranks.

@@ -59,6 +59,7 @@ class Lab:
         self.errors: list[BaseException] = []
         self.notices: list[object] = []
         self.is_held = False
+        self.is_launching = False
         observers = Observers()
         observers.add(self._notice)
         self.session = Session(SPEC, observers, rebuild=rebuild, launch=self._launch)
@@ -88,17 +89,23 @@ class Lab:
     def _launch(self, _spec: Any, step: Callable[[str], None], given_up: threading.Event) -> Any:
         """Start ranks as `cluster.lifecycle.start` does: wait, look whether they are wanted, return them or raise."""
         launch = Launch()
+        if self.is_launching or any(cluster.lost is None for cluster in self.clusters):
+            self.errors.append(AssertionError("ranks are started while others of that name are"))
+        self.is_launching = True
         self.launches.append(launch)
         if not self.is_held:
             launch.end()
         step("starting 2 ranks")
         launch.has_begun.set()
         self.moved.set()
-        while not launch.may_end.wait(_POLL_S):
-            if given_up.is_set():
-                raise start_cancelled()
-        if launch.fails:
-            raise ClusterStartFailed("no rank came up")
+        try:
+            while not launch.may_end.wait(_POLL_S):
+                if given_up.is_set():
+                    raise start_cancelled()
+            if launch.fails:
+                raise ClusterStartFailed("no rank came up")
+        finally:
+            self.is_launching = False
         cluster = TestCluster(lambda request, ranks: self._answer(cluster, request, ranks))
         cluster.warm = {}
         self.clusters.append(cluster)

@@ -16,6 +16,8 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed, No
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.cluster_transitions import TRANSITIONS, LifecycleEvent, LifecycleState, state_after
 from jupyter_ddl.protocol.cell_options import CellOptions
+from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.views.fault import render_remedy
 
 if TYPE_CHECKING:
@@ -186,6 +188,24 @@ def test_a_stop_while_setup_cells_run_cancels_the_restart(lab: Lab) -> None:
     assert isinstance(lab.errors[0], ClusterStartFailed)
     assert lab.state is LifecycleState.STOPPED
     lab.check()
+
+
+def test_a_disk_that_does_not_answer_keeps_no_thread_from_the_state(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, answers = threading.Event(), threading.Event()
+
+    def handle(*_: Any) -> bool:
+        begun.set()
+        return answers.wait(DEADLINE_S)
+
+    lab.run_begins()
+    ((_, run),) = lab.runs
+    monkeypatch.setattr(Recorder, "handle", handle)
+    lab.in_thread(lambda: lab.cluster.say(OutputChunk(run.id, 0, "stdout", "hello\n")))
+    assert begun.wait(DEADLINE_S)
+    assert within(lab.session.describe)["state"] == "running"
+    within(lambda: lab.lifecycle.stop("test"))
+    assert lab.state is LifecycleState.STOPPED
+    answers.set()
 
 
 # What the next cell hears.
