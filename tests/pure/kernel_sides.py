@@ -119,6 +119,18 @@ def ready(
     return lifecycle, ranks
 
 
+def active_runs(
+    cluster: TestCluster,
+    on_loss: Callable[..., Remedy],
+    observers: Observers | None = None,
+    *,
+    replaces: bool = True,
+) -> ActiveRuns:
+    """Return the active runs of a cluster whose ranks are ready; `on_loss` is called where they are to be replaced."""
+    replacement: Any = SimpleNamespace(begin=lambda _lifecycle, _attempt, lost, runs: on_loss(lost, runs))
+    return ready(cluster, replacement, observers, replaces=replaces)[1].runs
+
+
 def followed(
     cluster: TestCluster,
     view: Any = None,
@@ -129,8 +141,7 @@ def followed(
     observers: Observers | None = None,
 ) -> tuple[Follower, Run, ActiveRuns]:
     """Return what follows a run that has begun, the run, and the active runs."""
-    replacement: Any = SimpleNamespace(begin=lambda _lifecycle, _attempt, lost, runs: on_loss(lost, runs))
-    runs = ready(cluster, replacement, observers, replaces=replaces)[1].runs
+    runs = active_runs(cluster, on_loss, observers, replaces=replaces)
     run = Run(RunFolder("tests"), RANKS, len(RANKS))
     follower = Follower(run, runs, view, timeout_s)
     runs.begin(run)
