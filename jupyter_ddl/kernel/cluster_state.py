@@ -1,4 +1,4 @@
-"""What a panel shows of a session's ranks.
+"""What is shown of the state of a cluster: in a panel, by `%ddl status`.
 
 Runs on: kernel.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
+from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
@@ -35,6 +37,24 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "world_size": now.spec.n,
         "ranks": ranks,
     }
+
+
+def why_not_ready(now: Snapshot) -> str | None:
+    """Return why no cell can be run now; None while one can."""
+    if now.state is LifecycleState.REBUILDING:
+        return f"new ranks in place of lost ones: {now.step}"
+    if now.state is LifecycleState.STARTING:
+        return f"new ranks: {now.step}"
+    if now.state is LifecycleState.STOPPED:
+        return describe(Fault("stopped", "user"))
+    return None if now.incarnation is None else now.incarnation.runs.why_lost()
+
+
+def fault_of_loss(now: Snapshot) -> Fault | None:
+    """Return why the ranks are gone; None while they live, and where they were stopped."""
+    lost = None if now.incarnation is None else now.incarnation.runs.lost
+    is_lost = now.state in (LifecycleState.LOST, LifecycleState.REBUILDING)
+    return lost.fault if is_lost and lost is not None and not lost.asked else None
 
 
 def _ranks(cluster: Cluster, runs: ActiveRuns) -> list[RankState]:

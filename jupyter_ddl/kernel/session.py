@@ -18,18 +18,15 @@ from jupyter_ddl.cluster.spec import planned_anew
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
-from jupyter_ddl.kernel.cluster_state import cluster_state
-from jupyter_ddl.kernel.cluster_transitions import LifecycleState
+from jupyter_ddl.kernel.cluster_state import cluster_state, fault_of_loss, why_not_ready
 from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import usable_ranks, wait_settled
 from jupyter_ddl.kernel.setup_cells import SetupCell, SetupCells
 from jupyter_ddl.protocol.cell_options import CellOptions, takes_options
-from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
-from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.observers import Observers
     from jupyter_ddl.protocol.cell_options import Options
     from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
+    from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views.view import View
@@ -110,7 +108,7 @@ class Session:
     @property
     def ranks(self) -> list[RankReady]:
         """What each rank said of itself, in order."""
-        return [self._cluster.ranks[rank] for rank in sorted(self._cluster.ranks)]
+        return [ready for _, ready in sorted(self._cluster.ranks.items())]
 
     @property
     def note(self) -> str:
@@ -120,14 +118,7 @@ class Session:
     @property
     def state(self) -> str | None:
         """Why no cell can be run now; None while one can."""
-        now = self._lifecycle.snapshot()
-        if now.state is LifecycleState.REBUILDING:
-            return f"new ranks in place of lost ones: {now.step}"
-        if now.state is LifecycleState.STARTING:
-            return f"new ranks: {now.step}"
-        if now.state is LifecycleState.STOPPED:
-            return describe(Fault("stopped", "user"))
-        return self._ranks.runs.why_lost()
+        return why_not_ready(self._lifecycle.snapshot())
 
     def describe(self) -> ClusterState:
         """Return how the ranks are, as a panel shows it. Safe from any thread."""
@@ -137,10 +128,7 @@ class Session:
     @property
     def why_lost(self) -> Fault | None:
         """Why the ranks are gone; None while they live, and where they were stopped."""
-        now = self._lifecycle.snapshot()
-        lost = None if now.incarnation is None else now.incarnation.runs.lost
-        is_lost = now.state in (LifecycleState.LOST, LifecycleState.REBUILDING)
-        return lost.fault if is_lost and lost is not None and not lost.asked else None
+        return fault_of_loss(self._lifecycle.snapshot())
 
     @property
     def busy(self) -> list[str]:

@@ -277,16 +277,21 @@ def test_a_cell_that_waits_for_ranks_can_be_interrupted(lab: Lab, state: Lifecyc
     assert lab.state is state
 
 
-def test_what_status_says(lab: Lab) -> None:
-    assert lab.session.state is None
+def test_what_status_says_and_why_the_ranks_are_gone(lab: Lab) -> None:
+    assert (lab.session.state, lab.session.why_lost) == (None, None)
     lab.bring_into(LifecycleState.REBUILDING)
     assert lab.session.state == "new ranks in place of lost ones: starting 2 ranks"
+    assert lab.session.why_lost is KILLED.fault
     lab.settle()
+    assert lab.session.why_lost is None
     lab.bring_into(LifecycleState.STARTING)
-    assert lab.session.state == "new ranks: starting 2 ranks"
+    assert (lab.session.state, lab.session.why_lost) == ("new ranks: starting 2 ranks", None)
     lab.settle()
+    lab.bring_into(LifecycleState.LOST)
+    assert lab.session.state == "rank 1 on node-a ended its own process."
+    assert lab.session.why_lost is KILLED.fault
     lab.stop()
-    assert lab.session.state == "stopped"
+    assert (lab.session.state, lab.session.why_lost) == ("stopped", None)
 
 
 def test_each_transition_is_logged_with_its_cause(lab: Lab, caplog: pytest.LogCaptureFixture) -> None:
