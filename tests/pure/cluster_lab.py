@@ -55,6 +55,9 @@ class Lab:
         self.cells: list[tuple[TestCluster, Follower]] = []
         # Set when a start is held, and when a call of a thread has ended.
         self.moved = threading.Event()
+        # Cleared: a start that is cancelled takes long to end its ranks.
+        self.may_cancel = threading.Event()
+        self.may_cancel.set()
         self.threads: list[threading.Thread] = []
         self.errors: list[BaseException] = []
         self.notices: list[object] = []
@@ -101,6 +104,7 @@ class Lab:
         try:
             while not launch.may_end.wait(_POLL_S):
                 if given_up.is_set():
+                    assert self.may_cancel.wait(DEADLINE_S)
                     raise start_cancelled()
             if launch.fails:
                 raise ClusterStartFailed("no rank came up")

@@ -125,6 +125,21 @@ def test_any_two_events_at_the_same_moment(state: LifecycleState) -> None:
 # Moments within a restart.
 
 
+@pytest.mark.parametrize("event", ["restart", "stop"])
+def test_a_cancelled_start_is_over_before_another_begins_and_before_a_stop_returns(lab: Lab, event: str) -> None:
+    lab.bring_into(LifecycleState.REBUILDING)
+    lab.may_cancel.clear()
+    lab.is_held = False
+    lab.moved.clear()
+    lab.in_thread(getattr(lab, event))
+    # Time to go wrong in: nothing is waited for.
+    assert not lab.moved.wait(0.1)
+    lab.may_cancel.set()
+    lab.settle()
+    assert lab.state is (LifecycleState.READY if event == "restart" else LifecycleState.STOPPED)
+    lab.check()
+
+
 def test_a_rank_that_dies_while_a_restart_ends_the_old_ones_is_replaced_once(lab: Lab) -> None:
     old = lab.cluster
     lab.run_begins()
