@@ -23,12 +23,17 @@ import zmq
 
 from benchmarks.harness import Nowhere, Row, report
 from jupyter_ddl import paths
+from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
+from jupyter_ddl.kernel.observers import Observers
+from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.kernel.setup_cells import SetupCells
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.events import MetricsSample, RankFinished
-from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.dashboard import Dashboard
@@ -79,7 +84,9 @@ def main() -> None:
         assert sender.stdout is not None
         sender.stdout.readline()
         cluster: Any = Listening(connection_file)
-        runs = ActiveRuns(cluster, lambda *_: Remedy("restart"))
+        spec = ClusterSpec("bench", RANKS, (), 1, {}, keep=False, oversubscribe=False, note="")
+        rebuilder = Rebuilder(lifecycle.start, SetupCells())
+        runs = ActiveRuns(cluster, ClusterLifecycle(spec, rebuilder, Observers(), replaces_lost=False))
         run = Run(RunFolder("bench"), tuple(range(RANKS)), RANKS)
         runs.begin(run)
         follower = Follower(run, runs, Dashboard(Nowhere()), None)

@@ -217,7 +217,7 @@ class Cluster:
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
         if given_up.is_set():
-            raise ClusterStartFailed("The start was cancelled by %ddl stop or %ddl restart.")
+            raise start_cancelled()
         if not self.is_running():
             ending = self.folder.ending()
             cause = describe(ending) if ending else leases.last_words(self.folder)
@@ -230,6 +230,11 @@ class Cluster:
                 f"Every rank must come up in time. Received: nothing from {missing}. "
                 f"Look at {self.folder.log_dir}, or run `jupyter ddl doctor`."
             )
+
+
+def start_cancelled() -> ClusterStartFailed:
+    """Return the error of a start whose ranks are not wanted any more."""
+    return ClusterStartFailed("The start was cancelled by %ddl stop or %ddl restart.")
 
 
 def start(

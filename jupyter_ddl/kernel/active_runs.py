@@ -1,15 +1,14 @@
-"""The runs of one cluster that go on: hands each its events, and takes leave of it.
+"""The active runs of one world of ranks: routes events to each, and ends it.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
-import threading
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from jupyter_ddl.host.threads import described, print_error
-from jupyter_ddl.kernel import observers
+from jupyter_ddl.host.threads import print_error
 from jupyter_ddl.kernel.horovod_schedule import HorovodTurns
 from jupyter_ddl.protocol.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Remedy
@@ -18,6 +17,7 @@ from jupyter_ddl.protocol.requests import Ping, Release, ReleaseAsked, RestHorov
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.lifecycle import Cluster
@@ -26,44 +26,77 @@ if TYPE_CHECKING:
     from jupyter_ddl.runs.run import Run
 
 
+class RunsOwner(Protocol):
+    """The state of the cluster that active runs belong to; they share its lock.
+
+    Attributes:
+        lock: of the state and of the active runs: both change together.
+        replaces_lost: whether lost ranks are replaced without being asked.
+    """
+
+    lock: threading.Condition
+    replaces_lost: bool
+
+    def run_began(self, runs: ActiveRuns, run: Run) -> None:
+        """Note that a run is active."""
+
+    def runs_ended(self, runs: ActiveRuns, run: Run) -> None:
+        """Note that no run is active any more; `run` was the last."""
+
+    def lose(self, runs: ActiveRuns, lost: RankLost, active: Sequence[Run]) -> Remedy:
+        """Note that the ranks have ended; return what the user can do. Called once, under the lock."""
+
+    def notify(self, run: Run | None = None) -> None:
+        """Notify the observers. Called without the lock."""
+
+
+@dataclass(frozen=True)
+class _Loss:
+    """How the ranks ended, and what the user can do. Written once."""
+
+    lost: RankLost
+    remedy: Remedy
+
+
 class ActiveRuns:
-    """Every run whose end has not come. Safe to call from any thread.
+    """Every run that has not ended. Safe to call from any thread.
 
     Args:
         cluster: whose ranks they are on.
-        on_loss: called once, with why the cluster is gone and what it was at; returns what the user can do.
-        replaces_lost: returns whether lost ranks are replaced without being asked.
-
-    Attributes:
-        lost: why the cluster is gone; None while it lives.
-        remedy: what the user can do then.
+        owner: the state of the cluster.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        on_loss: Callable[[RankLost, Sequence[Run]], Remedy],
-        replaces_lost: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, cluster: Cluster, owner: RunsOwner) -> None:
         self._cluster = cluster
-        self._on_loss = on_loss
-        self._replaces_lost = replaces_lost
-        self._lock = threading.Lock()
+        self._owner = owner
+        self._lock = owner.lock
         self._runs: dict[str, Run] = {}
         self._followers: dict[str, Callable[[str], None]] = {}
         self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
-        self.lost: RankLost | None = None
-        self.remedy = Remedy("restart")
-        self._is_lost = False
+        self._loss: _Loss | None = None
         cluster.listen(self._on_event)
         if cluster.lost is not None:
             # It ended before anybody listened.
             self._on_event(cluster.lost)
 
     @property
+    def lost(self) -> RankLost | None:
+        """How the ranks ended; None while they live."""
+        return None if self._loss is None else self._loss.lost
+
+    @property
+    def remedy(self) -> Remedy:
+        """What the user can do about lost ranks."""
+        return Remedy("restart") if self._loss is None else self._loss.remedy
+
+    @property
     def replaces_lost(self) -> bool:
         """Whether lost ranks are replaced without being asked."""
-        return self._replaces_lost()
+        return self._owner.replaces_lost
+
+    def notify(self, run: Run | None = None) -> None:
+        """Notify the observers of a change; with a run where that has begun or ended."""
+        self._owner.notify(run)
 
     def why_lost(self) -> str | None:
         """Return why the cluster is gone, for people; None while it lives."""
@@ -87,10 +120,12 @@ class ActiveRuns:
         """Hand a run its events from here on."""
         with self._lock:
             self._runs[run.id] = run
-            if self.lost is not None:
-                run.take(self.lost)
+            lost = self.lost
+            self._owner.run_began(self, run)
+        if lost is not None:
+            run.take(lost)
         self._cluster.supervisor.attend(self.busy_ranks)
-        observers.tell(run)
+        self.notify(run)
 
     def busy_ranks(self) -> set[int]:
         """Return the ranks that are at a run."""
@@ -100,9 +135,9 @@ class ActiveRuns:
     def drop(self, run: Run) -> None:
         """Forget a run that no rank was sent."""
         with self._lock:
-            self._runs.pop(run.id, None)
             self._followers.pop(run.id, None)
-        observers.tell()
+            self._remove(run)
+        self.notify()
 
     def resume(self, run: Run) -> None:
         """Hand a run that another kernel began all its events: those that have been, and those to come."""
@@ -111,8 +146,9 @@ class ActiveRuns:
             for event in run.recorder.catch_up(run.ranks):
                 run.events.put(event)
             self._runs[run.id] = run
+            self._owner.run_began(self, run)
         self._cluster.supervisor.attend(self.busy_ranks)
-        observers.tell(run)
+        self.notify(run)
 
     def release(self, run: Run, reason: str) -> None:
         """Release the ranks that are still at a run."""
@@ -160,24 +196,31 @@ class ActiveRuns:
                 follower(reason)
 
     def end(self, run: Run) -> None:
-        """Take leave of a run: Horovod rests until the next one.
+        """End a run: Horovod rests until the next one.
 
         A rank that did not answer its release keeps the run active, until it does: no cell may queue behind it.
         """
         with self._lock:
             run.take_what_came()
-            rests = run.lost is None and self._settles(run)
+            rests = self._settles(run)
         if rests:
             self._cluster.request(RestHorovod(), range(self._cluster.world_size))
-        observers.tell(run)
+        self.notify(run)
 
     def _settles(self, run: Run) -> bool:
-        """Note that nobody follows a run any more; return whether Horovod rests now. Called under the lock."""
-        run.abandoned = bool(run.pending)
+        """Note that a run is followed no more; return whether Horovod rests now. Called under the lock."""
+        run.abandoned = bool(run.pending) and run.lost is None
         self._followers.pop(run.id, None)
-        if not run.pending:
-            self._runs.pop(run.id, None)
-        return self._horovod.rests_after(uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs)
+        if not run.abandoned:
+            self._remove(run)
+        return run.lost is None and self._horovod.rests_after(
+            uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs
+        )
+
+    def _remove(self, run: Run) -> None:
+        """Take a run off the active ones. Called under the lock."""
+        if self._runs.pop(run.id, None) is not None and not self._runs:
+            self._owner.runs_ended(self, run)
 
     def leave(self) -> None:
         """Note in the folders of the runs that go on that nobody records them: whoever attaches may."""
@@ -196,37 +239,30 @@ class ActiveRuns:
         if isinstance(event, ReleaseAsked):
             self._on_release_asked(event)
             return
-        if isinstance(event, RankLost):
-            with self._lock:
-                if self._is_lost:
-                    return
-                self._is_lost = True
-                runs = list(self._runs.values())
-            # First: whoever sees that the ranks are lost finds that they are being replaced.
-            self.remedy = self._remedy(event, runs)
         with self._lock:
-            if isinstance(event, RankLost):
-                self.lost = event
+            if isinstance(event, RankLost) and not self._note_loss(event):
+                return
             runs = [run for run in self._runs.values() if _concerns(event, run)]
             if isinstance(event, RankAlive):
                 for run in runs:
                     run.unwinding.add(event.rank)
                 return
-            for run in runs:
-                _take(run, event)
+        # Without the lock: the record waits for the disk, and a stop must not.
+        for run in runs:
+            _take(run, event)
+        with self._lock:
             late = [run for run in runs if run.abandoned]
         for run in late:
             self.end(run)
         if isinstance(event, RankLost | RankSilent):
-            observers.tell()
+            self.notify()
 
-    def _remedy(self, lost: RankLost, runs: Sequence[Run]) -> Remedy:
-        """Have lost ranks replaced; return what the user can do."""
-        try:
-            return self._on_loss(lost, runs)
-        except BaseException as error:  # noqa: BLE001  whatever it is: the runs must hear of the loss all the same
-            print_error(error)
-            return Remedy("not replaced", problem=described(error))
+    def _note_loss(self, lost: RankLost) -> bool:
+        """Note how the ranks ended; return False where that is known already. Called under the lock."""
+        if self._loss is not None:
+            return False
+        self._loss = _Loss(lost, self._owner.lose(self, lost, list(self._runs.values())))
+        return True
 
     def _on_release_asked(self, event: ReleaseAsked) -> None:
         """See to the end of what another kernel released the ranks from."""

@@ -1,76 +1,264 @@
-"""Ending ranks and starting others, once at a time: a notebook and a panel may ask for it at the same moment.
+"""The state of a cluster: one object with one lock, to which every thread reports what happens.
+
+`cluster_transitions` has the table of states. Here is what changes with them: the ranks there are, the attempt to bring
+up new ones, and what the next cell must hear of that. What takes time (ending ranks, starting others) is done outside
+the lock, by whoever holds the `Attempt`.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Protocol
 
-from jupyter_ddl.errors import ClusterError, RunInterrupted
-from jupyter_ddl.host.interrupts import interrupts_noted
+from jupyter_ddl.errors import SetupFailed
+from jupyter_ddl.host.threads import described, print_error
+from jupyter_ddl.kernel.attempt import Attempt, Ending, Snapshot
+from jupyter_ddl.kernel.cluster_transitions import LifecycleEvent, LifecycleState, Transition, state_after
+from jupyter_ddl.protocol.faults import Remedy
+from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
 
-_TICK_S = 0.1
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.errors import DdlError
+    from jupyter_ddl.kernel.active_runs import ActiveRuns
+    from jupyter_ddl.kernel.incarnation import Incarnation
+    from jupyter_ddl.kernel.observers import Observers
+    from jupyter_ddl.protocol.events import RankLost
+    from jupyter_ddl.runs.run import Run
+
+_log = logging.getLogger("jupyter_ddl.cluster")
 
 
-class Life:
-    """Of one session, whether its ranks are being ended or restarted. Safe to use from any thread.
+class Replacement(Protocol):
+    """What starts new ranks in place of lost ones."""
+
+    def begin(self, lifecycle: ClusterLifecycle, attempt: Attempt, lost: RankLost, runs: Sequence[Run]) -> Remedy:
+        """Begin in a thread, and return what the user is to know. Called under the lifecycle's lock."""
+
+
+class ClusterLifecycle:
+    """The state of one cluster. Safe to use from any thread.
+
+    Args:
+        spec: of the first ranks.
+        replacement: starts new ranks in place of lost ones.
+        observers: notified of changes, never under the lock.
+        replaces_lost: whether lost ranks are replaced without being asked.
 
     Attributes:
-        given_up: set when ranks that are being started are not wanted any more.
+        lock: of all that changes with the state, the active runs included.
     """
 
-    def __init__(self) -> None:
-        self.given_up = threading.Event()
-        self._lock = threading.Lock()
-        self._is_settled = threading.Event()
-        self._is_settled.set()
+    def __init__(
+        self, spec: ClusterSpec, replacement: Replacement, observers: Observers, *, replaces_lost: bool
+    ) -> None:
+        self.lock = threading.Condition(threading.RLock())
+        self.replaces_lost = replaces_lost
+        self._replacement = replacement
+        self._observers = observers
+        self._spec = spec
+        self._state = LifecycleState.STOPPED
+        self._last: Transition | None = None
+        self._incarnation: Incarnation | None = None
+        # The one whose ranks are wanted; those of all others that go on are ended as soon as they are up.
+        self._attempt: Attempt | None = None
+        self._going: set[Attempt] = set()
+        self._step = ""
+        self._report: str | DdlError | None = None
 
     @property
-    def is_restarting(self) -> bool:
-        """Whether a restart goes on."""
-        return not self._is_settled.is_set()
+    def last(self) -> Transition | None:
+        """The last change of the state; None before the first."""
+        return self._last
 
-    @contextmanager
-    def restarting(self) -> Iterator[None]:
-        """Restart in the block.
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as it is now."""
+        with self.lock:
+            spec = self._spec if self._attempt is None else self._attempt.spec
+            return Snapshot(self._state, self._step, spec, self._incarnation)
+
+    def notify(self, run: Run | None = None) -> None:
+        """Notify the observers, with a run where that has begun or ended. Not to be called under the lock."""
+        self._observers.notify(run)
+
+    # Starting and stopping.
+
+    def begin(self, spec: ClusterSpec, cause: str) -> Attempt:
+        """Begin to start ranks, in place of those there are.
 
         Raises:
-            ClusterError: that goes on already, or the ranks are just being ended.
+            ClusterError: ranks are being started already.
         """
-        if not self._lock.acquire(blocking=False):
-            raise ClusterError(
-                "Ranks are restarted once at a time. Received: a restart while they are being ended or started. "
-                "Wait for its end."
-            )
-        self.given_up.clear()
-        self._is_settled.clear()
+        with self.lock:
+            self._apply(LifecycleEvent.START, cause)
+            return self._new_attempt(spec)
+
+    def note_step(self, attempt: Attempt, step: str) -> None:
+        """Note what an attempt is at."""
+        with self.lock:
+            if attempt is not self._attempt:
+                return
+            self._step = step
+            self.lock.notify_all()
+        self.notify()
+
+    def finish_ending(self, ending: Ending) -> None:
+        """End the old ranks, and wait for cancelled attempts to be over."""
+        if ending.old is not None:
+            ending.old.end()
+        with self.lock:
+            self.lock.wait_for(lambda: ending.earlier.isdisjoint(self._going))
+
+    def adopt(self, attempt: Attempt, incarnation: Incarnation) -> bool:
+        """Take new ranks for those of the cluster; return False where they are not wanted any more."""
+        with self.lock:
+            if attempt is not self._attempt:
+                return False
+            self._incarnation = incarnation
+            # With the note of who else uses its devices.
+            self._spec = incarnation.cluster.spec
+            return True
+
+    def settle(self, attempt: Attempt, cause: str, report: str | DdlError | None = None) -> None:
+        """Note that an attempt is over, whatever came of it.
+
+        Args:
+            attempt: which; of a cancelled one no more is noted.
+            cause: what came of it, for the log.
+            report: what the next cell says of it, or raises.
+        """
+        with self.lock:
+            self._going.discard(attempt)
+            self.lock.notify_all()
+            if attempt is not self._attempt:
+                return
+            self._attempt, self._step, self._report = None, "", report
+            incarnation = self._incarnation
+            if incarnation is None or incarnation is attempt.ending.old:
+                self._apply(LifecycleEvent.NOT_UP, cause)
+            else:
+                self._apply(LifecycleEvent.UP, cause)
+                self._catch_up(incarnation)
+        self.notify()
+
+    def stop(self, cause: str) -> Ending:
+        """Note that no ranks are wanted any more, and return what is to be ended."""
+        with self.lock:
+            ending = self._cancel()
+            self._apply(LifecycleEvent.STOP, cause)
+        self.notify()
+        return ending
+
+    # What the active runs report.
+
+    def run_began(self, runs: ActiveRuns, run: Run) -> None:
+        """Note that a run is active."""
+        self._note_runs(runs, LifecycleEvent.RUN_BEGAN, run)
+
+    def runs_ended(self, runs: ActiveRuns, run: Run) -> None:
+        """Note that no run is active any more; `run` was the last."""
+        self._note_runs(runs, LifecycleEvent.RUNS_ENDED, run)
+
+    def lose(self, runs: ActiveRuns, lost: RankLost, active: Sequence[Run]) -> Remedy:
+        """Note that the ranks of `runs` have ended, and have them replaced; return what the user can do.
+
+        Called once for each world of ranks, under the lock.
+
+        Args:
+            runs: of the ranks.
+            lost: how they ended.
+            active: what they ran.
+        """
+        if self._incarnation is None or runs is not self._incarnation.runs:
+            # Lost before they were adopted, which finds that out.
+            return Remedy("restart")
+        last = self._last
+        if lost.asked:
+            self._apply(LifecycleEvent.ENDED, describe(lost.fault))
+        else:
+            self._apply(LifecycleEvent.LOST, describe(lost.fault))
+        if self._state is LifecycleState.STARTING:
+            is_new = self._attempt is not None and self._attempt.ending.old is not self._incarnation
+            return Remedy("restart again" if is_new and not lost.asked else "restarting")
+        if self._state is LifecycleState.REBUILDING:
+            return Remedy("restart" if lost.asked else "restart again")
+        if self._state is not LifecycleState.LOST or not self.replaces_lost:
+            return Remedy("restart")
+        if last is not None and last.before is LifecycleState.REBUILDING:
+            # They had replaced lost ones and have run no cell of the user's: what ended those may have ended these.
+            return Remedy("find the cause")
+        return self._rebuild(self._incarnation, lost, active)
+
+    # What the next cell hears.
+
+    def wait_for_change(self, step: str, timeout_s: float) -> Snapshot:
+        """Wait until no ranks are being brought up or that is at another step; return the cluster as it is then."""
+        with self.lock:
+            self.lock.wait_for(lambda: self._attempt is None or self._step != step, timeout_s)
+            return self.snapshot()
+
+    def take_report(self) -> str | DdlError | None:
+        """Return what came of the last rebuild: once, but for an error that leaves no ranks."""
+        with self.lock:
+            report = self._report
+            if report is None or isinstance(report, str | SetupFailed):
+                self._report = None
+            return report
+
+    # Under the lock.
+
+    def _apply(self, event: LifecycleEvent, cause: str) -> None:
+        before = self._state
+        after = state_after(before, event)
+        if after is before:
+            return
+        self._state = after
+        self._last = Transition(before, event, after, cause, time.time())
+        self.lock.notify_all()
+        _log.info("%s: %s, %s -> %s: %s", self.snapshot().spec.name, event.value, before.value, after.value, cause)
+
+    def _cancel(self) -> Ending:
+        if self._attempt is not None:
+            self._attempt.given_up.set()
+        self._attempt, self._step, self._report = None, "", None
+        return Ending(self._incarnation, frozenset(self._going))
+
+    def _new_attempt(self, spec: ClusterSpec) -> Attempt:
+        attempt = self._attempt = Attempt(spec, self._cancel())
+        self._going.add(attempt)
+        return attempt
+
+    def _catch_up(self, incarnation: Incarnation) -> None:
+        """Apply what happened to new ranks, or began on them, before their attempt was over."""
+        lost = incarnation.runs.lost
+        if lost is not None:
+            event = LifecycleEvent.ENDED if lost.asked else LifecycleEvent.LOST
+            self._apply(event, describe(lost.fault))
+        else:
+            for run in incarnation.runs.ids():
+                self._apply(LifecycleEvent.RUN_BEGAN, run)
+
+    def _note_runs(self, runs: ActiveRuns, event: LifecycleEvent, run: Run) -> None:
+        with self.lock:
+            if self._incarnation is not None and runs is self._incarnation.runs:
+                self._apply(event, run.id)
+
+    def _rebuild(self, old: Incarnation, lost: RankLost, active: Sequence[Run]) -> Remedy:
+        attempt = self._new_attempt(old.cluster.spec)
+        self._step = "beginning"
+        self._apply(LifecycleEvent.REBUILD, f"{attempt.spec.n} new ranks replace them")
         try:
-            yield
-        finally:
-            self._is_settled.set()
-            self._lock.release()
-
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """End the ranks in the block; a restart that goes on is given up first."""
-        self.given_up.set()
-        with self._lock:
-            yield
-
-    def wait_settled(self) -> None:
-        """Wait until no restart goes on.
-
-        Raises:
-            RunInterrupted: KeyboardInterrupt came; the restart goes on.
-        """
-        with interrupts_noted() as interrupted:
-            while not self._is_settled.wait(_TICK_S):
-                if interrupted.came:
-                    interrupted.came = False
-                    raise RunInterrupted("New ranks are still being started; the cell was not run.")
+            return self._replacement.begin(self, attempt, lost, active)
+        except BaseException as error:  # noqa: BLE001  whatever it is: the runs must hear of the loss all the same
+            print_error(error)
+            problem = described(error)
+            self._going.discard(attempt)
+            self._attempt, self._step = None, ""
+            self._apply(LifecycleEvent.NOT_UP, problem)
+            return Remedy("not replaced", problem=problem)

@@ -1,4 +1,4 @@
-"""What a panel shows of a session's ranks.
+"""What is shown of the state of a cluster: in a panel, by `%ddl status`.
 
 Runs on: kernel.
 """
@@ -7,27 +7,58 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from jupyter_ddl.kernel.cluster_transitions import LifecycleState
+from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.views.fault import describe
+
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.kernel.active_runs import ActiveRuns
-    from jupyter_ddl.kernel.observers import Starting
+    from jupyter_ddl.kernel.attempt import Snapshot
     from jupyter_ddl.protocol.hub_messages import ClusterState, RankState
 
+_WITHOUT_RANKS = (LifecycleState.STARTING, LifecycleState.STOPPED)
 
-def cluster_state(cluster: Cluster, runs: ActiveRuns, step: str | None) -> ClusterState:
-    """Return how the ranks are now.
+
+def cluster_state(now: Snapshot) -> ClusterState:
+    """Return how the ranks are now. Called under the lock of the cluster's state, by which all of it is of one moment.
 
     Args:
-        cluster: whose ranks.
-        runs: what goes on there.
-        step: what the replacement of lost ranks is at; None where none goes on.
+        now: the cluster.
     """
+    ranks: list[RankState] = []
+    if now.incarnation is not None and now.state not in _WITHOUT_RANKS:
+        ranks = _ranks(now.incarnation.cluster, now.incarnation.runs)
+    return {
+        "name": now.spec.name,
+        "state": now.state.value,
+        "note": now.spec.note,
+        "step": now.step if now.is_bringing_up else None,
+        "world_size": now.spec.n,
+        "ranks": ranks,
+    }
+
+
+def why_not_ready(now: Snapshot) -> str | None:
+    """Return why no cell can be run now; None while one can."""
+    if now.state is LifecycleState.REBUILDING:
+        return f"new ranks in place of lost ones: {now.step}"
+    if now.state is LifecycleState.STARTING:
+        return f"new ranks: {now.step}"
+    if now.state is LifecycleState.STOPPED:
+        return describe(Fault("stopped", "user"))
+    return None if now.incarnation is None else now.incarnation.runs.why_lost()
+
+
+def fault_of_loss(now: Snapshot) -> Fault | None:
+    """Return why the ranks are gone; None while they live, and where they were stopped."""
+    lost = None if now.incarnation is None else now.incarnation.runs.lost
+    is_lost = now.state in (LifecycleState.LOST, LifecycleState.REBUILDING)
+    return lost.fault if is_lost and lost is not None and not lost.asked else None
+
+
+def _ranks(cluster: Cluster, runs: ActiveRuns) -> list[RankState]:
     lost, busy = runs.lost, runs.busy_ranks()
-    state: Literal["idle", "running", "rebuilding", "lost", "stopped"] = "running" if busy else "idle"
-    if step is not None:
-        state = "rebuilding"
-    elif lost is not None:
-        state = "stopped" if lost.asked else "lost"
     silent = cluster.supervisor.silent & busy
 
     def of_rank(rank: int) -> Literal["ready", "running", "lost", "ended", "silent"]:
@@ -35,7 +66,7 @@ def cluster_state(cluster: Cluster, runs: ActiveRuns, step: str | None) -> Clust
             return "lost" if lost.rank in (None, rank) else "ended"
         return "silent" if rank in silent else "running" if rank in busy else "ready"
 
-    ranks: list[RankState] = [
+    return [
         {
             "rank": ready.rank,
             "local_rank": ready.local_rank,
@@ -47,23 +78,3 @@ def cluster_state(cluster: Cluster, runs: ActiveRuns, step: str | None) -> Clust
         }
         for _, ready in sorted(cluster.ranks.items())
     ]
-    return {
-        "name": cluster.spec.name,
-        "state": state,
-        "note": cluster.spec.note,
-        "step": step,
-        "world_size": cluster.world_size,
-        "ranks": [] if state == "stopped" else ranks,
-    }
-
-
-def starting_state(starting: Starting) -> ClusterState:
-    """Return the state of ranks that are being started."""
-    return {
-        "name": starting.name,
-        "state": "starting",
-        "note": starting.note,
-        "step": starting.step,
-        "world_size": starting.world_size,
-        "ranks": [],
-    }

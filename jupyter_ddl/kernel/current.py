@@ -14,11 +14,87 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.errors import NoCluster
-from jupyter_ddl.kernel import observers
+from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.kernel.bring_up import Launch
+    from jupyter_ddl.protocol.hub_messages import ClusterState
+
+
+class KernelSessions:
+    """The sessions of one kernel: which one the magics use, and which is being started.
+
+    Args:
+        launch: starts ranks.
+
+    Attributes:
+        observers: notified of what becomes of them.
+        hub: the connection to the Jupyter server's hub; None where there is none.
+    """
+
+    def __init__(self, launch: Launch = lifecycle.start) -> None:
+        self._launch = launch
+        self.observers = Observers()
+        self.hub: object | None = None
+        self._current: Session | None = None
+        self._starting: Session | None = None
+
+    def start(self, spec: ClusterSpec, progress: Callable[[str], None], *, rebuild: bool) -> Session:
+        """Start a cluster; return its session, which the magics use from here on."""
+        session = self._starting = Session(spec, self.observers, rebuild=rebuild, launch=self._launch)
+        try:
+            session.start(progress)
+            self.use(session)
+        finally:
+            self._starting = None
+            self.observers.notify()
+        return session
+
+    def attach(self, name: str) -> Session:
+        """Return a session on a cluster that runs already; the magics use it from here on."""
+        cluster = lifecycle.attach(name)
+        # Of two kernels that would both start new ranks, the one that started these does.
+        session = Session(cluster.spec, self.observers, rebuild=cluster.is_orphan, launch=self._launch)
+        session.attach(cluster)
+        self.use(session)
+        return session
+
+    def use(self, session: Session) -> None:
+        """Have the magics use a session."""
+        self._current = session
+        self.observers.notify()
+
+    def current(self) -> Session:
+        """Return the session that the magics use.
+
+        Raises:
+            NoCluster: there is none.
+        """
+        if self._current is None:
+            raise NoCluster(
+                "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start, or "
+                "with Start ranks in JupyterLab's Distributed panel."
+            )
+        return self._current
+
+    def starting(self) -> ClusterState | None:
+        """Return the ranks that are being started for a new session; None where none are."""
+        session = self._starting
+        state = None if session is None else session.describe()
+        return state if state is not None and state["state"] == "starting" else None
+
+
+# Of this process, as `jupyter_ddl.start` and the magics need it.
+_sessions = KernelSessions()
+
+
+def sessions() -> KernelSessions:
+    """Return the sessions of this kernel."""
+    return _sessions
 
 
 def start(
@@ -50,10 +126,7 @@ def start(
         InvalidInput: what was asked for breaks a rule.
         ClusterStartFailed: a rank did not come up.
     """
-    spec = plan(n, gpus, threads, name, env, keep, oversubscribe)
-    with observers.start_told(spec, progress) as told:
-        told(spec.note)
-        return _made_current(Session(lifecycle.start(spec, told), rebuild=rebuild))
+    return _sessions.start(plan(n, gpus, threads, name, env, keep, oversubscribe), progress, rebuild=rebuild)
 
 
 def attach(name: str = "default") -> Session:
@@ -62,11 +135,7 @@ def attach(name: str = "default") -> Session:
     Raises:
         NoCluster: none of that name runs on this host.
     """
-    cluster = lifecycle.attach(name)
-    # Of two kernels that would both start new ranks, the one that started these does.
-    session = Session(cluster, rebuild=cluster.is_orphan)
-    session.resume()
-    return _made_current(session)
+    return _sessions.attach(name)
 
 
 def current() -> Session:
@@ -75,19 +144,4 @@ def current() -> Session:
     Raises:
         NoCluster: there is none.
     """
-    if _current is None:
-        raise NoCluster(
-            "Ranks must run before a cell can go to them. Received: no cluster. Start them with %ddl start, or with "
-            "Start ranks in JupyterLab's Distributed panel."
-        )
-    return _current
-
-
-_current: Session | None = None
-
-
-def _made_current(session: Session) -> Session:
-    global _current
-    _current = session
-    observers.tell()
-    return session
+    return _sessions.current()

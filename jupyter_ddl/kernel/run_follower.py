@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.host.threads import Supervised, described
-from jupyter_ddl.kernel import observers
 from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Notes
@@ -160,14 +159,14 @@ class Follower:
             with self._notes.guarded("the stall watch"):
                 self._stalls.handle(event)
         if isinstance(event, RankFinished | RankFailed):
-            observers.tell()
+            self._runs.notify()
 
     def _note_stall(self, now_s: float) -> None:
         """Have the panel show a stall for as long as it lasts."""
         stall = self._stalls.standing(now_s) if self._stalls is not None else ""
         if stall != self.run.stall:
             self.run.stall = stall
-            observers.tell()
+            self._runs.notify()
 
     def _check_deadlines(self, now_s: float) -> None:
         run, release = self.run, self._release

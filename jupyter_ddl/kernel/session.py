@@ -10,67 +10,90 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import threading
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster import lifecycle
-from jupyter_ddl.cluster.lookups import Lookups
 from jupyter_ddl.cluster.occupancy import check_free
-from jupyter_ddl.cluster.rank_stacks import StackLooks
 from jupyter_ddl.cluster.spec import planned_anew
-from jupyter_ddl.cluster.transfer import Transfer
-from jupyter_ddl.errors import ClusterError, ClusterLost, InvalidInput, NoCluster
 from jupyter_ddl.host.interrupts import interrupts_noted
-from jupyter_ddl.kernel import observers
-from jupyter_ddl.kernel.active_runs import ActiveRuns
-from jupyter_ddl.kernel.cluster_lifecycle import Life
-from jupyter_ddl.kernel.cluster_state import cluster_state
-from jupyter_ddl.kernel.rebuilder import Rebuilder, SetupCell
+from jupyter_ddl.kernel.bring_up import bring_up, starting
+from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
+from jupyter_ddl.kernel.cluster_state import cluster_state, fault_of_loss, why_not_ready
+from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
-from jupyter_ddl.kernel.sending import Sender
+from jupyter_ddl.kernel.settling import usable_ranks, wait_settled
+from jupyter_ddl.kernel.setup_cells import SetupCell, SetupCells
 from jupyter_ddl.protocol.cell_options import CellOptions, takes_options
-from jupyter_ddl.protocol.events import RankLost
-from jupyter_ddl.protocol.faults import Fault, Remedy
-from jupyter_ddl.protocol.requests import ReleaseAsked
 from jupyter_ddl.runs.folder import this_process, unfinished
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.store import describe_device, single_rank_samples_per_s
-from jupyter_ddl.views.fault import describe, render_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from typing_extensions import Unpack
 
     from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.kernel.bring_up import Launch
+    from jupyter_ddl.kernel.incarnation import Incarnation
+    from jupyter_ddl.kernel.observers import Observers
     from jupyter_ddl.protocol.cell_options import Options
-    from jupyter_ddl.protocol.events import Event, RankReady, RankStacks, RankWarm
+    from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
+    from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views.view import View
 
 
 class Session:
-    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block."""
+    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block.
 
-    def __init__(self, cluster: Cluster, *, rebuild: bool = True) -> None:
-        self._rebuilder = Rebuilder(self._renew, enabled=rebuild)
-        self._adopt_lock = threading.Lock()
-        self._life = Life()
-        self._adopt(cluster)
+    It has no ranks before `start` or `attach`, by one of which `jupyter_ddl.kernel.current` makes it.
 
-    def _adopt(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        runs = ActiveRuns(cluster, self._on_loss, replaces_lost=lambda: self._rebuilder.enabled)
-        self._transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
-        cluster.listen(partial(_release_asked, cluster.kernel, self._transfer))
-        self._looks = StackLooks(cluster)
-        self._lookups = Lookups(cluster)
-        self._sender = Sender(cluster, runs, self._looks)
-        # Last: by this another thread, which runs cells, sees that there are ranks again.
-        self._runs = runs
+    Args:
+        spec: of the first ranks.
+        observers: notified of what becomes of it.
+        rebuild: start new ranks in place of lost ones without being asked.
+        launch: starts ranks.
+    """
+
+    def __init__(
+        self, spec: ClusterSpec, observers: Observers, *, rebuild: bool = True, launch: Launch = lifecycle.start
+    ) -> None:
+        self._launch = launch
+        self._setup_cells = SetupCells()
+        rebuilder = Rebuilder(launch, self._setup_cells)
+        self._lifecycle = ClusterLifecycle(spec, rebuilder, observers, replaces_lost=rebuild)
+
+    def start(self, progress: Callable[[str], None]) -> None:
+        """Start the first ranks.
+
+        Raises:
+            InvalidInput: what was asked for breaks a rule.
+            ClusterStartFailed: a rank did not come up.
+        """
+        with starting(self._lifecycle, self._lifecycle.snapshot().spec, "start", progress) as (attempt, step):
+            step(attempt.spec.note)
+            bring_up(self._lifecycle, attempt, self._launch, step)
+
+    def attach(self, cluster: Cluster) -> None:
+        """Use ranks that run already; record what they run for a kernel that is gone."""
+        with starting(self._lifecycle, cluster.spec, "attach", lambda _: None) as (attempt, step):
+            bring_up(self._lifecycle, attempt, lambda *_: cluster, step)
+        self.resume()
+
+    @property
+    def _ranks(self) -> Incarnation:
+        """The ranks there are or were."""
+        incarnation = self._lifecycle.snapshot().incarnation
+        assert incarnation is not None, "a session is started or attached before it is used"
+        return incarnation
+
+    @property
+    def _cluster(self) -> Cluster:
+        return self._ranks.cluster
 
     @property
     def name(self) -> str:
@@ -85,7 +108,7 @@ class Session:
     @property
     def ranks(self) -> list[RankReady]:
         """What each rank said of itself, in order."""
-        return [self._cluster.ranks[rank] for rank in sorted(self._cluster.ranks)]
+        return [ready for _, ready in sorted(self._cluster.ranks.items())]
 
     @property
     def note(self) -> str:
@@ -95,24 +118,22 @@ class Session:
     @property
     def state(self) -> str | None:
         """Why no cell can be run now; None while one can."""
-        if self._rebuilder.step is not None:
-            return f"new ranks in place of lost ones: {self._rebuilder.step}"
-        return self._runs.why_lost()
+        return why_not_ready(self._lifecycle.snapshot())
 
     def describe(self) -> ClusterState:
         """Return how the ranks are, as a panel shows it. Safe from any thread."""
-        return cluster_state(self._cluster, self._runs, self._rebuilder.step)
+        with self._lifecycle.lock:
+            return cluster_state(self._lifecycle.snapshot())
 
     @property
     def why_lost(self) -> Fault | None:
         """Why the ranks are gone; None while they live, and where they were stopped."""
-        lost = self._runs.lost
-        return None if lost is None or lost.asked else lost.fault
+        return fault_of_loss(self._lifecycle.snapshot())
 
     @property
     def busy(self) -> list[str]:
-        """The ids of the runs that go on."""
-        return self._runs.ids()
+        """The ids of the active runs."""
+        return self._ranks.runs.ids()
 
     def wait_warm(self) -> dict[int, RankWarm]:
         """Wait until TensorFlow and Horovod are imported on every rank; return versions and problems by rank."""
@@ -163,11 +184,10 @@ class Session:
         Where lost ranks are being replaced, it waits for the new ones first.
         """
         self.wait_rebuilt()
-        self._rebuilder.note_cell()
         if not setup:
             return self._send(code, ranks, options, view=view)
         again = SetupCell(code, lambda: self._send(code, ranks, options).wait())
-        return self._send(code, ranks, options, view=view, finished=lambda: self._rebuilder.remember(again))
+        return self._send(code, ranks, options, view=view, finished=lambda: self._setup_cells.remember(again))
 
     def _send(
         self,
@@ -178,9 +198,9 @@ class Session:
         view: Callable[[Run], View] | None = None,
         finished: Callable[[], None] | None = None,
     ) -> Follower:
-        self._check_usable()
-        chosen = self._chosen(ranks)
-        return self._sender.send(code, chosen, options.checked(chosen, self.world_size), view, finished)
+        now = usable_ranks(self._lifecycle)
+        chosen = now.chosen(ranks)
+        return now.sender.send(code, chosen, options.checked(chosen, self.world_size), view, finished)
 
     def single_rank_samples_per_s(self, model: str) -> float | None:
         """Return what one rank alone made of a model, on such devices as these, in an earlier run; None if unknown."""
@@ -194,8 +214,8 @@ class Session:
             TransferFailed: a value cannot be sent; it is named.
         """
         self.wait_rebuilt()
-        self._check_usable()
-        self._transfer.push(dict(values), self._chosen(ranks))
+        now = usable_ranks(self._lifecycle)
+        now.transfer.push(dict(values), now.chosen(ranks))
 
     def pull(self, name: str, ranks: Iterable[int] | None = None) -> dict[int, Any]:
         """Return a variable's value on each rank: rank -> value.
@@ -204,13 +224,14 @@ class Session:
             TransferFailed: it is not defined, or cannot be sent.
         """
         self.wait_rebuilt()
-        self._check_usable()
-        return self._transfer.pull(name, self._chosen(ranks))
+        now = usable_ranks(self._lifecycle)
+        return now.transfer.pull(name, now.chosen(ranks))
 
     def interrupt(self, reason: str = "Session.interrupt") -> None:
         """Release every rank from what it runs, also from what another kernel runs there. Safe from any thread."""
-        self._transfer.release(reason)
-        self._runs.release_all(reason)
+        now = self._ranks
+        now.transfer.release(reason)
+        now.runs.release_all(reason)
 
     def wait_rebuilt(self, progress: Callable[[str], None] = lambda _: None) -> str | None:
         """Wait until ranks that were lost have been replaced; return what came of it, the first time.
@@ -222,8 +243,7 @@ class Session:
             ClusterLost: no new ranks came up, or a setup cell ended them too.
             SetupFailed: a setup cell raised on the new ranks; they run, and the next call says nothing of it.
         """
-        self._life.wait_settled()
-        return self._rebuilder.wait(progress)
+        return wait_settled(self._lifecycle, progress)
 
     def stacks(self, ranks: Iterable[int] | None = None) -> dict[int, RankStacks]:
         """Return where each rank's Python threads are now: rank -> stacks. Safe from any thread, while a cell runs too.
@@ -231,7 +251,8 @@ class Session:
         Args:
             ranks: which; by default all.
         """
-        return self._looks.look(self._chosen(ranks))
+        now = self._ranks
+        return now.looks.look(now.chosen(ranks))
 
     def look_up(self, what: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
         """Return what rank 0 knows of code at the cursor; nothing where it does not answer within a second.
@@ -242,7 +263,7 @@ class Session:
             cursor: where in it, in characters.
             detail: of "inspect": 1 for the source too.
         """
-        return self._lookups.look_up(what, code, cursor, detail)
+        return self._ranks.lookups.look_up(what, code, cursor, detail)
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
         """Stop the ranks and start new ones as they were, but for `other` (see `start`). Variables are lost.
@@ -250,59 +271,29 @@ class Session:
         Safe from any thread: a cell that runs meanwhile ends with ClusterLost, one that is run waits for the new ranks.
 
         Returns:
-            What is to be told of the setup cells, which ran again; empty where there are none.
+            A sentence on the setup cells, which ran again; empty where there are none.
 
         Raises:
             SetupFailed: a setup cell raised on the new ranks.
             ClusterError: a restart goes on already.
         """
-        self._rebuilder.enabled = other.pop("rebuild", self._rebuilder.enabled)
+        self._lifecycle.replaces_lost = other.pop("rebuild", self._lifecycle.replaces_lost)
         new = planned_anew(self._cluster.spec, other)
         # While there is still something to lose: afterwards `start` would refuse, and nothing would run.
         check_free(new)
-        with self._life.restarting(), observers.start_told(new, progress) as told:
-            told("ending the ranks")
-            self._stop()
-            self._adopt(lifecycle.start(new, told, self._life.given_up))
-            return self._rebuilder.replay(told).strip()
+        with starting(self._lifecycle, new, "restart", progress) as (attempt, step):
+            step("ending the ranks")
+            bring_up(self._lifecycle, attempt, self._launch, step)
+            return self._setup_cells.replay(step).strip()
 
     def stop(self) -> None:
         """End the ranks and wait until they are gone. Safe to call twice, and from any thread: a cell ends with it."""
-        with self._life.ending():
-            self._stop()
-        observers.tell()
-
-    def _stop(self) -> None:
-        with self._adopt_lock:
-            self._rebuilder.give_up()
-        self._transfer.close()
-        self._cluster.stop()
-        self._rebuilder.join()
-        self._runs.lost = RankLost(None, Fault("stopped", "user"), 0.0)
-
-    def _on_loss(self, lost: RankLost, runs: Sequence[Run]) -> Remedy:
-        """Have lost ranks replaced; return what the user is to know. Called once for each world of ranks."""
-        if lost.asked:
-            return Remedy("restarting" if self._life.is_restarting else "restart")
-        return self._rebuilder.replace(describe(lost.fault), self.world_size, runs)
-
-    def _renew(self, progress: Callable[[str], None], given_up: threading.Event) -> None:
-        """End what is left of the ranks and start new ones as they were. Called in the rebuilder's thread."""
-        progress("ending what is left of the old ranks")
-        self._transfer.close()
-        self._cluster.stop()
-        cluster = lifecycle.start(self._cluster.spec, progress, given_up)
-        with self._adopt_lock:
-            if not given_up.is_set():
-                self._adopt(cluster)
-                return
-        cluster.stop()
+        self._lifecycle.finish_ending(self._lifecycle.stop("stop"))
+        self._lifecycle.notify()
 
     def detach(self) -> None:
         """Let go of the cluster without ending it, where it was started to be kept."""
-        self._transfer.close()
-        self._cluster.detach()
-        self._runs.leave()
+        self._ranks.detach()
 
     def __enter__(self) -> Session:
         return self
@@ -313,42 +304,10 @@ class Session:
         self.stop()
 
     def resume(self) -> None:
-        """Take up the runs that the ranks began for another kernel: record what that one missed, and what comes."""
-        for folder in unfinished(self._cluster.world_id):
+        """Follow the runs that the ranks began for another kernel: record what that one missed, and what comes."""
+        now = self._ranks
+        for folder in unfinished(now.cluster.world_id):
             folder.update(session=this_process())
             run = Run(folder, tuple(folder.record["ranks"]), self.world_size)
-            self._runs.resume(run)
-            Follower(run, self._runs, None, None).follow_in_background()
-
-    def _chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
-        if ranks is None:
-            return tuple(range(self.world_size))
-        chosen = tuple(sorted(set(ranks)))
-        if not chosen or chosen[0] < 0 or chosen[-1] >= self.world_size:
-            raise InvalidInput(
-                f"A rank must be one of 0-{self.world_size - 1}.",
-                f"ranks {list(chosen)} of {self.world_size}",
-                "Pass ranks that exist, or none for all.",
-            )
-        return chosen
-
-    def _check_usable(self) -> None:
-        lost = self._runs.lost
-        if lost is not None:
-            if lost.asked:
-                raise NoCluster(
-                    f"Ranks must run. Received: the cluster {self.name!r} was stopped. Start one with %ddl start."
-                )
-            raise ClusterLost(f"Ranks must run. Received: {describe(lost.fault)}\n{render_remedy(self._runs.remedy)}")
-        stuck = self._runs.stuck()
-        if stuck:
-            raise ClusterError(
-                f"Every rank must have ended the cell before. Received: ranks {stuck} did not answer "
-                f"their release. Wait until they do, or start new ones with %ddl restart."
-            )
-
-
-def _release_asked(kernel: str, transfer: Transfer, event: Event) -> None:
-    """End a transfer's wait where another kernel released the ranks from it."""
-    if isinstance(event, ReleaseAsked) and event.kernel != kernel:
-        transfer.release(event.reason, event.at_s)
+            now.runs.resume(run)
+            Follower(run, now.runs, None, None).follow_in_background()

@@ -125,7 +125,7 @@ class Run:
         return self.clock.now_s() - self._began_s
 
     def next_event(self, timeout_s: float) -> Event | None:
-        """Return the next event for whoever follows the run; None where none comes within a time."""
+        """Return the next event for the follower of the run; None where none comes within a time."""
         return self.clock.next_of(self.events, timeout_s)
 
     def take(self, event: Event) -> None:

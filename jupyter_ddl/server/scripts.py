@@ -57,7 +57,7 @@ class Scripts:
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
     def rest(self) -> None:
-        """Look no more: nobody would hear of it. Safe to call twice."""
+        """Stop looking. Safe to call twice."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
@@ -68,7 +68,7 @@ class Scripts:
             try:
                 notices = await loop.run_in_executor(self._pool, self.look)
             except Exception:  # noqa: BLE001
-                # Nobody awaits this task, and the list of runs is read without it too.
+                # No other task awaits this one, and the list of runs is read without it too.
                 self._log.exception("jupyter_ddl: scripts are not noticed any more")
                 return
             for notice in notices:

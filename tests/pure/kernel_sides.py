@@ -7,22 +7,29 @@ import time
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
+from jupyter_ddl.kernel.incarnation import Incarnation
+from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.run_follower import Follower
-from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankReady
-from jupyter_ddl.protocol.faults import RankProcess, Remedy
+from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankLost, RankReady
+from jupyter_ddl.protocol.faults import Fault, RankProcess, Remedy
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from jupyter_ddl.protocol.events import Event, RankLost
+    from jupyter_ddl.kernel.active_runs import ActiveRuns
+    from jupyter_ddl.kernel.cluster_lifecycle import Replacement
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
 
 RANKS = (0, 1)
 # Longer than anything here may take, on a busy machine too.
 DEADLINE_S = 30.0
+SPEC = ClusterSpec("tests", len(RANKS), (), 1, {}, keep=False, oversubscribe=False, note="2 ranks")
+STOPPED = RankLost(None, Fault("stopped", "user"), 5.0)
 
 
 class TestCluster:
@@ -31,7 +38,10 @@ class TestCluster:
     __test__ = False
 
     def __init__(self, answer: Callable[[Request, Iterable[int]], None] = lambda *_: None) -> None:
+        self.spec = SPEC
         self.world_size = len(RANKS)
+        self.world_id = "world-1"
+        self.folder = SimpleNamespace(connection_file="no file")
         self.kernel = "kernel-1"
         self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
         self.warm: dict[int, object] = dict.fromkeys(RANKS)
@@ -40,14 +50,16 @@ class TestCluster:
         self.announced: list[str] = []
         self.supervisor = SimpleNamespace(
             attend=lambda _: None,
+            silent=set(),
             starves=lambda _: False,
             state_of=lambda rank: RankProcess(rank, "sleeping", 4710 + rank),
         )
         self._answer = answer
-        self._listener: Callable[[Event], None] | None = None
+        self._listeners: list[Callable[[Event], None]] = []
+        self._stop_lock = threading.Lock()
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        self._listener = listener
+        self._listeners.append(listener)
 
     def request(self, request: Request, ranks: Iterable[int]) -> None:
         self.request_now(request, ranks)
@@ -61,8 +73,20 @@ class TestCluster:
 
     def say(self, event: Any) -> None:
         """Have the session hear an event."""
-        assert self._listener is not None
-        self._listener(event)
+        if isinstance(event, RankLost):
+            self.lost = event
+        for listener in self._listeners:
+            listener(event)
+
+    def stop(self) -> None:
+        """End the ranks, as a cluster does: their end is said before it returns, and once."""
+        self.end(STOPPED)
+
+    def end(self, lost: RankLost) -> None:
+        """Have the ranks end, if they live."""
+        with self._stop_lock:
+            if self.lost is None:
+                self.say(lost)
 
 
 class View:
@@ -83,6 +107,30 @@ class View:
         self.is_flushed = True
 
 
+def ready(
+    cluster: TestCluster, replacement: Replacement, observers: Observers | None = None, *, replaces: bool = True
+) -> tuple[ClusterLifecycle, Incarnation]:
+    """Return the state of a cluster whose ranks are ready, and these."""
+    lifecycle = ClusterLifecycle(SPEC, replacement, observers or Observers(), replaces_lost=replaces)
+    attempt = lifecycle.begin(SPEC, "test")
+    ranks = Incarnation.of(cluster, lifecycle)  # type: ignore[arg-type]
+    lifecycle.adopt(attempt, ranks)
+    lifecycle.settle(attempt, "test")
+    return lifecycle, ranks
+
+
+def active_runs(
+    cluster: TestCluster,
+    on_loss: Callable[..., Remedy],
+    observers: Observers | None = None,
+    *,
+    replaces: bool = True,
+) -> ActiveRuns:
+    """Return the active runs of a cluster whose ranks are ready; `on_loss` is called where they are to be replaced."""
+    replacement: Any = SimpleNamespace(begin=lambda _lifecycle, _attempt, lost, runs: on_loss(lost, runs))
+    return ready(cluster, replacement, observers, replaces=replaces)[1].runs
+
+
 def followed(
     cluster: TestCluster,
     view: Any = None,
@@ -90,9 +138,10 @@ def followed(
     *,
     replaces: bool = True,
     timeout_s: float | None = None,
+    observers: Observers | None = None,
 ) -> tuple[Follower, Run, ActiveRuns]:
     """Return what follows a run that has begun, the run, and the active runs."""
-    runs = ActiveRuns(cluster, on_loss, lambda: replaces)  # type: ignore[arg-type]
+    runs = active_runs(cluster, on_loss, observers, replaces=replaces)
     run = Run(RunFolder("tests"), RANKS, len(RANKS))
     follower = Follower(run, runs, view, timeout_s)
     runs.begin(run)

@@ -19,10 +19,7 @@ from jupyter_ddl.commands.arguments import add_cell_arguments, add_script_argume
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.engine.run_context import Cell
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.kernel.active_runs import ActiveRuns
-from jupyter_ddl.kernel.cluster_lifecycle import Life
-from jupyter_ddl.kernel.rebuilder import Rebuilder
-from jupyter_ddl.kernel.sending import Sender
+from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS, AutoOptions, CellOptions, Options, StallOptions
 from jupyter_ddl.protocol.codec import as_json, decode
@@ -57,14 +54,9 @@ class TestSession(Session):
 
     def __init__(self) -> None:
         cluster: Any = TestCluster(self._answer)
-        cluster.spec, cluster.world_id = SimpleNamespace(name="tests", threads=1), "world-1"
         cluster.warm = {}
-        self._rebuilder = Rebuilder(lambda *_: None, enabled=False)
-        self._life = Life()
-        self._cluster = cluster
-        self._runs = ActiveRuns(cluster, lambda *_: "", lambda: False)
-        looks: Any = SimpleNamespace(look=lambda _: {})
-        self._sender = Sender(cluster, self._runs, looks)
+        super().__init__(cluster.spec, Observers(), rebuild=False)
+        self.attach(cluster)
 
     def _answer(self, request: Request, ranks: Any) -> None:
         if isinstance(request, RunCell):

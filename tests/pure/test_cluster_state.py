@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
+from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.kernel.attempt import Snapshot
 from jupyter_ddl.kernel.cluster_state import cluster_state
+from jupyter_ddl.kernel.cluster_transitions import LifecycleState
 from jupyter_ddl.protocol.events import RankLost, RankReady
 from jupyter_ddl.protocol.faults import Fault
 
@@ -18,34 +21,46 @@ STOPPED = RankLost(None, Fault("stopped", "user"), 5.0)
 
 
 def described(
-    busy: set[int], silent: set[int] = frozenset(), lost: RankLost | None = None, step: str | None = None
+    state: LifecycleState,
+    busy: set[int] = frozenset(),  # type: ignore[assignment]
+    silent: set[int] = frozenset(),  # type: ignore[assignment]
+    lost: RankLost | None = None,
+    step: str = "",
 ) -> Any:
-    spec = SimpleNamespace(name="mine", note="3 ranks")
-    supervisor = SimpleNamespace(silent=set(silent))
-    cluster: Any = SimpleNamespace(spec=spec, supervisor=supervisor, ranks=READY, world_size=3)
+    spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks")
+    cluster: Any = SimpleNamespace(supervisor=SimpleNamespace(silent=set(silent)), ranks=READY)
     runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy)
-    return cluster_state(cluster, runs, step)
+    ranks: Any = SimpleNamespace(cluster=cluster, runs=runs)
+    return cluster_state(Snapshot(state, step, spec, ranks))
 
 
 @pytest.mark.parametrize(
-    ("given", "state", "ranks"),
+    ("given", "ranks"),
     [
-        ({"busy": set()}, "idle", ["ready", "ready", "ready"]),
-        ({"busy": {0, 2}}, "running", ["running", "ready", "running"]),
+        ({"state": LifecycleState.READY}, ["ready", "ready", "ready"]),
+        ({"state": LifecycleState.RUNNING, "busy": {0, 2}}, ["running", "ready", "running"]),
         # One that was silent in a run before is not looked at any more.
-        ({"busy": {0, 2}, "silent": {1, 2}}, "running", ["running", "ready", "silent"]),
+        ({"state": LifecycleState.RUNNING, "busy": {0, 2}, "silent": {1, 2}}, ["running", "ready", "silent"]),
         # One died, and the others ended with it.
-        ({"busy": set(), "lost": KILLED}, "lost", ["ended", "lost", "ended"]),
-        ({"busy": set(), "lost": GONE}, "lost", ["lost", "lost", "lost"]),
-        ({"busy": set(), "lost": KILLED, "step": "starting 3 ranks"}, "rebuilding", ["ended", "lost", "ended"]),
+        ({"state": LifecycleState.LOST, "lost": KILLED}, ["ended", "lost", "ended"]),
+        ({"state": LifecycleState.LOST, "lost": GONE}, ["lost", "lost", "lost"]),
+        (
+            {"state": LifecycleState.REBUILDING, "lost": KILLED, "step": "starting 3 ranks"},
+            ["ended", "lost", "ended"],
+        ),
         # The setup cells run on the new ones.
-        ({"busy": {0}, "step": "running setup cell 1 of 1"}, "rebuilding", ["running", "ready", "ready"]),
-        ({"busy": set(), "lost": STOPPED}, "stopped", []),
+        (
+            {"state": LifecycleState.REBUILDING, "busy": {0}, "step": "running setup cell 1 of 1"},
+            ["running", "ready", "ready"],
+        ),
+        ({"state": LifecycleState.STARTING, "lost": STOPPED, "step": "starting 3 ranks"}, []),
+        ({"state": LifecycleState.STOPPED, "lost": STOPPED}, []),
     ],
 )
-def test_the_state_of_ranks(given: dict[str, Any], state: str, ranks: list[str]) -> None:
+def test_the_state_of_ranks(given: dict[str, Any], ranks: list[str]) -> None:
     found = described(**given)
-    assert (found["name"], found["note"], found["world_size"], found["state"]) == ("mine", "3 ranks", 3, state)
+    assert (found["name"], found["note"], found["world_size"]) == ("mine", "3 ranks", 3)
+    assert found["state"] == given["state"].value
     assert [rank["state"] for rank in found["ranks"]] == ranks
     assert found["step"] == given.get("step")
     assert [rank["pid"] for rank in found["ranks"]] == [4700, 4701, 4702][: len(ranks)]

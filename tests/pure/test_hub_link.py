@@ -16,10 +16,9 @@ import pytest
 from users import STRANGER, as_user, needs_root
 
 from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.errors import ClusterError, RunInterrupted
-from jupyter_ddl.host.interrupts import interrupts_noted
-from jupyter_ddl.kernel import current, hub_link, observers
-from jupyter_ddl.kernel.cluster_lifecycle import Life
+from jupyter_ddl.errors import ClusterStartFailed
+from jupyter_ddl.kernel import current, hub_link
+from jupyter_ddl.kernel.current import KernelSessions
 from jupyter_ddl.kernel.hub_link import controls, link
 from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
@@ -36,7 +35,7 @@ SHELL = SimpleNamespace(get_parent=lambda: {"metadata": {"cellId": "cell-1"}})
 
 @pytest.fixture(autouse=True)
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(current, "_current", None)
+    monkeypatch.setattr(current, "_sessions", KernelSessions())
 
 
 @pytest.fixture
@@ -115,11 +114,9 @@ def test_a_runs_fault_is_told_with_the_run_before_it_is_told_as_the_kernels(path
     assert (second["type"], second["fault"]) == ("kernel_state", "bad")
 
 
-def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it_lasts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = SimpleNamespace(why_lost=None, describe=lambda: None)
-    monkeypatch.setattr(current, "_current", session)
+def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it_lasts() -> None:
+    session: Any = SimpleNamespace(why_lost=None, describe=lambda: {"state": "idle"})
+    current.sessions().use(session)
     state = State("k", SHELL)
     bad = run("stalled", id="run-1", fault=Fault("stalled"))
     state.note(run(None, id="run-1"))
@@ -137,11 +134,9 @@ def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it
     assert (state.now().run, state.now().fault) == (None, None)
 
 
-def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervisor(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session = SimpleNamespace(why_lost=None, describe=lambda: None)
-    monkeypatch.setattr(current, "_current", session)
+def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervisor() -> None:
+    session: Any = SimpleNamespace(why_lost=None, describe=lambda: {"state": "idle"})
+    current.sessions().use(session)
     state = State("k", SHELL)
     state.note(run(None))
     session.why_lost = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3))
@@ -175,13 +170,12 @@ def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path)
 
 
 def test_it_is_begun_only_in_a_kernel_of_a_server_with_a_hub(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub_link, "_links", [])
     hub_link.begin(SimpleNamespace(kernel=object()))
     monkeypatch.setenv("JUPYTER_DDL_HUB", str(path))
     hub_link.begin(SimpleNamespace())
     # No IPKernelApp runs in this process.
     hub_link.begin(SimpleNamespace(kernel=object()))
-    assert hub_link._links == []
+    assert current.sessions().hub is None
 
 
 RAISED = Fault("raised", "ranks", (1,), "node-a", facts=Facts(world_size=2, error="ValueError", message="no\nmore"))
@@ -220,19 +214,26 @@ def answers_of(control: Control, controls: Controls) -> Answer:
     return answers[0]
 
 
-def test_a_control_before_any_start_and_during_one_says_so() -> None:
+def test_a_control_before_any_start_and_during_one_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     control = Control("1", "k", "stacks", {})
     error = answers_of(control, Controls()).error or ""
     assert error.startswith("Ranks must run before a cell can go to them. Received: no cluster.")
     told: list[str] = []
-    with observers.start_told(
-        ClusterSpec("mine", 2, (), 1, {}, keep=False, oversubscribe=False, note="2 ranks"), told.append
-    ) as step:
+    found: list[Any] = []
+
+    def launch(spec: Any, step: Callable[[str], None], _: Any) -> Any:
         step("asking for ranks")
-        error = answers_of(control, Controls()).error or ""
-        state = State("k", SHELL).now()
+        found.append((answers_of(control, Controls()).error, State("k", SHELL).now()))
+        raise ClusterStartFailed("no ranks")
+
+    sessions = KernelSessions(launch)
+    monkeypatch.setattr(current, "_sessions", sessions)
+    spec = ClusterSpec("mine", 2, (), 1, {}, keep=False, oversubscribe=False, note="2 ranks")
+    with pytest.raises(ClusterStartFailed):
+        sessions.start(spec, told.append, rebuild=True)
+    error, state = found[0]
     assert error.startswith("Ranks must have been started. Received: 'mine', which is at it: asking for ranks. Inter")
-    assert told == ["asking for ranks"]
+    assert told == ["2 ranks", "asking for ranks"]
     assert state.cluster is not None
     assert (state.cluster["state"], state.cluster["step"]) == ("starting", "asking for ranks")
     assert State("k", SHELL).now().cluster is None
@@ -259,24 +260,6 @@ def test_an_error_of_ours_is_printed_and_answered(
     error = answers_of(Control("1", "k", "interrupt", {}), Controls()).error
     assert error == "It was not done, for a reason that the kernel has printed."
     assert "AttributeError" in capsys.readouterr().err
-
-
-def test_a_restart_goes_on_once_at_a_time_and_a_cell_that_waits_for_it_can_be_interrupted() -> None:
-    life = Life()
-    with life.restarting():
-        assert life.is_restarting
-        rule = r"^Ranks are restarted once at a time\. Received: a restart while they are being ended or started\."
-        with pytest.raises(ClusterError, match=rule), life.restarting():
-            pass
-        with interrupts_noted() as interrupted:
-            interrupted.came = True
-            with pytest.raises(RunInterrupted, match=r"^New ranks are still being started; the cell was not run\.$"):
-                life.wait_settled()
-    life.wait_settled()
-    with life.ending():
-        assert life.given_up.is_set()
-    with life.restarting():
-        assert not life.given_up.is_set()
 
 
 def test_another_users_hub_is_told_nothing(path: Path) -> None:

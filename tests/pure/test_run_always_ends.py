@@ -12,29 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
-from kernel_sides import RANKS, TestCluster, View, finished, followed, within
+from kernel_sides import RANKS, TestCluster, View, finished, followed, ready, within
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterError, ClusterLost, HostUnfit, RankError, RunInterrupted
 from jupyter_ddl.host.threads import Supervised
-from jupyter_ddl.kernel import observers, release_policy
+from jupyter_ddl.kernel import release_policy
+from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.release_policy import ReleaseTimes
+from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.kernel.settling import wait_settled
+from jupyter_ddl.kernel.setup_cells import SetupCells
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
 from jupyter_ddl.protocol.faults import loss_in_words
 from jupyter_ddl.protocol.requests import Release, ReleaseAsked
+from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.recorder import Recorder
+from jupyter_ddl.runs.run import Run
 from jupyter_ddl.runs.stragglers import Stragglers
 from jupyter_ddl.runs.summary import Summary
-from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.metrics_table import MetricsTable
 from jupyter_ddl.views.together import Together
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    from jupyter_ddl.runs.run import Run
 
 
 @pytest.fixture(autouse=True)
@@ -143,13 +146,13 @@ def test_an_event_that_json_cannot_hold_costs_the_record_and_not_the_run() -> No
     assert "set is not JSON serializable" in output.text
 
 
-def test_a_listener_of_changes_that_raises_costs_no_run(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_observer_that_raises_costs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
     heard: list[object] = []
-    monkeypatch.setattr(observers, "_listeners", [raising(TypeError("the panel")), heard.append])
+    observers = Observers()
+    observers.add(raising(TypeError("the panel")))
+    observers.add(heard.append)
     cluster = TestCluster()
-    follower, run, _ = followed(cluster)
+    follower, run, _ = followed(cluster, observers=observers)
     finish(cluster, run)
     assert within(follower.wait).outcome == "finished"
     assert run in heard
@@ -171,14 +174,16 @@ def test_a_loss_whose_handling_raises_still_ends_the_run(
     assert told_outcome(run) == "lost"
 
 
-@pytest.mark.parametrize("seam", ["start_new_thread", "renew raises"])
+@pytest.mark.parametrize("seam", ["start_new_thread", "launch raises"])
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), KeyError("odd"), MemoryError()])
 def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
     seam: str, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rebuilder = Rebuilder(raising(error) if seam == "renew raises" else lambda *_: None, enabled=True)
     cluster = TestCluster()
-    follower, _, _ = followed(cluster, on_loss=lambda lost, runs: rebuilder.replace(describe(lost.fault), 2, runs))
+    lifecycle, ranks = ready(cluster, Rebuilder(raising(error), SetupCells()))
+    run = Run(RunFolder("tests"), RANKS, len(RANKS))
+    follower = Follower(run, ranks.runs, None, None)
+    ranks.runs.begin(run)
     with monkeypatch.context() as patched:
         if seam == "start_new_thread":
             patched.setattr(Supervised, "start", raising(HostUnfit("Threads.", repr(error), "Restart.")))
@@ -187,12 +192,11 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
     assert isinstance(ended, ClusterLost)
     if seam == "start_new_thread":
         assert "New ones could not be started automatically (HostUnfit: Threads." in str(ended)
-        assert rebuilder.wait(lambda _: None) is None
+        assert wait_settled(lifecycle, lambda _: None) is None
     else:
-        problem = within(lambda: rebuilder.wait(lambda _: None))
+        problem = within(lambda: wait_settled(lifecycle, lambda _: None))
         assert isinstance(problem, ClusterLost)
         assert f"New ones did not come up: {type(error).__name__}" in str(problem)
-    rebuilder.join()
 
 
 @pytest.mark.parametrize("seam", ["release", "ask", "starve", "state_of"])

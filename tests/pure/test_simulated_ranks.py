@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kernel_sides import TestCluster, View
+from kernel_sides import TestCluster, View, active_runs
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.channel import Channel
@@ -28,7 +28,6 @@ from jupyter_ddl.cluster.simulated_steps import (
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.host.clock import SimulatedClock
-from jupyter_ddl.kernel.active_runs import ActiveRuns
 from jupyter_ddl.kernel.release_policy import CELL
 from jupyter_ddl.kernel.sending import Sender
 from jupyter_ddl.protocol.cell_options import CellOptions, StallOptions
@@ -56,11 +55,6 @@ TRANSPORTS: list[type[RankTransport]] = [Channel, Listener, SimulatedRanks]
 @pytest.fixture(autouse=True)
 def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
-
-
-def active_runs(cluster: Any, on_loss: Any, *, replaces: bool = True) -> ActiveRuns:
-    """Return the active runs of a cluster whose ranks are ready."""
-    return ActiveRuns(cluster, on_loss, lambda: replaces)
 
 
 class World:

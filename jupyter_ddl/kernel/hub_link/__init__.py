@@ -10,31 +10,29 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jupyter_ddl.paths import HUB_VARIABLE
 
-if TYPE_CHECKING:
-    from jupyter_ddl.kernel.hub_link.link import Link
-
 # As jupyter_client names the connection files of the kernels that a server starts.
 _CONNECTION_FILE = re.compile(r"kernel-(.+)\.json")
-_links: list[Link] = []
 
 
 def begin(shell: Any) -> None:
     """Connect this kernel to its server's hub, where it has one; again only once."""
     path, kernel = os.environ.get(HUB_VARIABLE), _kernel_id(shell)
-    if path is None or kernel is None or _links:
+    if path is None or kernel is None:
         return
-    from jupyter_ddl.kernel import observers
+    from jupyter_ddl.kernel import current
     from jupyter_ddl.kernel.hub_link.controls import Controls
     from jupyter_ddl.kernel.hub_link.link import Link
     from jupyter_ddl.kernel.hub_link.state import State
 
-    link = Link(Path(path), State(kernel, shell), Controls())
-    _links.append(link)
-    observers.listen(link.note)
+    sessions = current.sessions()
+    if sessions.hub is not None:
+        return
+    link = sessions.hub = Link(Path(path), State(kernel, shell), Controls())
+    sessions.observers.add(link.note)
     link.start()
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterError, DdlError, HostUnfit, InvalidInput
 from jupyter_ddl.host.threads import Supervised, described
-from jupyter_ddl.kernel import current, observers
+from jupyter_ddl.kernel import current
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.hub_messages import Answer
 from jupyter_ddl.protocol.rank_sets import parse
@@ -99,14 +99,15 @@ class Controls:
 
 
 def _session() -> Session:
-    starting = observers.starting()
+    sessions = current.sessions()
+    starting = sessions.starting()
     try:
-        return current.current()
+        return sessions.current()
     except ClusterError:
         if starting is None:
             raise
         raise ClusterError(
-            f"Ranks must have been started. Received: {starting.name!r}, which is at it: {starting.step}. "
+            f"Ranks must have been started. Received: {starting['name']!r}, which is at it: {starting['step']}. "
             "Interrupt the kernel to end the start."
         ) from None
 

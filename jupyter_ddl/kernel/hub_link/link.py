@@ -66,7 +66,7 @@ class Link:
             Supervised(work, name, lambda _: None).start()
 
     def note(self, run: Run | None) -> None:
-        """Note that something has changed; a listener of `observers`."""
+        """Note that something has changed; an observer of the kernel's sessions."""
         try:
             if run is not None:
                 with self._noting:

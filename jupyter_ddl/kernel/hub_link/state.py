@@ -9,13 +9,13 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import NoCluster
-from jupyter_ddl.kernel import current, observers
-from jupyter_ddl.kernel.cluster_state import starting_state
+from jupyter_ddl.kernel import current
 from jupyter_ddl.protocol.hub_messages import KernelState, RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
+    from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import Run
 
 
@@ -55,15 +55,17 @@ class State:
 
     def now(self) -> KernelState:
         """Return the kernel's state."""
-        starting = observers.starting()
+        sessions = current.sessions()
+        starting = sessions.starting()
         if starting is not None:
-            self._fault = None
-            return KernelState(self._kernel, os.getpid(), starting_state(starting))
+            return self._starting(starting)
         try:
-            session = current.current()
+            session = sessions.current()
         except NoCluster:
             return KernelState(self._kernel, os.getpid())
-        lost = session.why_lost
+        cluster, lost = session.describe(), session.why_lost
+        if cluster["state"] == "starting":
+            return self._starting(cluster)
         self._has_told_loss &= lost is not None
         if lost is not None and not self._has_told_loss:
             self._fault = headline(lost)
@@ -71,7 +73,12 @@ class State:
         running = list(self._running.values())
         stall = next((run.stall for run in reversed(running) if run.stall), None)
         fault = self._fault or stall
-        return KernelState(self._kernel, os.getpid(), session.describe(), running[-1].id if running else None, fault)
+        return KernelState(self._kernel, os.getpid(), cluster, running[-1].id if running else None, fault)
+
+    def _starting(self, cluster: ClusterState) -> KernelState:
+        """Return the kernel's state while ranks are started: what went wrong before says nothing of them."""
+        self._fault = None
+        return KernelState(self._kernel, os.getpid(), cluster)
 
     def _cell_id(self) -> str | None:
         """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""

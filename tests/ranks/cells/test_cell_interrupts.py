@@ -157,7 +157,7 @@ def impatient(notebook):
         "times, policy.CELL = policy.CELL, policy.ReleaseTimes(answer_s=2)"
     )
     assert notebook.execute(code).error is None
-    rebuild = "from jupyter_ddl.kernel.current import current\ncurrent()._rebuilder.enabled = "
+    rebuild = "from jupyter_ddl.kernel.current import current\ncurrent()._lifecycle.replaces_lost = "
     assert notebook.execute(f"{rebuild}False").error is None
     yield notebook
     assert notebook.execute(f"policy.CELL = times\n{rebuild}True").error is None

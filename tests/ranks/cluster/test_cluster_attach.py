@@ -93,7 +93,7 @@ def test_a_name_that_is_taken(other: Kernel) -> None:
 
 
 def test_what_a_killed_lease_left_is_replaced(other: Kernel) -> None:
-    other.do(START.format(name="stale", keep=False) + "\ns._rebuilder.enabled = False")
+    other.do(START.format(name="stale", keep=False) + "\ns._lifecycle.replaces_lost = False")
     folder = ClusterFolder("stale")
     lease = folder.lease()
     assert lease is not None

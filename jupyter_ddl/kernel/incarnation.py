@@ -1,0 +1,95 @@
+"""One world of ranks and all that speaks to it, from the moment that it is ready until others take its place.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.cluster.lookups import Lookups
+from jupyter_ddl.cluster.rank_stacks import StackLooks
+from jupyter_ddl.cluster.transfer import Transfer
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.kernel.active_runs import ActiveRuns
+from jupyter_ddl.kernel.sending import Sender
+from jupyter_ddl.protocol.requests import ReleaseAsked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.kernel.active_runs import RunsOwner
+    from jupyter_ddl.protocol.events import Event
+
+
+@dataclass(frozen=True)
+class Incarnation:
+    """One world of ranks. A restart or a rebuild replaces the whole record at once.
+
+    Attributes:
+        cluster: its processes.
+        runs: its active runs.
+        transfer: moves values to and from its ranks.
+        looks: asks its ranks for their stacks.
+        lookups: asks its rank 0 for names.
+        sender: sends cells to it.
+    """
+
+    cluster: Cluster
+    runs: ActiveRuns
+    transfer: Transfer
+    looks: StackLooks
+    lookups: Lookups
+    sender: Sender
+
+    @classmethod
+    def of(cls, cluster: Cluster, owner: RunsOwner) -> Incarnation:
+        """Return what speaks to a cluster that is ready.
+
+        Args:
+            cluster: whose ranks.
+            owner: the state of the cluster.
+        """
+        runs = ActiveRuns(cluster, owner)
+        transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
+        cluster.listen(partial(_release_asked, cluster.kernel, transfer))
+        looks = StackLooks(cluster)
+        return cls(cluster, runs, transfer, looks, Lookups(cluster), Sender(cluster, runs, looks))
+
+    def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
+        """Return ranks in order, each once; all where none are given.
+
+        Raises:
+            InvalidInput: one does not exist, or there are none.
+        """
+        world_size = self.cluster.world_size
+        if ranks is None:
+            return tuple(range(world_size))
+        chosen = tuple(sorted(set(ranks)))
+        if not chosen or chosen[0] < 0 or chosen[-1] >= world_size:
+            raise InvalidInput(
+                f"A rank must be one of 0-{world_size - 1}.",
+                f"ranks {list(chosen)} of {world_size}",
+                "Pass ranks that exist, or none for all.",
+            )
+        return chosen
+
+    def end(self) -> None:
+        """End the ranks and wait until they are gone. Safe to call twice, and from any thread."""
+        self.transfer.close()
+        self.cluster.stop()
+
+    def detach(self) -> None:
+        """Let go of the ranks without ending them."""
+        self.transfer.close()
+        self.cluster.detach()
+        self.runs.leave()
+
+
+def _release_asked(kernel: str, transfer: Transfer, event: Event) -> None:
+    """End a transfer's wait where another kernel released the ranks from it."""
+    if isinstance(event, ReleaseAsked) and event.kernel != kernel:
+        transfer.release(event.reason, event.at_s)
