@@ -107,8 +107,7 @@ def over_all_ranks(model: Any, logs: dict[str, Any], *, wants_names: bool, calls
         logs: this rank's results.
         wants_names: return them by name, and not in Keras's order.
         calls: of the step on this rank. The batches are dealt out in turn, so the last rank of those with most calls
-            had
-            the last batch of one process, whose values Keras returns where they are no metric's.
+            had the last batch of one process, whose values Keras returns where they are no metric's.
     """
     states = snapshot(model)
     counter = getattr(model, "_loss_tracker", None)
