@@ -53,7 +53,14 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block."""
+    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block.
+
+    Example:
+        >>> with jupyter_ddl.start(n=2) as session:
+        ...     result = session.run("x = 10 * rank", timeout_s=60)
+        ...     session.pull("x")
+        {0: 0, 1: 10}
+    """
 
     def __init__(self, cluster: Cluster, *, rebuild: bool = True) -> None:
         self._rebuilder = Rebuilder(self._renew, enabled=rebuild)
