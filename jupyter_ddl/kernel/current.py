@@ -125,6 +125,11 @@ def start(
     Raises:
         InvalidInput: what was asked for breaks a rule.
         ClusterStartFailed: a rank did not come up.
+
+    Example:
+        >>> session = jupyter_ddl.start(n=2)
+        >>> result = session.run("print(rank, world_size)")
+        >>> session.stop()
     """
     return _sessions.start(plan(n, gpus, threads, name, env, keep, oversubscribe), progress, rebuild=rebuild)
 
@@ -134,6 +139,15 @@ def attach(name: str = "default") -> Session:
 
     Raises:
         NoCluster: none of that name runs on this host.
+
+    Example:
+        >>> first = jupyter_ddl.start(n=2, name="training", keep=True)
+        >>> first.push({"rate": 0.1})
+        >>> first.detach()
+        >>> session = jupyter_ddl.attach("training")
+        >>> session.pull("rate")
+        {0: 0.1, 1: 0.1}
+        >>> session.stop()
     """
     return _sessions.attach(name)
 

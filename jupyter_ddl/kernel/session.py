@@ -57,6 +57,12 @@ class Session:
         observers: notified of what becomes of it.
         rebuild: start new ranks in place of lost ones without being asked.
         launch: starts ranks.
+
+    Example:
+        >>> with jupyter_ddl.start(n=2) as session:
+        ...     result = session.run("x = 10 * rank", timeout_s=60)
+        ...     session.pull("x")
+        {0: 0, 1: 10}
     """
 
     def __init__(
