@@ -32,6 +32,7 @@ from jupyter_ddl.engine.rank_shell import RankKernel
 from jupyter_ddl.engine.run_files import RunFiles
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import write_on_signal
+from jupyter_ddl.host import files
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
 from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
@@ -118,9 +119,9 @@ class RankEngine(IPEngine):
             self.log.fatal("Rank %i was given engine id %i", self.world.rank, self.id)
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
-        files = RunFiles(self.world.rank)
-        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
-        capture = Capture(self.world.rank, emit, files, self.leaving)
+        run_files = RunFiles(self.world.rank)
+        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files)
+        capture = Capture(self.world.rank, emit, run_files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
@@ -139,7 +140,4 @@ class RankEngine(IPEngine):
 def _note_process(log_dir: Path, world: World) -> None:
     """Tell the lease which process this rank is: mpiexec, its parent, may be in no state to say that it has ended."""
     note = log_dir / rank_file(world.rank, PROCESS)
-    partial = note.with_suffix(".partial")
-    partial.write_text(json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))
-    # Renamed into place: the lease finds all of it.
-    partial.replace(note)
+    files.replace(note, json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))

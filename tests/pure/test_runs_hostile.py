@@ -282,12 +282,13 @@ def test_what_a_cell_left_in_place_of_our_files_is_not_written_through(tmp_path:
     victim = tmp_path / "thesis.tex"
     victim.write_text("mine")
     folder = RunFolder("default")
-    for name in (".run.json", ".cell.py"):
+    for name in ("run.json", "cell.py"):
         (folder.path / name).symlink_to(victim)
     folder.write("1 + 1", ranks=[0])
     assert victim.read_text() == "mine"
     assert json.loads((folder.path / "run.json").read_text())["ranks"] == [0]
-    os.mkfifo(folder.path / ".run.json")
+    (folder.path / "run.json").unlink()
+    os.mkfifo(folder.path / "run.json")
     folder.update(outcome="finished")
     assert read_record(folder.path).state == "finished"
 
