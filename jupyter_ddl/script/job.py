@@ -9,6 +9,7 @@ Runs on: the terminal's process.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS
-from jupyter_ddl.protocol.codec import as_json
+from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.events import RankFailed, RankFinished
 from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.listener import Listener
@@ -123,7 +124,7 @@ class Job:
         spec = self._spec
         request = RunScript(str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
-        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request)}
+        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: json.dumps(encode(request))}
         horovod_dir = paths.horovod_dir()
         if horovod_dir is not None:
             environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())

@@ -35,7 +35,10 @@ BATCH_TEXT = 256_000
 # How often it is looked whether the kernel that records a quiet run still lives.
 _ALIVE_S = 2.0
 # Shown by no view of ours, and large: numbered, and not read.
-_UNREAD = tuple(f'{{"type": "{kind.type}"'.encode() for kind in (RichOutput, OutputCleared, RankWarm))
+# Older versions wrote a space.
+_UNREAD = tuple(
+    f'{{"type":{space}"{kind.type}"'.encode() for space in ("", " ") for kind in (RichOutput, OutputCleared, RankWarm)
+)
 
 
 class Tail:

@@ -70,7 +70,7 @@ def closed(browser: Browser) -> tuple[int, str]:
     [
         ("{", "A message must be JSON. Received: '{'."),
         ('{"type": "kernel_gone", "kernel": "k"}', "A message's type must be one of"),
-        ('{"type": "watch", "run": 5}', "run of a watch message must be str. Received: another type."),
+        ('{"type": "watch", "run": 5}', "Expected `str`, got `int` - at `$.run`."),
     ],
 )
 def test_what_is_no_message_ends_the_connection_with_a_sentence(server: Server, frame: str, told: str) -> None:
