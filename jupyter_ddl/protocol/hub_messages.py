@@ -148,26 +148,29 @@ class Unwatch(Wire):
     run: str
 
 
-HubMessage = KernelState | KernelGone | RunNotice | Control | Answer | Watch | Taken | Unwatch
+ToBrowser = KernelState | KernelGone | RunNotice | Answer
+FromBrowser = Control | Watch | Taken | Unwatch
+FromKernel = KernelState | RunNotice | Answer
+HubMessage = ToBrowser | FromBrowser
 
 
-def from_kernel(data: bytes | str) -> KernelState | RunNotice | Answer:
+def from_kernel(data: bytes | str) -> FromKernel:
     """Return the message that a kernel sent, which may send anything.
 
     Raises:
         ValueError: it is no message of a kernel's, or a field is missing or not what its class says.
     """
-    message: KernelState | RunNotice | Answer = decode(data, KernelState | RunNotice | Answer)
+    message: FromKernel = decode(data, FromKernel)
     return message
 
 
-def from_browser(data: bytes | str) -> Control | Watch | Taken | Unwatch:
+def from_browser(data: bytes | str) -> FromBrowser:
     """Return the message that a browser sent, which may send anything.
 
     Raises:
         ValueError: it is no message of a browser's, or a field is missing or not what its class says.
     """
-    message: Control | Watch | Taken | Unwatch = decode(data, Control | Watch | Taken | Unwatch)
+    message: FromBrowser = decode(data, FromBrowser)
     return message
 
 

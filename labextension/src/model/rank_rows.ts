@@ -1,5 +1,5 @@
 // What a panel tells of a cluster's ranks: the kernel's word, and, while a run goes on, the run's. No DOM.
-import type { ClusterRank, ClusterState } from './hub_messages';
+import type { ClusterState, RankState as ClusterRank } from './hub_messages';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
 
