@@ -57,7 +57,7 @@ _NUMBERS = {
 _LARGEST = 1 << 1023
 _SHOWN = 60
 # Of its own: a cell may put another function in the place of json.dumps.
-_to_json = json.JSONEncoder(allow_nan=False).encode
+_to_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _to_bytes = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record")
 
@@ -273,17 +273,14 @@ def _plain(hint: Any) -> Any:
 
 
 def _is_figure(value: Any) -> bool:
-    """Return whether JSON has this number as Python has it."""
-    kind = type(value)
-    if kind is float:
-        return math.isfinite(value)
-    return value is None or (kind is int and -_LARGEST <= value <= _LARGEST)
+    """Return whether JSON has this as Python has it. What is whole is written as `decode` gives it: 1.0."""
+    return value is None or (type(value) is float and math.isfinite(value))
 
 
 def _figure(value: Any) -> Any:
-    """Return a number as JSON has it. True and False, which Python takes for numbers and JSON does not, are 1 and 0."""
+    """Return a number as JSON has it: what is whole as a float, and so are True and False, numbers to Python alone."""
     value = json_value(value)
-    return int(value) if isinstance(value, bool) else value
+    return float(value) if isinstance(value, int) else value
 
 
 def _word(value: float) -> str:
