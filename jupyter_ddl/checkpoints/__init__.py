@@ -8,7 +8,7 @@
 | `rng_state` | the states of a rank's random number generators |
 | `callback_state` | what Keras's own callbacks count |
 | `data_position` | the passes over the data that were made before |
-| `archive` | a state as a file |
+| `archive`, `writer` | a state as a file; its place in the folder |
 
 `jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and distinguishes whole from damaged ones.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import keras
 
-from jupyter_ddl.checkpoints import archive, callback_state, rng_state
+from jupyter_ddl.checkpoints import archive, callback_state, rng_state, writer
 from jupyter_ddl.checkpoints.data_position import Data, pass_over
 from jupyter_ddl.checkpoints.variables import Variables
 from jupyter_ddl.errors import InvalidInput
@@ -92,7 +92,7 @@ class Saver(keras.callbacks.Callback):
         )
         values = (variable.numpy() for variable in self._variables.all)
         try:
-            checkpoint_folder.write(
+            writer.write(
                 self._folder, self._fit, epoch + 1, lambda file: archive.write(file, contents, values, own, best)
             )
         except OSError as error:
@@ -105,7 +105,7 @@ class Saver(keras.callbacks.Callback):
 
     def _look(self) -> tuple[Checkpoint | None, Contents | None]:
         """Return the newest whole checkpoint, and its description. Runs on rank 0."""
-        checkpoint_folder.require_writable(self._folder)
+        writer.require_writable(self._folder)
         for broken in checkpoint_folder.damaged(self._folder, self._fit):
             print(f"WARNING: {broken.path} is cut off or damaged, and is skipped.", file=sys.stderr)
         found = checkpoint_folder.newest(self._folder, self._fit)

@@ -21,18 +21,20 @@ from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.threads import ErrorsOnce, Supervised, described
 from jupyter_ddl.protocol import requests
 from jupyter_ddl.protocol.codec import decode, encode
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost
+from jupyter_ddl.protocol.events import Event, RankFailed, RankFinished, RankLost
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
 
 TOPIC = b"ddl"
 MESSAGE_TYPE = "ddl_event"
+# What comes on iopub: a rank's events, and what a kernel announces to the others.
+_HEARD = Event | requests.ReleaseAsked
 
 
 class Channel:
@@ -98,13 +100,13 @@ class Channel:
 
     def _take(self, parts: list[bytes]) -> None:
         """Hand on the event of one message; one that cannot be read, or handled, is printed and costs no other."""
-        content: dict[str, Any] | None = None
+        content: bytes | None = None
         try:
             _, frames = self._receiver.feed_identities(parts)
             content = signed_content(self._receiver, cast("list[bytes]", frames))
             if content is None:
                 return
-            event = decode(content)
+            event = decode(content, _HEARD)
         except Exception as error:  # noqa: BLE001  from unsigned noise to an event of a rank of another version
             self._errors.tell(error)
             if content is None or (event := _unreadable_end(content, error)) is None:
@@ -121,11 +123,15 @@ class Channel:
         self._on_event(RankLost(None, fault, at_s))
 
 
-def _unreadable_end(content: dict[str, Any], error: Exception) -> RankFailed | None:
+def _unreadable_end(data: bytes, error: Exception) -> RankFailed | None:
     """Return the failure of a rank whose last word of a run cannot be read; None where it is no last word.
 
     A run waits for each rank's last word, so that one must not be dropped.
     """
+    try:
+        content = parse_json(data)
+    except ValueError:
+        return None
     if not isinstance(content, dict) or content.get("type") not in (RankFinished.type, RankFailed.type):
         return None
     run, rank, host = content.get("run"), content.get("rank"), content.get("host")
@@ -136,8 +142,8 @@ def _unreadable_end(content: dict[str, Any], error: Exception) -> RankFailed | N
     return RankFailed(run, rank, str(host or "?"), "UnreadableReport", message, (message,), released=False, at_s=at_s)
 
 
-def signed_content(signer: Signer, frames: list[bytes]) -> dict[str, Any] | None:
-    """Return a message's content; None where it is not signed with the cluster's key.
+def signed_content(signer: Signer, frames: list[bytes]) -> bytes | None:
+    """Return a message's content as JSON; None where it is not signed with the cluster's key.
 
     Not jupyter_client's `deserialize`: it parses the dates of two headers that nobody reads, which takes a kernel
     with a thousand ranks a tenth of its core.
@@ -149,8 +155,7 @@ def signed_content(signer: Signer, frames: list[bytes]) -> dict[str, Any] | None
     signature, *signed = frames
     if not compare_digest(signature, signer.sign(signed[:4])):
         return None
-    content: dict[str, Any] = signer.unpack(signed[3])
-    return content
+    return signed[3]
 
 
 def connected(context: zmq.Context[zmq.Socket[bytes]], kind: int, info: dict[str, Any], port: str) -> zmq.Socket[bytes]:

@@ -8,6 +8,7 @@ import secrets
 from pathlib import Path
 from typing import Any
 
+from jupyter_ddl.host import files
 from jupyter_ddl.host.process_tree import end_with_parent
 
 
@@ -23,11 +24,7 @@ def main() -> None:
 
         def save_connection_dict(self, fname: str, cdict: dict[str, Any]) -> None:
             # ipyparallel writes in place: ranks and kernel, which wait for the file to be there, found it empty.
-            file = Path(self.profile_dir.security_dir, fname)
-            partial = file.with_name(f".{file.name}")
-            with open(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:  # noqa: PTH123
-                json.dump(cdict, opened, indent=2)
-            partial.replace(file)
+            files.replace(Path(self.profile_dir.security_dir, fname), json.dumps(cdict, indent=2))
 
     Controller.launch_instance()
 

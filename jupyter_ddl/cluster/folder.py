@@ -15,7 +15,6 @@ What is read is this user's own, in folders that nobody else can write to: a lea
 
 from __future__ import annotations
 
-import fcntl
 import json
 import shutil
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import registry
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
-from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host import files, process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import check_private, is_private, private_folder
 from jupyter_ddl.protocol.codec import record_of
 from jupyter_ddl.protocol.faults import Fault, loss_in_words
@@ -93,9 +92,9 @@ class ClusterFolder:
         clusters = private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
         here = private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
         locks = private_folder(clusters.parent / "starting", variable=paths.RUNTIME_VARIABLE)
-        with (locks / f"{here.name}-{self.name}").open("wb") as lock:
+        with files.open_to_lock(locks / f"{here.name}-{self.name}") as file:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                files.lock(file, wait=False)
             except BlockingIOError as error:
                 raise InvalidInput(
                     "A cluster's name is its own.",
@@ -203,11 +202,7 @@ class ClusterFolder:
         return ending_of(json.dumps(record)) if record else None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        # Renamed into place: a reader finds all of it or nothing.
-        partial = self.path / f".{name}"
-        partial.touch(mode=0o600)
-        partial.write_text(json.dumps(content, indent=1))
-        partial.replace(self.path / name)
+        files.replace(self.path / name, json.dumps(content, indent=1))
 
     def _read(self, name: str) -> dict[str, Any] | None:
         """Return what a file of the folder holds; None where it is not there, or is nothing that we wrote."""

@@ -8,7 +8,6 @@ Runs on: kernel, Jupyter server and the lease.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import re
@@ -16,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host import files, process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import is_private
 
 if TYPE_CHECKING:
@@ -49,15 +48,17 @@ def names(folder: Path) -> list[str]:
 
 
 def hold_lock(folder: Path) -> None:
-    """Lock a cluster's folder for as long as the calling process lives: nothing closes the descriptor.
+    """Lock a cluster's folder for as long as the calling process lives.
 
     Runs on: the lease.
     """
-    lock = os.open(folder / _LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    # A file system without locks: other hosts cannot tell whether it runs.
-    with suppress(OSError):
-        # Waits for another host's look, which takes microseconds.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with files.open_to_lock(folder / _LOCK) as file:
+        # A file system without locks: other hosts cannot tell whether it runs.
+        with suppress(OSError):
+            # Waits for another host's look, which takes microseconds.
+            files.lock(file)
+        # A second descriptor of the locked file, which nothing closes.
+        os.dup(file.fileno())
 
 
 def elsewhere() -> Iterator[tuple[str, str]]:
@@ -81,8 +82,8 @@ def _host_of(folder: Path) -> str | None:
         return None
     try:
         record = untrusted_files.read_object(folder / "lease.json", only_own=True)
-        with untrusted_files.open_file(folder / _LOCK, only_own=True) as lock:
-            runs = _is_locked(lock, folder)
+        with untrusted_files.open_file(folder / _LOCK, only_own=True) as file:
+            runs = _is_locked(file, folder)
     except (OSError, ValueError):
         return None
     host = record.get("host")
@@ -90,10 +91,10 @@ def _host_of(folder: Path) -> str | None:
     return named if runs else None
 
 
-def _is_locked(lock: BinaryIO, folder: Path) -> bool:
+def _is_locked(file: BinaryIO, folder: Path) -> bool:
     """Return whether a lease holds its folder's lock; where there are no locks, whether no end is recorded."""
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        files.lock(file, shared=True, wait=False)
     except BlockingIOError:
         return True
     except OSError:

@@ -215,7 +215,7 @@ class Transfer:
         # ipyparallel's queue sends the rank's identity first, and the signature comes after a delimiter.
         _, rest = self._signer.feed_identities(frames, copy=False)
         content = signed_content(self._signer, [frame.bytes for frame in rest[:5]])
-        answer = None if content is None else decode(content)
+        answer = None if content is None else decode(content, ValuesMoved)
         if isinstance(answer, ValuesMoved) and answer.move == move:
             answers[answer.rank] = _Answer(answer.error, answer.released, [frame.buffer for frame in rest[5:]])
 

@@ -5,21 +5,20 @@ Plain Python: Keras's own download has no time limit, and every rank would start
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 import urllib.error
 import urllib.request
 from concurrent import futures
 from http.client import HTTPException
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import DownloadFailed
+from jupyter_ddl.host import files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 ANSWER_S = 15.0
 SILENCE_S = 10.0
@@ -41,41 +40,38 @@ def download_once(url: str, path: Path, is_whole: Callable[[Path], bool]) -> Non
     asked_at = time.time()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = path.with_name(f".{path.name}.lock").open("a+")
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        file = files.open_to_lock(path.with_name(f".{path.name}.lock"), mode=files.SHARED)
+        files.lock(file)
     except OSError as error:
         raise DownloadFailed(f"{path.parent} cannot be written to ({error.strerror})") from error
-    with lock:
+    with file:
         if is_whole(path):
             return
-        lock.seek(0)
-        failed_at, _, why = lock.read().partition(" ")
+        failed_at, _, why = file.read().decode().partition(" ")
         if why and float(failed_at) > asked_at:
             raise DownloadFailed(why)
         try:
             _download(url, path, is_whole)
         except DownloadFailed as error:
-            lock.truncate(0)
-            lock.write(f"{time.time()} {error}")
+            file.seek(0)
+            file.truncate()
+            file.write(f"{time.time()} {error}".encode())
             raise
 
 
 def _download(url: str, path: Path, is_whole: Callable[[Path], bool]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
     deadline = time.monotonic() + WHOLE_S
     try:
-        with _open(url) as source, partial.open("wb") as sink:
+        with _open(url) as source, files.replacing(path, mode=files.SHARED) as sink:
             while chunk := source.read(CHUNK_BYTES):
                 sink.write(chunk)
                 if time.monotonic() > deadline:
                     raise DownloadFailed(f"{url} took more than {WHOLE_S:.0f} s")
-        if not is_whole(partial):
-            raise DownloadFailed(f"{url} sent another file than the one published")
-        partial.replace(path)
+            sink.flush()
+            if not is_whole(Path(sink.name)):
+                raise DownloadFailed(f"{url} sent another file than the one published")
     except (OSError, HTTPException) as error:
         raise DownloadFailed(f"{url} broke off ({error})") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _open(url: str) -> Any:

@@ -10,10 +10,8 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import fcntl
 import importlib
 import io
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +23,11 @@ from jupyter_ddl.datasets import digits
 from jupyter_ddl.datasets.downloads import download_once
 from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import DownloadFailed, InvalidInput
+from jupyter_ddl.host import files
 from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 # Source: keras 3.15.1, keras/src/datasets; each of these modules holds a `get_file` of its own.
 MODULES = (
@@ -45,10 +44,10 @@ MODULES = (
 
 def install() -> None:
     """Make `keras.datasets` use this machine's copies. Keras 3 must have been imported."""
-    files = _files()
+    finder = _files()
     for name in MODULES:
         module = importlib.import_module(f"keras.src.datasets.{name}")
-        patch(module, "get_file", files.get, Layer.DATA, instead)
+        patch(module, "get_file", finder.get, Layer.DATA, instead)
 
 
 class Files:
@@ -96,7 +95,8 @@ class Files:
             _downloaded(origin, folder / f"{fname}_archive", is_whole)
         else:
             origin = Path(own).absolute().as_uri()
-        with _one_at_a_time(folder / f".{fname}.extraction"):
+        # The ranks of a host, one after another.
+        with files.locked(folder / f".{fname}.extraction", mode=files.SHARED):
             return self._keras.get_file(fname, origin, file_hash=file_hash, extract=True, **options)
 
 
@@ -162,12 +162,3 @@ def _downloaded(origin: str, path: Path, is_whole: Callable[[Path], bool]) -> Pa
             f"Put {mine} in a folder and set {DATA_VARIABLE} to that, or load it once where there is a network.",
         ) from error
     return path
-
-
-@contextmanager
-def _one_at_a_time(lock: Path) -> Iterator[None]:
-    """Make the ranks of a host do something one after another."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    with lock.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

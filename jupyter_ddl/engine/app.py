@@ -31,6 +31,7 @@ from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.engine.rank_shell import RankKernel
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import write_on_signal
+from jupyter_ddl.host import files
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
@@ -119,9 +120,9 @@ class RankEngine(IPEngine):
             self.log.fatal("Rank %i was given engine id %i", self.world.rank, self.id)
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
-        files = RunFiles(self.world.rank)
-        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), files)
-        capture = Capture(self.world.rank, emit, files, self.leaving)
+        run_files = RunFiles(self.world.rank)
+        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files)
+        capture = Capture(self.world.rank, emit, run_files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
@@ -140,7 +141,4 @@ class RankEngine(IPEngine):
 def _note_process(log_dir: Path, world: World) -> None:
     """Report this rank's process to the lease: mpiexec, its parent, may be unable to report its end."""
     note = log_dir / rank_file(world.rank, PROCESS)
-    partial = note.with_suffix(".partial")
-    partial.write_text(json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))
-    # Renamed into place, so that the lease never reads half of it.
-    partial.replace(note)
+    files.replace(note, json.dumps({"rank": world.rank, "host": world.host, "pid": world.pid}))

@@ -98,7 +98,9 @@ class RankDisplayPublisher(ZMQDisplayPublisher):
     ) -> None:
         """Send a display, or an update of one."""
         display_id = (transient or {}).get("display_id")
-        self.outlet.show("update" if update else "display", data, metadata, display_id)
+        # Jupyter's messages have text there, and a cell gives any value.
+        named = None if display_id is None else str(display_id)
+        self.outlet.show("update" if update else "display", data, metadata, named)
 
     def clear_output(self, wait: bool = False) -> None:
         """Send a request to clear the output."""

@@ -34,7 +34,7 @@ class Emitter:
         """Send one event. Events that one thread sends arrive in the order in which it sent them."""
         # Packed here: the session's own packer does not take NaN, and warns in the cell's stderr. It passes bytes
         # through. Source: jupyter_client 8.10, session.py, json_packer and Session.serialize
-        content = as_json(event).encode()
+        content = as_json(event)
         # Session counts and signs messages without a lock of its own.
         with self._lock:
             message = self._session.msg("ddl_event", content=content)

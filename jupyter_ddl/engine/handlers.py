@@ -24,6 +24,7 @@ from jupyter_ddl.protocol.requests import (
     PullValue,
     PushValues,
     Release,
+    Request,
     RestHorovod,
     RunCell,
 )
@@ -59,7 +60,7 @@ class Handlers:
 
     async def on_shell(self, stream: Any, identities: Any, message: dict[str, Any]) -> None:
         """Handle what must wait for the rank's turn: a cell, and Horovod's life between cells."""
-        request = decode(message["content"])
+        request = decode(message["content"], Request)
         if isinstance(request, RunCell):
             await self._guard.run(request)
         elif isinstance(request, Describe):
@@ -73,7 +74,7 @@ class Handlers:
 
     def on_control(self, _stream: Any, _identities: Any, message: dict[str, Any]) -> None:
         """Handle what must not wait."""
-        request = decode(message["content"])
+        request = decode(message["content"], Request)
         if isinstance(request, Describe):
             self._describe("control")
         elif isinstance(request, Release):

@@ -14,6 +14,7 @@ import subprocess
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.host import files
 from jupyter_ddl.protocol.rank_files import ENDED, LOG, STDERR_SPANS, rank_file
 
 if TYPE_CHECKING:
@@ -63,13 +64,9 @@ class LastWords:
 
     def belong_to(self, folder: str | None) -> None:
         """Send the last words to another run's folder; nowhere where it is None, or where it cannot be noted."""
-        # Renamed into place: the shell finds the whole file or the one before.
-        partial = self._note.with_suffix(".partial")
         try:
-            partial.write_text(folder or "")
-            partial.replace(self._note)
+            files.replace(self._note, folder or "")
         except OSError:
             # Last words are of a rank that dies, and this one will run a cell. An earlier run's log must not get them.
-            for name in (self._note, partial):
-                with suppress(OSError):
-                    name.unlink()
+            with suppress(OSError):
+                self._note.unlink()

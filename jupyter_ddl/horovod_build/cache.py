@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
+from jupyter_ddl.host import files
 from jupyter_ddl.host.private_folders import private_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jupyter_ddl.horovod_build.target import Target
 
 
@@ -59,11 +60,7 @@ class Cache:
         """
         folder = self.wheels / target.key
         folder.mkdir(exist_ok=True)
-        _write(folder / "target.json", (json.dumps(target.describe(), indent=2, default=str) + "\n").encode())
-        return _write(folder / wheel.name, wheel.read_bytes())
-
-
-def _write(file: Path, content: bytes) -> Path:
-    with tempfile.NamedTemporaryFile(prefix=".new-", dir=file.parent, delete=False) as staged:
-        staged.write(content)
-    return Path(staged.name).replace(file)
+        files.replace(folder / "target.json", json.dumps(target.describe(), indent=2, default=str) + "\n")
+        kept = folder / wheel.name
+        files.replace(kept, wheel.read_bytes())
+        return kept

@@ -9,18 +9,25 @@ Runs on: kernel, terminal and every rank.
 from __future__ import annotations
 
 import inspect
-import os  # noqa: TC003  the codec reads the types of the fields
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.codec import Int64  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
 
     _Function = TypeVar("_Function", bound=Callable[..., Any])
+
+if TYPE_CHECKING:
+    Folder = str | os.PathLike[str]
+else:
+    # As it crosses to a rank, which the codec reads here: `checked` has made it a whole path.
+    Folder = str
 
 PER_RANK, GLOBAL = "per-rank", "global"
 BATCHES = (PER_RANK, GLOBAL)
@@ -138,11 +145,11 @@ class CellOptions:
     auto: AutoOptions | None = None
     sample_every_s: float | None = 1.0
     stalls: StallOptions = StallOptions()
-    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint: Folder | None = None
     on_drift: str = STOP
     # Where the code stands. Cells with the same options are equal wherever they stand.
-    above: int = field(default=0, compare=False)
-    count: int | None = field(default=None, compare=False)
+    above: Int64 = field(default=0, compare=False)
+    count: Int64 | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         """Check what holds on any ranks."""
@@ -218,7 +225,7 @@ class Options(TypedDict, total=False):
     auto: AutoOptions | None
     sample_every_s: float | None
     stalls: StallOptions
-    checkpoint: str | os.PathLike[str] | None
+    checkpoint: Folder | None
     on_drift: str
 
 

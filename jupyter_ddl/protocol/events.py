@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from jupyter_ddl.protocol.codec import Wire
+from jupyter_ddl.protocol.codec import Int64, Wire
 from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
 
 Stream = Literal["stdout", "stderr"]
@@ -31,13 +31,13 @@ class RankReady(Wire):
     """
 
     type: ClassVar[str] = "rank_ready"
-    rank: int
-    world_size: int
-    local_rank: int
+    rank: Int64
+    world_size: Int64
+    local_rank: Int64
     host: str
-    pid: int
+    pid: Int64
     device: str
-    threads: int
+    threads: Int64
     uses_horovod: bool = False
 
 
@@ -52,7 +52,7 @@ class RankWarm(Wire):
     """
 
     type: ClassVar[str] = "rank_warm"
-    rank: int
+    rank: Int64
     versions: dict[str, str]
     seconds: float
     problem: str | None = None
@@ -64,8 +64,8 @@ class RunStarted(Wire):
 
     type: ClassVar[str] = "run_started"
     run: str
-    ranks: tuple[int, ...]
-    world_size: int
+    ranks: tuple[Int64, ...]
+    world_size: Int64
     at_s: float
 
 
@@ -83,13 +83,13 @@ class OutputChunk(Wire):
 
     type: ClassVar[str] = "output"
     run: str
-    rank: int
+    rank: Int64
     stream: Stream
     text: str
-    skipped_bytes: int = 0
+    skipped_bytes: Int64 = 0
     at_s: float = 0.0
-    end_bytes: int = 0
-    n: int = 0
+    end_bytes: Int64 = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -104,12 +104,12 @@ class RichOutput(Wire):
 
     type: ClassVar[str] = "rich_output"
     run: str
-    rank: int
+    rank: Int64
     kind: Literal["display", "update", "result"]
     data: dict[str, Any]
     metadata: dict[str, Any] = field(default_factory=dict)
     display_id: str | None = None
-    n: int = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ class OutputCleared(Wire):
 
     type: ClassVar[str] = "output_cleared"
     run: str
-    rank: int
+    rank: Int64
     wait: bool
-    n: int = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +143,9 @@ class TrainingReading:
     """
 
     model: str | None = None
-    step: int | None = None
-    steps: int = 0
-    epoch: int | None = None
+    step: Int64 | None = None
+    steps: Int64 = 0
+    epoch: Int64 | None = None
     samples_per_s: float | None = None
     step_s: float | None = None
     step_p50_s: float | None = None
@@ -169,8 +169,8 @@ class GpuReading:
     """
 
     gpu_pct: float | None = None
-    gpu_memory_used_bytes: int | None = None
-    gpu_memory_total_bytes: int | None = None
+    gpu_memory_used_bytes: Int64 | None = None
+    gpu_memory_total_bytes: Int64 | None = None
     gpu_watts: float | None = None
     gpu_celsius: float | None = None
 
@@ -189,11 +189,11 @@ class MetricsSample(GpuReading, TrainingReading, Wire):
 
     type: ClassVar[str] = "metrics"
     run: str
-    rank: int
+    rank: Int64
     at_s: float
     cpu_pct: float
-    rss_bytes: int
-    n: int = 0
+    rss_bytes: Int64
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class StragglerMarked(Wire):
 
     type: ClassVar[str] = "straggler"
     run: str
-    rank: int
+    rank: Int64
     at_s: float
     is_straggler: bool
     ratio: float
@@ -226,11 +226,11 @@ class RankFinished(Wire):
 
     type: ClassVar[str] = "rank_finished"
     run: str
-    rank: int
+    rank: Int64
     at_s: float
     uses_horovod: bool = False
     horovod_runs: bool = False
-    n: int = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -250,7 +250,7 @@ class RankFailed(Wire):
 
     type: ClassVar[str] = "rank_failed"
     run: str
-    rank: int
+    rank: Int64
     host: str
     name: str
     message: str
@@ -260,7 +260,7 @@ class RankFailed(Wire):
     uses_horovod: bool = False
     reason: str | None = None
     given: str | None = None
-    n: int = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class RankLost(Wire):
     """
 
     type: ClassVar[str] = "rank_lost"
-    rank: int | None
+    rank: Int64 | None
     fault: Fault
     at_s: float
 
@@ -291,7 +291,7 @@ class RankAlive(Wire):
     """
 
     type: ClassVar[str] = "rank_alive"
-    rank: int
+    rank: Int64
     interrupted: str | None = None
 
 
@@ -305,7 +305,7 @@ class RankSilent(Wire):
     """
 
     type: ClassVar[str] = "rank_silent"
-    rank: int
+    rank: Int64
     seconds: float
     fault: Fault | None
     at_s: float
@@ -324,12 +324,12 @@ class CollectiveStalled(Wire):
 
     type: ClassVar[str] = "collective_stalled"
     run: str
-    rank: int
+    rank: Int64
     at_s: float
     waited_s: float
     tensors: tuple[str, ...]
     missing: dict[str, Any]
-    n: int = 0
+    n: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class StallReported(Wire):
 
     type: ClassVar[str] = "stall_reported"
     run: str
-    ranks: tuple[int, ...]
+    ranks: tuple[Int64, ...]
     at_s: float
     fault: Fault
 
@@ -362,7 +362,7 @@ class RankStacks(Wire):
 
     type: ClassVar[str] = "rank_stacks"
     look: str
-    rank: int
+    rank: Int64
     host: str
     threads: tuple[dict[str, Any], ...]
     note: str = ""
@@ -379,7 +379,7 @@ class LookedUp(Wire):
 
     type: ClassVar[str] = "looked_up"
     look: str
-    rank: int
+    rank: Int64
     content: dict[str, Any]
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from jupyter_ddl.protocol.codec import Int64  # noqa: TC001  get_type_hints reads it
+
 Kind = Literal[
     "raised",  # ranks raised
     "lost",  # the ranks' processes are gone
@@ -81,8 +83,8 @@ class Remedy:
     """
 
     step: Step
-    ranks: int = 0
-    setup_cells: int = 0
+    ranks: Int64 = 0
+    setup_cells: Int64 = 0
     problem: str = ""
 
 
@@ -97,19 +99,19 @@ class LastSample:
     """
 
     before_s: float
-    rss_bytes: int
-    gpu_memory_used_bytes: int | None = None
-    gpu_memory_total_bytes: int | None = None
-    step: int | None = None
+    rss_bytes: Int64
+    gpu_memory_used_bytes: Int64 | None = None
+    gpu_memory_total_bytes: Int64 | None = None
+    step: Int64 | None = None
 
 
 @dataclass(frozen=True)
 class RankProcess:
     """What is known of the process of a rank that does not answer."""
 
-    rank: int
+    rank: Int64
     state: ProcessState
-    pid: int | None = None
+    pid: Int64 | None = None
     host: str | None = None
     detail: str = ""
 
@@ -123,7 +125,7 @@ class Frame:
     """
 
     file: str
-    line: int
+    line: Int64
     function: str
     text: str = ""
 
@@ -146,7 +148,7 @@ class Place:
         note: what else is known of how they were seen, or why they were not; "" for nothing.
     """
 
-    ranks: tuple[int, ...]
+    ranks: tuple[Int64, ...]
     hosts: tuple[str, ...]
     threads: tuple[Thread, ...]
     note: str = ""
@@ -157,7 +159,7 @@ class Wait:
     """Collectives, by their names, in which the same ranks are missing; none where these are not known."""
 
     tensors: tuple[str, ...]
-    missing: tuple[int, ...] = ()
+    missing: tuple[Int64, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,20 +191,20 @@ class Facts:
         note: what an older version said in words.
     """
 
-    world_size: int | None = None
-    pid: int | None = None
-    signum: int | None = None
-    status: int | None = None
+    world_size: Int64 | None = None
+    pid: Int64 | None = None
+    signum: Int64 | None = None
+    status: Int64 | None = None
     is_unseen: bool = False
-    oom_kills: int = 0
+    oom_kills: Int64 = 0
     last: LastSample | None = None
     evidence: str = ""
     output: str = ""
     error: str = ""
     message: str = ""
-    released: tuple[int, ...] = ()
-    finished: tuple[int, ...] = ()
-    killed: tuple[int, ...] = ()
+    released: tuple[Int64, ...] = ()
+    finished: tuple[Int64, ...] = ()
+    killed: tuple[Int64, ...] = ()
     seconds: float | None = None
     limit_s: float | None = None
     by: str = ""
@@ -227,7 +229,7 @@ class Fault:
 
     kind: Kind
     subject: Subject = "ranks"
-    ranks: tuple[int, ...] = ()
+    ranks: tuple[Int64, ...] = ()
     host: str | None = None
     at_s: float = 0.0
     cause: Cause | None = None

@@ -7,16 +7,11 @@ and browser. A run's events are no messages: the hub reads them from the run's f
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, get_args, get_origin, get_type_hints
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypedDict
 
-from jupyter_ddl.protocol.codec import Wire
+from jupyter_ddl.protocol.codec import Int64, Wire, decode
 from jupyter_ddl.protocol.events import Outcome  # noqa: TC001  get_type_hints reads it
-from jupyter_ddl.protocol.untrusted_json import parse_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class RankState(TypedDict):
@@ -26,12 +21,12 @@ class RankState(TypedDict):
     with it.
     """
 
-    rank: int
-    local_rank: int
+    rank: Int64
+    local_rank: Int64
     host: str
-    pid: int
+    pid: Int64
     device: str
-    threads: int
+    threads: Int64
     state: Literal["ready", "running", "lost", "ended", "silent"]
 
 
@@ -42,7 +37,7 @@ class ClusterState(TypedDict):
     state: Literal["starting", "idle", "running", "rebuilding", "lost", "stopped"]
     note: str
     step: str | None
-    world_size: int
+    world_size: Int64
     ranks: list[RankState]
 
 
@@ -60,7 +55,7 @@ class KernelState(Wire):
 
     type: ClassVar[str] = "kernel_state"
     kernel: str
-    pid: int
+    pid: Int64
     cluster: ClusterState | None = None
     run: str | None = None
     fault: str | None = None
@@ -133,7 +128,7 @@ class Watch(Wire):
 
     type: ClassVar[str] = "watch"
     run: str
-    next: int = 0
+    next: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -142,7 +137,7 @@ class Taken(Wire):
 
     type: ClassVar[str] = "taken"
     run: str
-    next: int
+    next: Int64
 
 
 @dataclass(frozen=True)
@@ -153,26 +148,29 @@ class Unwatch(Wire):
     run: str
 
 
-HubMessage = KernelState | KernelGone | RunNotice | Control | Answer | Watch | Taken | Unwatch
+ToBrowser = KernelState | KernelGone | RunNotice | Answer
+FromBrowser = Control | Watch | Taken | Unwatch
+FromKernel = KernelState | RunNotice | Answer
+HubMessage = ToBrowser | FromBrowser
 
 
-def from_kernel(data: bytes | str) -> KernelState | RunNotice | Answer:
+def from_kernel(data: bytes | str) -> FromKernel:
     """Return the message that a kernel sent, which may send anything.
 
     Raises:
         ValueError: it is no message of a kernel's, or a field is missing or not what its class says.
     """
-    message: KernelState | RunNotice | Answer = _parse(data, (KernelState, RunNotice, Answer))
+    message: FromKernel = decode(data, FromKernel)
     return message
 
 
-def from_browser(data: bytes | str) -> Control | Watch | Taken | Unwatch:
+def from_browser(data: bytes | str) -> FromBrowser:
     """Return the message that a browser sent, which may send anything.
 
     Raises:
         ValueError: it is no message of a browser's, or a field is missing or not what its class says.
     """
-    message: Control | Watch | Taken | Unwatch = _parse(data, (Control, Watch, Taken, Unwatch))
+    message: FromBrowser = decode(data, FromBrowser)
     return message
 
 
@@ -182,53 +180,5 @@ def from_hub(data: bytes | str) -> Control:
     Raises:
         ValueError: it is none.
     """
-    message: Control = _parse(data, (Control,))
+    message: Control = decode(data, Control)
     return message
-
-
-def _parse(data: bytes | str, kinds: Iterable[Any]) -> Any:
-    known = {kind.type: kind for kind in kinds}
-    try:
-        content = parse_json(data)
-    except ValueError as error:
-        raise ValueError(f"A message must be JSON. Received: {data[:60]!r}.") from error
-    kind = known.get(str(content.get("type"))) if isinstance(content, dict) else None
-    if kind is None:
-        received = repr(content.get("type")) if isinstance(content, dict) else type(content).__name__
-        raise ValueError(f"A message's type must be one of {sorted(known)}. Received: {received[:60]}.")
-    values = {}
-    for name, (hint, is_required) in _hints(kind).items():
-        if name not in content and is_required:
-            raise ValueError(f"A {kind.type} message must have {name}. Received: {sorted(content)[:20]}.")
-        if name in content:
-            if not _is_of(content[name], hint):
-                raise ValueError(f"{name} of a {kind.type} message must be {_name(hint)}. Received: another type.")
-            values[name] = content[name]
-    return kind(**values)
-
-
-@cache
-def _hints(kind: Any) -> dict[str, tuple[Any, bool]]:
-    """Return each field's type, and whether it must be there."""
-    hints = get_type_hints(kind)
-    return {field.name: (hints[field.name], field.default is MISSING) for field in fields(kind)}
-
-
-def _is_of(value: Any, hint: Any) -> bool:
-    """Return whether a JSON value is of a type. What a kernel says of its ranks is not looked into."""
-    if hint is Any:
-        return True
-    arguments, origin = get_args(hint), get_origin(hint)
-    if origin is Literal:
-        return value in arguments
-    if origin is dict or hint in (ClusterState, RankState):
-        return isinstance(value, dict)
-    if arguments:
-        return any(_is_of(value, argument) for argument in arguments)
-    if hint in (int, float):
-        return isinstance(value, int if hint is int else int | float) and not isinstance(value, bool)
-    return isinstance(value, hint)
-
-
-def _name(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.codec import Wire
+from jupyter_ddl.protocol.codec import Int64, Wire
 
 # Of the messages that carry a request, on ipyparallel's channels to a rank.
 MESSAGE_TYPE = "ddl_request"
@@ -28,7 +28,7 @@ class RunCell(Wire):
     type: ClassVar[str] = "run_cell"
     run: str
     code: str
-    ranks: tuple[int, ...]
+    ranks: tuple[Int64, ...]
     horovod: bool
     log_dir: str | None
     options: CellOptions = CellOptions()  # noqa: RUF009  frozen
@@ -52,9 +52,9 @@ class RunScript(Wire):
     run: str
     log_dir: str | None
     folder: str
-    n: int
+    n: Int64
     devices: tuple[str, ...]
-    threads: int
+    threads: Int64
     options: CellOptions
 
 
@@ -144,8 +144,8 @@ class LookUp(Wire):
     look: str
     what: str
     code: str
-    cursor: int
-    detail: int = 0
+    cursor: Int64
+    detail: Int64 = 0
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class PushValues(Wire):
     type: ClassVar[str] = "push_values"
     move: str
     names: tuple[str, ...]
-    frames: tuple[int, ...]
+    frames: tuple[Int64, ...]
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ class ValuesMoved(Wire):
 
     type: ClassVar[str] = "values_moved"
     move: str
-    rank: int
+    rank: Int64
     error: str | None = None
     released: str | None = None
 

@@ -9,12 +9,12 @@ Runs on: the terminal's process and every rank, on one host.
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.rank_files import rank_file
+from jupyter_ddl.protocol.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,9 +64,9 @@ class Pipes:
 
     def requests(self) -> Iterator[Any]:
         """Yield requests as they come, until the terminal's process has ended. Runs on: the rank."""
-        with self._path("requests").open() as lines:
+        with self._path("requests").open("rb") as lines:
             for line in lines:
-                yield decode(json.loads(line))
+                yield decode(line, Request)
 
     def _open_to_write(self, kind: str) -> int:
         # Without waiting: a terminal that has ended reads nothing, which is an error at once.

@@ -23,11 +23,15 @@ def parse_json(text: str | bytes) -> Any:
         value = json.loads(text)
     except RecursionError as error:
         raise ValueError(too_deep) from error
-    brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
-    # What has few brackets cannot be deep.
-    if brackets > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+    if may_be_deep(text) and _depth(value) > MAX_DEPTH:
         raise ValueError(too_deep)
     return value
+
+
+def may_be_deep(text: str | bytes) -> bool:
+    """Return whether JSON may be nested deeper than MAX_DEPTH: what has few brackets cannot."""
+    brackets = text.count(b"[") + text.count(b"{") if isinstance(text, bytes) else text.count("[") + text.count("{")
+    return brackets > MAX_DEPTH
 
 
 def _depth(value: Any) -> int:

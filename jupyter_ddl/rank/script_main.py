@@ -10,7 +10,6 @@ Runs on: every rank.
 from __future__ import annotations
 
 import io
-import json
 import os
 import sys
 from pathlib import Path
@@ -75,8 +74,7 @@ def request_in_environment() -> RunScript:
             "jupyter_ddl.rank.script_main is one rank of a script. Received: no settings. "
             "Start it with: jupyter ddl run SCRIPT"
         )
-    request = decode(json.loads(text))
-    assert isinstance(request, RunScript)
+    request: RunScript = decode(text, RunScript)
     return request
 
 

@@ -15,7 +15,6 @@ RUNS/2026-11-20T18-03-07-default-3f9c61d2/
 from __future__ import annotations
 
 import json
-import os
 import secrets
 import time
 from contextlib import suppress
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import FolderNotWritable
-from jupyter_ddl.host import process_identity, untrusted_files
+from jupyter_ddl.host import files, process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.protocol.codec import json_value
 from jupyter_ddl.runs.store import CUT_OFF, newest_first
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.protocol.events import RunFinished
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
 class RunFolder:
@@ -98,13 +95,8 @@ class RunFolder:
         """Write a file so that a reader finds the whole of it or the one before."""
         if self.problem:
             return
-        partial = self.path / f".{name}"
         try:
-            # A new file: a cell may have left a link or a FIFO in its place.
-            partial.unlink(missing_ok=True)
-            with open(os.open(partial, _NEW, 0o600), "w", encoding="utf-8", errors="surrogatepass") as file:  # noqa: PTH123
-                file.write(text)
-            partial.replace(self.path / name)
+            files.replace(self.path / name, text)
         except OSError as error:
             self.problem = f"{self.path / name}: {error.strerror}"
 

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.codec import decode
-from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished, RunFinished
+from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, Event, RankFailed, RankFinished, RunFinished
 from jupyter_ddl.protocol.rank_files import EVENTS, rank_file_pattern
 from jupyter_ddl.protocol.untrusted_json import parse_json
-from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.older_records import of_this_version
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.protocol.codec import Wire
-    from jupyter_ddl.protocol.events import Event
 
 # After a kill another process may continue the file in the middle of a line, where a new object begins. Within a JSON
 # string its quotes would be escaped.
@@ -120,12 +118,12 @@ def causes_of(failures: Iterable[RankFailed]) -> list[RankFailed]:
 def event_of(line: bytes) -> Event | None:
     """Return the event of a line of such a file, or None where it has none."""
     for text in (line, line[max(0, line.rfind(_BEGINNING)) :]):
-        try:
-            event: Event = decode(of_this_version(parse_json(text)))
-        except (ValueError, TypeError, AttributeError):
-            # No JSON, no such event, or no object.
-            continue
-        if has_its_types(event):
+        for as_written in (True, False):
+            try:
+                event: Event = decode(text if as_written else of_this_version(parse_json(text)), Event)
+            except (ValueError, TypeError, AttributeError):
+                # No JSON, no such event, or an older version's.
+                continue
             return event
     return None
 

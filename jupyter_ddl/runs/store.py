@@ -22,7 +22,6 @@ from jupyter_ddl.host import process_identity, untrusted_files
 from jupyter_ddl.protocol.codec import number_in, record_of
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, rank_file_pattern
-from jupyter_ddl.runs.event_types import has_its_types
 from jupyter_ddl.runs.reading import rank_files
 
 if TYPE_CHECKING:
@@ -237,10 +236,9 @@ def _computes_on(content: dict[str, Any]) -> str | None:
 def _fault(content: object) -> Fault | None:
     """Return the fault in run.json; None where there is none, or it is invalid."""
     try:
-        fault = None if content is None else record_of(Fault, content)
+        return None if content is None else record_of(Fault, content)
     except ValueError:
         return None
-    return fault if fault is not None and has_its_types(fault) else None
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -137,7 +137,7 @@ class Job:
         run, log_dir = self._run.id, self._run.folder.log_dir
         request = RunScript(run, log_dir, str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
-        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request)}
+        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request).decode()}
         horovod_dir = paths.horovod_dir()
         if horovod_dir is not None:
             environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())

@@ -6,7 +6,6 @@ Runs on: the terminal's process.
 from __future__ import annotations
 
 import codecs
-import json
 import os
 import re
 import selectors
@@ -14,14 +13,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from jupyter_ddl.protocol.codec import as_line, decode
-from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.events import Event, OutputChunk
 from jupyter_ddl.protocol.script_pipes import STREAMS, Pipes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from jupyter_ddl.protocol.events import Event, Stream
+    from jupyter_ddl.protocol.events import Stream
     from jupyter_ddl.protocol.requests import Request
 
 _READ_BYTES = 1 << 16
@@ -134,4 +133,4 @@ class _Events:
     def feed(self, data: bytes) -> None:
         *lines, self._begun = (self._begun + data).split(b"\n")
         for line in lines:
-            self._take(decode(json.loads(line)))
+            self._take(decode(line, Event))

@@ -34,8 +34,10 @@ FIRST_TEXT = 1_000_000
 BATCH_TEXT = 256_000
 # How often to check that the kernel that records a quiet run still lives.
 _ALIVE_S = 2.0
-# Not shown by any view, and large: numbered, and not read.
-_UNREAD = tuple(f'{{"type": "{kind.type}"'.encode() for kind in (RichOutput, OutputCleared, RankWarm))
+# Not shown by any view, and large: numbered, and not read. Older versions wrote a space.
+_UNREAD = tuple(
+    f'{{"type":{space}"{kind.type}"'.encode() for space in ("", " ") for kind in (RichOutput, OutputCleared, RankWarm)
+)
 
 
 class Tail:

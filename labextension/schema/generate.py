@@ -1,7 +1,7 @@
 """What both languages hold of events.py and hub_messages.py: a JSON schema and examples of each. Run by `make schema`.
 
-The Python classes are the one definition; of the events TypeScript's types are written too. All of it is committed, and
-a test in each language reads it.
+The Python classes are the one definition; TypeScript's types, and what it checks of them, are written too. All of it is
+committed, and a test in each language reads it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from jupyter_ddl.protocol.faults import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
 FIXTURE = HERE / "events.fixture.json"
 TYPES = HERE.parent / "src" / "model" / "events.ts"
+HUB_TYPES = HERE.parent / "src" / "model" / "hub_messages.ts"
 HUB_SCHEMA = HERE / "hub.schema.json"
 HUB_FIXTURE = HERE / "hub.fixture.json"
 
@@ -169,8 +170,9 @@ def files() -> dict[Path, str]:
     return {
         SCHEMA: _json(_schema(kinds, "An event of jupyter_ddl", "events.py")),
         FIXTURE: _json([encode(example) for example in EXAMPLES]),
-        TYPES: _typescript(kinds),
+        TYPES: _events_ts(kinds),
         HUB_SCHEMA: _json(_schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
+        HUB_TYPES: _hub_ts(),
         HUB_FIXTURE: _json([encode(example) for example in HUB_EXAMPLES]),
     }
 
@@ -185,7 +187,7 @@ def _schema(kinds: tuple[Any, ...], title: str, source: str) -> dict[str, Any]:
         "title": title,
         "description": f"Generated from jupyter_ddl/protocol/{source} by `make schema`.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
-        "$defs": {kind.__name__: _schema_of_class(kind) for kind in (*_parts(kinds), *kinds)},
+        "$defs": {kind.__name__: _schema_of_class(kind) for kind in (*_parts(kinds), *kinds) if not is_typeddict(kind)},
     }
 
 
@@ -209,7 +211,7 @@ def _parts(kinds: Iterable[Any]) -> list[Any]:
     for kind in kinds:
         for hint in get_type_hints(kind).values():
             named = (hint, *get_args(hint))
-            parts = [part for part in named if is_dataclass(part) and isinstance(part, type)]
+            parts = [part for part in named if (is_dataclass(part) and isinstance(part, type)) or is_typeddict(part)]
             found |= dict.fromkeys([*_parts(parts), *parts])
     return list(found)
 
@@ -240,39 +242,82 @@ def _schema_of(hint: Any) -> dict[str, Any]:
     raise TypeError(f"A field of an event must be of a type that JSON has. Received: {hint}.")
 
 
-def _typescript(kinds: tuple[Any, ...]) -> str:
-    lines = ["// Generated from jupyter_ddl/protocol/events.py by `make schema`; not to be edited.", ""]
+_FIELD = (
+    "export interface Field {",
+    "  readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';",
+    "  readonly nullable: boolean;",
+    "  readonly default?: unknown;",
+    "  /** What the object, or each item of the array, has. */",
+    "  readonly of?: Readonly<Record<string, Field>>;",
+    "}",
+)
+
+
+def _events_ts(kinds: tuple[Any, ...]) -> str:
+    lines = ["", *_interfaces(kinds), *_union("DdlEvent", kinds), *_table("DdlEvent", kinds), *_FIELD]
+    return _generated("events.py", lines)
+
+
+def _hub_ts() -> str:
+    to_browser, from_browser = get_args(hub_messages.ToBrowser), get_args(hub_messages.FromBrowser)
+    lines = ["import type { Field } from './events';", "", *_interfaces((*to_browser, *from_browser))]
+    lines += [*_union("ToBrowser", to_browser), *_union("FromBrowser", from_browser), *_table("ToBrowser", to_browser)]
+    return _generated("hub_messages.py", lines[:-1])
+
+
+def _generated(source: str, lines: list[str]) -> str:
+    head = f"// Generated from jupyter_ddl/protocol/{source} by `make schema`; not to be edited."
+    return "\n".join([head, *lines, ""])
+
+
+def _interfaces(kinds: tuple[Any, ...]) -> Iterator[str]:
     for kind in (*_parts(kinds), *kinds):
-        hints = get_type_hints(kind)
-        lines += [f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */", f"export interface {kind.__name__} {{"]
-        lines += [f"  readonly type: {json.dumps(kind.type)};"] if hasattr(kind, "type") else []
-        lines += [f"  readonly {f.name}: {_typescript_of(hints[f.name])};" for f in fields(kind)]
-        lines += ["}", ""]
-    lines += ["export type DdlEvent =", *(f"  | {kind.__name__}" for kind in kinds)]
-    lines[-1] += ";"
-    lines += [
-        "",
-        "/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */",
-    ]
-    lines += ["export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, Field>>>> = {"]
+        yield f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */"
+        yield f"export interface {kind.__name__} {{"
+        if hasattr(kind, "type"):
+            yield f"  readonly type: {json.dumps(kind.type)};"
+        yield from (f"  readonly {name}: {_typescript_of(hint)};" for name, hint in _hints(kind).items())
+        yield from ("}", "")
+
+
+def _union(name: str, kinds: tuple[Any, ...]) -> list[str]:
+    *first, last = (f"  | {kind.__name__}" for kind in kinds)
+    return [f"export type {name} =", *first, f"{last};", ""]
+
+
+def _table(union: str, kinds: tuple[Any, ...]) -> Iterator[str]:
+    yield "/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */"
+    yield f"export const FIELDS: Readonly<Record<{union}['type'], Readonly<Record<string, Field>>>> = {{"
     for kind in kinds:
-        hints = get_type_hints(kind)
-        lines += [f"  {kind.type}: {{"]
-        lines += [f"    {f.name}: {json.dumps(_field(f, hints[f.name]))}," for f in fields(kind)]
-        lines += ["  },"]
-    lines += ["};", "", "export interface Field {"]
-    lines += ["  readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';"]
-    lines += ["  readonly nullable: boolean;", "  readonly default?: unknown;", "}", ""]
-    return "\n".join(lines)
+        hints = _hints(kind)
+        yield f"  {kind.type}: {{"
+        yield from (f"    {f.name}: {json.dumps(_field(f, hints[f.name]))}," for f in fields(kind))
+        yield "  },"
+    yield from ("};", "")
+
+
+def _hints(kind: Any) -> dict[str, Any]:
+    """Return the type of each field, also of a TypedDict."""
+    hints = get_type_hints(kind)
+    return hints if is_typeddict(kind) else {f.name: hints[f.name] for f in fields(kind)}
+
+
+def _checked(hint: Any) -> dict[str, Any]:
+    """Return what TypeScript checks of a value of a type."""
+    arguments = [argument for argument in get_args(hint) if argument is not type(None)]
+    is_union = get_origin(hint) in (Union, types.UnionType)
+    plain = _schema_of(arguments[0] if is_union else hint)
+    simple = "object" if "$ref" in plain else plain.get("type", "any")
+    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else simple
+    checked = {"kind": "number" if kind == "integer" else kind, "nullable": len(arguments) < len(get_args(hint))}
+    # Only what the hub has checked before is looked into; an event's parts are the rank's.
+    inner = next((one for one in (hint, *get_args(hint)) if is_typeddict(one)), None)
+    return checked if inner is None else checked | {"of": {n: _checked(h) for n, h in _hints(inner).items()}}
 
 
 def _field(f: Field[Any], hint: Any) -> dict[str, Any]:
-    is_union = get_origin(hint) in (Union, types.UnionType)
-    plain = _schema_of(get_args(hint)[0] if is_union else hint)
-    simple = "object" if "$ref" in plain else plain.get("type", "any")
-    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else simple
-    field = {"kind": "number" if kind == "integer" else kind, "nullable": is_union}
-    return field if _is_required(f) else {**field, "default": _default(f)}
+    checked = _checked(hint)
+    return checked if _is_required(f) else {**checked, "default": _default(f)}
 
 
 def _typescript_of(hint: Any) -> str:
@@ -283,9 +328,9 @@ def _typescript_of(hint: Any) -> str:
         return simple[hint]
     if origin is Literal:
         return " | ".join(json.dumps(argument) for argument in arguments)
-    if is_dataclass(hint) and isinstance(hint, type):
-        return hint.__name__
-    if origin is tuple:
+    if (is_dataclass(hint) and isinstance(hint, type)) or is_typeddict(hint):
+        return str(hint.__name__)
+    if origin in (tuple, list):
         return f"readonly {_typescript_of(arguments[0])}[]"
     if origin is dict:
         return f"Readonly<Record<string, {_typescript_of(arguments[1])}>>"

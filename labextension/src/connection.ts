@@ -3,7 +3,8 @@ import { URLExt } from '@jupyterlab/coreutils';
 import { ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { type ISignal, Signal } from '@lumino/signaling';
-import { type HubMessage, parseHubMessage } from './model/hub_messages';
+import type { FromBrowser, ToBrowser } from './model/hub_messages';
+import { parseHubMessage } from './model/parse_hub';
 import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
@@ -37,7 +38,7 @@ export class Connection implements RunWire, Server {
   private sent = 0;
   private readonly waiting = new Map<string, Waiting>();
   private readonly _opened = new Signal<this, boolean>(this);
-  private readonly _message = new Signal<this, HubMessage>(this);
+  private readonly _message = new Signal<this, ToBrowser>(this);
   private readonly _batch = new Signal<this, RunBatch>(this);
 
   constructor(private readonly settings: ServerConnection.ISettings) {}
@@ -47,7 +48,7 @@ export class Connection implements RunWire, Server {
     return this._opened;
   }
 
-  get message(): ISignal<this, HubMessage> {
+  get message(): ISignal<this, ToBrowser> {
     return this._message;
   }
 
@@ -214,7 +215,7 @@ export class Connection implements RunWire, Server {
     }
   }
 
-  private send(message: ReadonlyJSONObject): boolean {
+  private send(message: FromBrowser): boolean {
     if (this.socket?.readyState !== WebSocket.OPEN) {
       return false;
     }

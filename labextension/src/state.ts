@@ -1,7 +1,7 @@
 // What comes back when the page is loaded again: what the form held, and the marks of cells.
 import type { IStateDB } from '@jupyterlab/statedb';
 import type { CellMark, CellMarks } from './model/cell_marks';
-import { parseHubMessage } from './model/hub_messages';
+import { parseHubMessage } from './model/parse_hub';
 import { isRecord } from './model/parse';
 import type { StartFields } from './model/start';
 import { NAMESPACE } from './tokens';

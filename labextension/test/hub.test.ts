@@ -2,14 +2,16 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import fixture from '../schema/hub.fixture.json';
 import { CellMarks } from '../src/model/cell_marks';
 import { HubModel } from '../src/model/hub';
-import { type HubMessage, type KernelState, parseHubMessage, type RunNotice } from '../src/model/hub_messages';
+import type { KernelState, ToBrowser } from '../src/model/hub_messages';
+import type { Notice } from '../src/model/notice';
+import { parseHubMessage } from '../src/model/parse_hub';
 import { OpenEnds } from '../src/model/open_ends';
 import type { RunRecord } from '../src/model/runs';
 
 const FROM_HUB = new Set(['kernel_state', 'kernel_gone', 'run_notice', 'answer']);
 const examples = fixture.filter(({ type }) => FROM_HUB.has(type));
 
-function parsed(value: unknown): HubMessage {
+function parsed(value: unknown): ToBrowser {
   const message = parseHubMessage(JSON.stringify(value));
   expect(message).not.toBeNull();
   return message!;
@@ -19,7 +21,7 @@ const state = (more: Partial<KernelState> = {}): KernelState => {
   const cluster = { name: 'default', state: 'idle', note: '', step: null, world_size: 2, ranks: [] } as const;
   return { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, ...more };
 };
-const notice = (more: Partial<RunNotice> = {}): RunNotice => {
+const notice = (more: Partial<Notice> = {}): Notice => {
   return { type: 'run_notice', kernel: 'k', run: 'r', state: 'running', cell_id: 'c', ranks: '0-1', seconds: null, fault: null, ...more };
 };
 
@@ -151,7 +153,7 @@ describe('OpenEnds', () => {
     const marks = new CellMarks(hub, () => 'a.ipynb');
     const asked = [...found];
     const ends = new OpenEnds(hub, marks, async () => (asked.length > 1 ? asked.shift()! : asked[0]!), 'It was cut off.');
-    const told: RunNotice[] = [];
+    const told: Notice[] = [];
     hub.noticed.connect((_, one) => told.push(one));
     hub.connect(true);
     return { hub, marks, ends, told };

@@ -2,13 +2,13 @@
 import { Signal } from '@lumino/signaling';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HubModel } from '../src/model/hub';
-import type { RunNotice } from '../src/model/hub_messages';
+import type { Notice } from '../src/model/notice';
 import { RunsModel } from '../src/model/runs_model';
 import { FakeServer, page, record, settled } from './fake_server';
 
 class FakeHub implements Pick<HubModel, 'isConnected' | 'noticed'> {
   isConnected = true;
-  readonly noticed = new Signal<HubModel, RunNotice>(this as unknown as HubModel);
+  readonly noticed = new Signal<HubModel, Notice>(this as unknown as HubModel);
 
   notice(run: string, state: string): void {
     this.noticed.emit({ type: 'run_notice', kernel: 'k', run, state, cell_id: null, ranks: '0', seconds: null, fault: null });

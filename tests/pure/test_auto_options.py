@@ -32,7 +32,7 @@ def test_options_are_as_given() -> None:
 def test_options_cross_the_border_of_a_process() -> None:
     for auto in (None, AutoOptions("global"), AutoOptions(scale_lr="sqrt", warmup_epochs=0)):
         cell = RunCell("run-1", "pass", (0, 1), True, None, CellOptions(auto=auto))
-        assert decode(encode(cell)) == cell
+        assert decode(encode(cell), RunCell) == cell
 
 
 @pytest.mark.parametrize(

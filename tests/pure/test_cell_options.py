@@ -81,7 +81,7 @@ def no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def seen_on_rank(session: TestSession) -> CellOptions:
     """Return the options that code on a rank sees of the cell that was sent last."""
-    request = decode(json.loads(as_json(session.cells[-1])))
+    request = decode(as_json(session.cells[-1]), RunCell)
     run_context.begin(Cell(len(request.ranks), request.options))
     return run_context.options()
 
@@ -176,7 +176,7 @@ def test_runs_keep_the_options_that_change_what_a_cell_does() -> None:
 def test_options_that_a_newer_kernel_has_are_left_out() -> None:
     sent = json.loads(as_json(RunCell("run-1", "1", RANKS, False, None, CellOptions(auto=AutoOptions()))))
     sent["options"]["new"] = sent["options"]["auto"]["newer"] = 1
-    assert decode(sent).options == CellOptions(auto=AutoOptions())
+    assert decode(sent, RunCell).options == CellOptions(auto=AutoOptions())
 
 
 @pytest.mark.parametrize(

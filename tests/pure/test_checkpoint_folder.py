@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import pytest
 
+from jupyter_ddl.checkpoints.writer import KEPT, require_writable, write
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.checkpoint_folder import KEPT, damaged, newest, require_writable, write
+from jupyter_ddl.protocol.checkpoint_folder import damaged, newest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,7 +74,7 @@ def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
         write(tmp_path, 1, 2, fails)
     assert names(tmp_path) == ["fit-1/epoch-1.npz"]
     # What a killed process left.
-    (tmp_path / "fit-1" / ".epoch-2.npz.new").write_bytes(b"half")
+    (tmp_path / "fit-1" / ".epoch-2.npz.3f9c61d2.new").write_bytes(b"half")
     assert newest(tmp_path) == whole
     write(tmp_path, 1, 2, content)
     assert names(tmp_path) == ["fit-1/epoch-1.npz", "fit-1/epoch-2.npz"]

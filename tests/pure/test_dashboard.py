@@ -15,6 +15,7 @@ from batches import read, read_history
 from jupyter_ddl.errors import DashboardMissing
 from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.events import (
+    Event,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -75,11 +76,11 @@ def out(rank: int, text: str, stream: str = "stdout", skipped: int = 0) -> Outpu
 
 
 def events_of(data: bytes) -> list[Any]:
-    return [decode(event) for event in read(data)["events"]]
+    return [decode(event, Event) for event in read(data)["events"]]
 
 
 def history_of(data: bytes) -> list[Any]:
-    return [decode(event) for event in read_history(data)["events"]]
+    return [decode(event, Event) for event in read_history(data)["events"]]
 
 
 def shown(*events: Any) -> tuple[Dashboard, Published, Any, list[bytes]]:
@@ -358,7 +359,7 @@ def test_json_leaves_out_defaults_and_says_nan_in_words() -> None:
     assert content["gpu_pct"] == 0.0
     assert "gpu_watts" not in content
     plain = sample(3, 1.0)
-    assert decode(json.loads(to_json(plain))) == plain
+    assert decode(to_json(plain), Event) == plain
     assert len(to_json(plain)) < len(json.dumps(encode(plain))) / 2
 
 
@@ -393,7 +394,7 @@ def test_a_batch_is_one_json_object() -> None:
     assert read(batch(0, 1, float("inf"), entries))["single"] == "Infinity"
     whole = read(batch(0, 1, None, entries))
     assert (whole["first"], whole["next"], whole["single"]) == (0, 1, None)
-    assert decode(whole["events"][0]) == entries[0].event
+    assert decode(whole["events"][0], Event) == entries[0].event
 
 
 def test_samples_are_rows_of_few_bytes() -> None:
@@ -405,10 +406,10 @@ def test_samples_are_rows_of_few_bytes() -> None:
         sample(2, 1_700_000_000.75, model="m", loss=0.123456789, metrics={"auc": 0.987654321}, **gpu),
     ]
     events = read(batch(0, 3, None, [history.add(event) for event in samples]))["events"]
-    assert decode(events[0]) == samples[0]
+    assert decode(events[0], Event) == samples[0]
     assert (events[1]["loss"], events[1]["metrics"], events[1]["model"]) == ("NaN", {"auc": "Infinity"}, "m")
     # Temperatures are in the run's files.
-    assert decode(events[2]) == replace(samples[2], loss=0.12346, metrics={"auc": 0.98765}, gpu_celsius=None)
+    assert decode(events[2], Event) == replace(samples[2], loss=0.12346, metrics={"auc": 0.98765}, gpu_celsius=None)
     many = [history.add(replace(samples[2], rank=rank)) for rank in range(1000)]
     assert len(batch(3, 1003, None, many)) < 120 * 1000
 

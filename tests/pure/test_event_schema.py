@@ -54,7 +54,7 @@ def test_every_class_is_in_the_fixture_and_in_the_schema(union: Any, fixture: An
 )
 def test_an_example_is_valid_and_decodes(example: dict[str, Any], schema: Any) -> None:
     jsonschema.validate(example, schema)
-    assert json.loads(json.dumps(encode(decode(example)))) == example
+    assert json.loads(json.dumps(encode(decode(example, events.Event | hub_messages.HubMessage)))) == example
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import fields
+from functools import reduce
+from operator import or_
+from typing import Any
 
 import pytest
 
 from jupyter_ddl.protocol import events, hub_messages, requests
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
-from jupyter_ddl.protocol.codec import Wire, decode, encode
+from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
 
 FAULT = Fault(
@@ -71,9 +76,13 @@ EXAMPLES = (
 )
 
 
+ALL: Any = reduce(or_, {type(example) for example in EXAMPLES})
+
+
 @pytest.mark.parametrize("message", EXAMPLES, ids=lambda message: message.type)
 def test_a_message_survives_json(message: events.Event | requests.Request) -> None:
-    assert decode(json.loads(json.dumps(encode(message)))) == message
+    assert decode(json.dumps(encode(message)), ALL) == decode(as_line(message), ALL) == message
+    assert json.loads(as_line(message)) == encode(message)
 
 
 def test_every_message_has_an_example_and_a_type_of_its_own() -> None:
@@ -83,22 +92,45 @@ def test_every_message_has_an_example_and_a_type_of_its_own() -> None:
 
 def test_a_newer_ranks_extra_field_is_left_out() -> None:
     lost = {"type": "rank_lost", "rank": 1, "at_s": 1.0, "new": 5, "fault": {"kind": "lost", "facts": {"new": 5}}}
-    assert decode(lost) == events.RankLost(1, Fault("lost"), 1.0)
+    assert decode(lost, events.Event) == events.RankLost(1, Fault("lost"), 1.0)
 
 
 def test_every_message_can_be_read_without_its_defaults() -> None:
     lost = encode(events.OutputChunk("r", 0, "stdout", "x"))
     del lost["skipped_bytes"]
-    assert decode(lost).skipped_bytes == 0
+    assert decode(lost, events.Event).skipped_bytes == 0
     assert any(f.name == "skipped_bytes" for f in fields(events.OutputChunk))
 
 
-@pytest.mark.parametrize("content", [{}, {"type": "gossip"}])
-def test_an_unknown_type_is_named(content: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r"A message's type must be one of .*'run_cell'.*\. Received: "):
-        decode(content)
+@pytest.mark.parametrize("content", [{}, {"type": "gossip"}, {"type": "rank_alive", "rank": 1}])
+def test_a_type_that_does_not_cross_the_border_is_named(content: dict[str, object]) -> None:
+    for data in (content, json.dumps(content)):
+        with pytest.raises(ValueError, match=r"A message's type must be one of .*'run_cell'.*\. Received: "):
+            decode(data, requests.Request)
 
 
 def test_a_missing_field_is_an_error() -> None:
-    with pytest.raises(ValueError, match=r"A release message must have all its fields\. Received: \['run'\]\."):
-        decode({"type": "release", "run": "run-1"})
+    said = r"A release message must be what its class says\. Received: Object missing required field `reason`\."
+    with pytest.raises(ValueError, match=said):
+        decode({"type": "release", "run": "run-1"}, requests.Request)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ({"rank": "1"}, "Expected `int | null`, got `str` - at `$.rank`"),
+        ({"rank": 1 << 63}, "Expected `int` <= 9223372036854775807 - at `$.rank`"),
+        ({"fault": {"kind": "broken"}}, "Invalid enum value 'broken' - at `$.fault.kind`"),
+        ({"fault": {"kind": "lost", "facts": {"waits": [{}]}}}, "field `tensors` - at `$.fault.facts.waits[0]`"),
+    ],
+)
+def test_what_is_wrong_names_the_field(content: dict[str, object], said: str) -> None:
+    lost = encode(events.RankLost(1, Fault("lost"), 1.0)) | content
+    for data in (lost, json.dumps(lost)):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            decode(data, events.Event)
+
+
+def test_words_stand_for_numbers_also_in_a_fault() -> None:
+    lost = events.RankLost(1, Fault("lost", at_s=math.inf, facts=Facts(seconds=-math.inf)), 1.0)
+    assert decode(as_line(lost), events.Event) == lost

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from batches import read
 from run_folders import make_run
 
 from jupyter_ddl.protocol.codec import as_line, decode, number_in
-from jupyter_ddl.protocol.events import MetricsSample, RankLost, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import Event, MetricsSample, RankLost, RunFinished, RunStarted
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
@@ -22,14 +22,11 @@ from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
 from jupyter_ddl.views.runs_table import run_line
 
-if TYPE_CHECKING:
-    from jupyter_ddl.protocol.events import Event
-
 CASES = json.loads((Path(__file__).parents[2] / "labextension/schema/figures.fixture.json").read_text())
 
 
 def events_of(case: dict[str, Any]) -> list[Event]:
-    return [decode(event) for event in case["events"]]
+    return [decode(event, Event) for event in case["events"]]
 
 
 def figures_of(events: list[Event]) -> Figures:

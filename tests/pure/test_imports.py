@@ -31,10 +31,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "engine": {"errors", "host", "paths", "protocol"},
     # What replaces a method of a library does so by the engine's register of patches.
     "legacy": {"engine", "errors", "paths", "protocol"},
-    "datasets": {"engine", "errors", "paths"},
+    "datasets": {"engine", "errors", "host", "paths"},
     "training": {"engine", "errors", "protocol"},
     "pipelines": {"engine", "errors", "host", "training"},
-    "checkpoints": {"engine", "errors", "protocol", "training"},
+    "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "pipelines", "protocol", "training"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {

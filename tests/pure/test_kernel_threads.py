@@ -171,7 +171,7 @@ def test_a_last_word_that_cannot_be_read_is_the_ranks_failure(
     assert isinstance(failed, RankFailed)
     assert (failed.run, failed.rank, failed.name) == ("run-1", 1, "UnreadableReport")
     assert failed.message.startswith(
-        f"The rank's report of its end could not be read: ValueError: A {last} message must have all its fields."
+        f"The rank's report of its end could not be read: ValueError: A {last} message must be what its class says."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -142,9 +143,14 @@ def test_an_earlier_log_gets_nothing_where_the_run_cannot_be_noted(
     earlier = folder.path / "rank-0.log"
     earlier.write_text("earlier\n")
     rank.last_words.belong_to(str(folder.path))
-    # Where the note is first written there is something else.
-    (tmp_path / "log" / "rank-0.partial").mkdir()
-    rank.last_words.belong_to("another run's folder")
+    files_may_have = resource.getrlimit(resource.RLIMIT_FSIZE)
+    # As on a disk that is full.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, files_may_have[1]))
+    try:
+        rank.last_words.belong_to("another run's folder")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, files_may_have)
+    assert [file.name for file in (tmp_path / "log").iterdir() if "run" in file.name] == []
     os.write(rank.stdout, b"of another run\n")
     rank.end()
     rank.wait_for_shell()

@@ -1,7 +1,7 @@
 // What came of each cell of each notebook, newest last. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubModel } from './hub';
-import type { RunNotice } from './hub_messages';
+import type { Notice } from './notice';
 
 // More marks on cells are not needed; the runs themselves are listed from disk.
 const MAX_MARKS = 2000;
@@ -10,7 +10,7 @@ const MAX_MARKS = 2000;
 export interface CellMark {
   /** The notebook's path; where that is not known, its kernel's id. */
   readonly place: string;
-  readonly notice: RunNotice;
+  readonly notice: Notice;
 }
 
 export class CellMarks {
@@ -34,7 +34,7 @@ export class CellMarks {
   }
 
   /** Return the newest notice of a cell of a notebook. */
-  of(path: string, kernel: string | null, cell: string): RunNotice | null {
+  of(path: string, kernel: string | null, cell: string): Notice | null {
     const found = this.marks.get(keyOf(path, cell)) ?? (kernel === null ? undefined : this.marks.get(keyOf(kernel, cell)));
     return found?.notice ?? null;
   }
@@ -48,7 +48,7 @@ export class CellMarks {
   }
 
   /** Set the outcome of a run without an end event; null where it was deleted, and so has no mark. */
-  settle(run: string, end: Pick<RunNotice, 'state' | 'seconds'> | null): void {
+  settle(run: string, end: Pick<Notice, 'state' | 'seconds'> | null): void {
     for (const [key, { place, notice }] of [...this.marks]) {
       if (notice.run === run && end === null) {
         this.marks.delete(key);

@@ -477,4 +477,6 @@ export interface Field {
   readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';
   readonly nullable: boolean;
   readonly default?: unknown;
+  /** What the object, or each item of the array, has. */
+  readonly of?: Readonly<Record<string, Field>>;
 }

@@ -1,6 +1,7 @@
 // The kernels with ranks, as they report to the hub. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
-import type { HubMessage, KernelState, RunNotice } from './hub_messages';
+import type { KernelState, ToBrowser } from './hub_messages';
+import type { Notice } from './notice';
 
 export class HubModel {
   /** By kernel id, in the order in which they first reported. */
@@ -9,7 +10,7 @@ export class HubModel {
   private readonly ofRuns = new Map<string, string>();
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
-  private readonly _noticed = new Signal<this, RunNotice>(this);
+  private readonly _noticed = new Signal<this, Notice>(this);
   private readonly _gone = new Signal<this, KernelState>(this);
   private readonly _faulted = new Signal<this, KernelState>(this);
 
@@ -19,7 +20,7 @@ export class HubModel {
   }
 
   /** A run began or ended. */
-  get noticed(): ISignal<this, RunNotice> {
+  get noticed(): ISignal<this, Notice> {
     return this._noticed;
   }
 
@@ -44,7 +45,7 @@ export class HubModel {
     this._changed.emit();
   }
 
-  handle(message: HubMessage): void {
+  handle(message: ToBrowser | Notice): void {
     switch (message.type) {
       case 'kernel_state': {
         const before = this.kernels.get(message.kernel);

@@ -1,31 +1,30 @@
-// What kernels tell through the hub. The kernel's side is jupyter_ddl/protocol/hub_messages.py; tests of both read hub.fixture.json.
-import { isRecord } from './parse';
+// Generated from jupyter_ddl/protocol/hub_messages.py by `make schema`; not to be edited.
+import type { Field } from './events';
 
-export type RankStanding = 'ready' | 'running' | 'lost' | 'ended' | 'silent';
-
-export interface ClusterRank {
+/** One rank, as a panel shows it. */
+export interface RankState {
   readonly rank: number;
   readonly local_rank: number;
   readonly host: string;
   readonly pid: number;
   readonly device: string;
   readonly threads: number;
-  readonly state: RankStanding;
+  readonly state: "ready" | "running" | "lost" | "ended" | "silent";
 }
 
+/** The ranks of a kernel; `step` is what their start or replacement is at, `note` which defaults were taken. */
 export interface ClusterState {
   readonly name: string;
-  readonly state: 'starting' | 'idle' | 'running' | 'rebuilding' | 'lost' | 'stopped';
+  readonly state: "starting" | "idle" | "running" | "rebuilding" | "lost" | "stopped";
   readonly note: string;
-  /** What a start or a rebuild does now. */
   readonly step: string | null;
   readonly world_size: number;
-  readonly ranks: readonly ClusterRank[];
+  readonly ranks: readonly RankState[];
 }
 
-/** A kernel that has jupyter_ddl loaded, and its ranks. */
+/** What a kernel has: told when it changes, and to whoever connects. */
 export interface KernelState {
-  readonly type: 'kernel_state';
+  readonly type: "kernel_state";
   readonly kernel: string;
   readonly pid: number;
   readonly cluster: ClusterState | null;
@@ -33,90 +32,97 @@ export interface KernelState {
   readonly fault: string | null;
 }
 
+/** A kernel is there no more, or has let go of the hub. */
 export interface KernelGone {
-  readonly type: 'kernel_gone';
+  readonly type: "kernel_gone";
   readonly kernel: string;
 }
 
-/** A run began, or ended with an outcome. */
+/** A run has begun, or has ended. */
 export interface RunNotice {
-  readonly type: 'run_notice';
+  readonly type: "run_notice";
   readonly kernel: string;
   readonly run: string;
-  readonly state: string;
+  readonly state: "running" | "finished" | "failed" | "interrupted" | "timed out" | "stalled" | "lost";
   readonly cell_id: string | null;
   readonly ranks: string;
   readonly seconds: number | null;
   readonly fault: string | null;
 }
 
+/** What a Control came to. */
 export interface Answer {
-  readonly type: 'answer';
+  readonly type: "answer";
   readonly id: string;
   readonly result: unknown;
   readonly error: string | null;
 }
 
-export type HubMessage = KernelState | KernelGone | RunNotice | Answer;
+/** Ask a kernel for something at once, whatever its main thread does. It is answered by an Answer of the same id. */
+export interface Control {
+  readonly type: "control";
+  readonly id: string;
+  readonly kernel: string;
+  readonly do: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
 
-type Check = (value: unknown) => boolean;
+/** Send a run's events, from the one with number `next` on, until Unwatch. */
+export interface Watch {
+  readonly type: "watch";
+  readonly run: string;
+  readonly next: number;
+}
 
-const text: Check = (value) => typeof value === 'string';
-const number: Check = (value) => typeof value === 'number';
-const orNull = (check: Check): Check => (value) => value === null || check(value);
-const fields = (checks: Readonly<Record<string, Check>>): Check => (value) =>
-  isRecord(value) && Object.entries(checks).every(([name, check]) => check(value[name]));
+/** The browser has drawn a run's events before the one with number `next`: more may come. */
+export interface Taken {
+  readonly type: "taken";
+  readonly run: string;
+  readonly next: number;
+}
 
-const RANK = fields({ rank: number, local_rank: number, host: text, pid: number, device: text, threads: number, state: text });
-const CLUSTER = fields({
-  name: text,
-  state: text,
-  note: text,
-  step: orNull(text),
-  world_size: number,
-  ranks: (value) => Array.isArray(value) && value.every(RANK),
-});
-const MESSAGES: Readonly<Record<HubMessage['type'], Readonly<Record<string, Check>>>> = {
-  kernel_state: { kernel: text, pid: number, cluster: orNull(CLUSTER), run: orNull(text), fault: orNull(text) },
-  kernel_gone: { kernel: text },
-  run_notice: {
-    kernel: text,
-    run: text,
-    state: text,
-    cell_id: orNull(text),
-    ranks: text,
-    seconds: orNull(number),
-    fault: orNull(text),
+/** Send no more of a run. */
+export interface Unwatch {
+  readonly type: "unwatch";
+  readonly run: string;
+}
+
+export type ToBrowser =
+  | KernelState
+  | KernelGone
+  | RunNotice
+  | Answer;
+
+export type FromBrowser =
+  | Control
+  | Watch
+  | Taken
+  | Unwatch;
+
+/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
+export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, Field>>>> = {
+  kernel_state: {
+    kernel: {"kind": "string", "nullable": false},
+    pid: {"kind": "number", "nullable": false},
+    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}}, "default": null},
+    run: {"kind": "string", "nullable": true, "default": null},
+    fault: {"kind": "string", "nullable": true, "default": null},
   },
-  answer: { id: text, error: orNull(text) },
+  kernel_gone: {
+    kernel: {"kind": "string", "nullable": false},
+  },
+  run_notice: {
+    kernel: {"kind": "string", "nullable": false},
+    run: {"kind": "string", "nullable": false},
+    state: {"kind": "string", "nullable": false},
+    cell_id: {"kind": "string", "nullable": true, "default": null},
+    ranks: {"kind": "string", "nullable": false, "default": ""},
+    seconds: {"kind": "number", "nullable": true, "default": null},
+    fault: {"kind": "string", "nullable": true, "default": null},
+  },
+  answer: {
+    id: {"kind": "string", "nullable": false},
+    result: {"kind": "any", "nullable": false, "default": null},
+    error: {"kind": "string", "nullable": true, "default": null},
+  },
 };
-/** What a sender may leave out. */
-const DEFAULTS = { cluster: null, run: null, fault: null, cell_id: null, ranks: '', seconds: null, result: null, error: null };
-
-/** Return the message in a text frame, or null for a type that this version does not know.
- *
- * @throws TypeError when a field is missing or is not what the kernel's side says.
- */
-export function parseHubMessage(frame: string): HubMessage | null {
-  const found: unknown = JSON.parse(frame);
-  if (!isRecord(found) || typeof found['type'] !== 'string') {
-    throw new TypeError(`A message must be an object with a type. Received: ${frame.slice(0, 80)}.`);
-  }
-  const type = found['type'];
-  if (!isKnown(type)) {
-    return null;
-  }
-  const message = { ...DEFAULTS, ...found };
-  for (const [name, check] of Object.entries(MESSAGES[type])) {
-    const value = (message as Readonly<Record<string, unknown>>)[name];
-    if (!check(value)) {
-      throw new TypeError(`${name} of a ${type} message is not what it must be. Received: ${JSON.stringify(value)}.`);
-    }
-  }
-  // Every field that is read has been checked.
-  return message as unknown as HubMessage;
-}
-
-function isKnown(type: string): type is HubMessage['type'] {
-  return Object.hasOwn(MESSAGES, type);
-}

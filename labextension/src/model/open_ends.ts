@@ -1,7 +1,8 @@
 // Runs without an end event: their kernel died, or no page was open then. Their folders have the outcome. No DOM.
 import type { CellMarks } from './cell_marks';
 import type { HubModel } from './hub';
-import type { KernelState, RunNotice } from './hub_messages';
+import type { KernelState } from './hub_messages';
+import type { Notice } from './notice';
 import type { RunRecord } from './runs';
 import { compactRanks } from './stacks';
 
@@ -11,7 +12,7 @@ export const CUT_OFF = 'cut off';
 const LOOK_MS = 2000;
 
 interface Open {
-  readonly notice: RunNotice;
+  readonly notice: Notice;
   /** Whether this page saw it run: what it came to is then news. */
   readonly isSeen: boolean;
 }
@@ -51,7 +52,7 @@ export class OpenEnds {
       this.open.set(notice.run, { notice, isSeen: true });
     }
     if (run !== null && !this.open.has(run)) {
-      const notice: RunNotice = { type: 'run_notice', kernel, run, state: RUNNING, cell_id: null, ranks: '', seconds: null, fault: null };
+      const notice: Notice = { type: 'run_notice', kernel, run, state: RUNNING, cell_id: null, ranks: '', seconds: null, fault: null };
       this.open.set(run, { notice, isSeen: true });
     }
     this.later(0);
@@ -83,7 +84,7 @@ export class OpenEnds {
     this.later(LOOK_MS);
   }
 
-  private end(notice: RunNotice, record: RunRecord | null, isSeen: boolean): void {
+  private end(notice: Notice, record: RunRecord | null, isSeen: boolean): void {
     if (record === null || !isSeen) {
       this.marks.settle(notice.run, record);
       return;

@@ -160,17 +160,21 @@ export function numberOrNull(value: unknown): number | null {
   return typeof value === 'number' || NUMBERS.has(value) ? numberOf(value) : null;
 }
 
-function isOf(value: unknown, field: Field): boolean {
+/** Return whether a JSON value is what a field holds. */
+export function isOf(value: unknown, field: Field): boolean {
   if (value === null) {
     return field.nullable || field.kind === 'any';
   }
+  const { of } = field;
+  const has = (item: unknown): boolean =>
+    of === undefined || (isRecord(item) && Object.entries(of).every(([name, inner]) => isOf(item[name], inner)));
   switch (field.kind) {
     case 'any':
       return true;
     case 'array':
-      return Array.isArray(value);
+      return Array.isArray(value) && (of === undefined || value.every(has));
     case 'object':
-      return isRecord(value);
+      return isRecord(value) && has(value);
     default:
       return typeof value === field.kind;
   }

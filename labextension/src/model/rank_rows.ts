@@ -1,5 +1,5 @@
 // A panel's rows of a cluster's ranks: from the kernel, and, while a run is active, from the run. No DOM.
-import type { ClusterRank, ClusterState } from './hub_messages';
+import type { ClusterState, RankState as ClusterRank } from './hub_messages';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
 

@@ -3,7 +3,7 @@ import { signOf } from '../components/run_rows';
 import { duration } from '../components/format';
 import { setAttribute } from '../components/dom';
 import type { CellMarks } from '../model/cell_marks';
-import type { RunNotice } from '../model/hub_messages';
+import type { Notice } from '../model/notice';
 import { isDistributed } from './distributed';
 import type { NotebookPanel } from './panels';
 
@@ -41,7 +41,7 @@ export function markCells(panel: NotebookPanel, marks: CellMarks): void {
   void context.ready.then(later);
 }
 
-function mark(node: HTMLElement, notice: RunNotice | null): void {
+function mark(node: HTMLElement, notice: Notice | null): void {
   if (notice === null) {
     node.removeAttribute('data-ddl-mark');
     return;

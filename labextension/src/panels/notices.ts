@@ -1,7 +1,8 @@
 // Notifications of faults, and of the ends of long runs, if the user wishes.
 import { Notification } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
-import type { KernelState, RunNotice } from '../model/hub_messages';
+import type { KernelState } from '../model/hub_messages';
+import type { Notice } from '../model/notice';
 import { CUT_OFF } from '../model/open_ends';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs, PluginIDs } from '../tokens';
@@ -37,7 +38,7 @@ export class Notices {
     context.hub.faulted.connect((_, state) => this.onFault(state));
   }
 
-  private onNotice(notice: RunNotice): void {
+  private onNotice(notice: Notice): void {
     const { run, state, seconds, fault, kernel } = notice;
     if (state === 'running') {
       return;

@@ -18,7 +18,7 @@ from hub_server import Browser, Server
 
 from jupyter_ddl import paths
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.hub_messages import KernelState
+from jupyter_ddl.protocol.hub_messages import ClusterState, KernelState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def closed(browser: Browser) -> tuple[int, str]:
     [
         ("{", "A message must be JSON. Received: '{'."),
         ('{"type": "kernel_gone", "kernel": "k"}', "A message's type must be one of"),
-        ('{"type": "watch", "run": 5}', "run of a watch message must be str. Received: another type."),
+        ('{"type": "watch", "run": 5}', "Expected `str`, got `int` - at `$.run`."),
     ],
 )
 def test_what_is_no_message_ends_the_connection_with_a_sentence(server: Server, frame: str, told: str) -> None:
@@ -153,7 +153,8 @@ def test_who_never_reads_costs_the_server_no_memory_and_nobody_else_time(
 ) -> None:
     channel = kernel("talker")
     # A message of 200 kB, a hundred times as often as a socket's buffers hold it.
-    cluster = {"name": "x" * 200_000}
+    cluster: ClusterState = {"name": "x", "state": "idle", "note": "", "step": None, "world_size": 0, "ranks": []}
+    cluster["note"] = "x" * 200_000
     with server.browser() as reads:
         reads.wait_for("kernel_state", kernel="talker")
         deaf = [server.live() for _ in range(3)]
