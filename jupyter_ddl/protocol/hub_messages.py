@@ -43,7 +43,7 @@ class ClusterState(TypedDict):
 
 @dataclass(frozen=True)
 class KernelState(Wire):
-    """What a kernel has: told when it changes, and to whoever connects.
+    """A kernel's state: sent when it changes, and to each new connection.
 
     Attributes:
         kernel: Jupyter's id of the kernel.
@@ -74,6 +74,7 @@ class RunNotice(Wire):
     """A run has begun, or has ended.
 
     Attributes:
+        kernel: Jupyter's id of the kernel; of a script's run the script's name.
         state: "running", or its outcome.
         cell_id: JupyterLab's id of the cell that was executed; None where that is not known.
         ranks: which, as people write them: "0,2-3".

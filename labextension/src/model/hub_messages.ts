@@ -22,7 +22,7 @@ export interface ClusterState {
   readonly ranks: readonly RankState[];
 }
 
-/** What a kernel has: told when it changes, and to whoever connects. */
+/** A kernel's state: sent when it changes, and to each new connection. */
 export interface KernelState {
   readonly type: "kernel_state";
   readonly kernel: string;
