@@ -238,7 +238,7 @@ def test_a_transfer_waits_for_another_threads_and_can_be_interrupted(bare: Sessi
 
 def test_ranks_that_are_stopped_meanwhile(bare: Session) -> None:
     bare.run("class Odd:\n    def __reduce__(self):\n        import time; time.sleep(600)\nodd = Odd()")
-    transfer = bare._transfer
+    transfer = bare._ranks.transfer
     threading.Timer(1.0, transfer.close).start()
     with pytest.raises(ClusterLost, match=r"until their values have been moved\. Received: they are being ended$"):
         transfer.pull("odd", [0])

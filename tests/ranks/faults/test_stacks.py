@@ -122,9 +122,9 @@ def test_another_process_with_the_ranks_number_is_left_alone(pair: Session, monk
     # This process: it does not handle the signal, which would end it.
     monkeypatch.setitem(cluster.ranks, 1, replace(cluster.ranks[1], pid=os.getpid()))
     os.kill(pair.ranks[0].pid, 0)
-    assert pair._looks._process(cluster.ranks[1]) is None
-    assert pair._looks._process(cluster.ranks[0]) is not None
-    assert pair._looks._have_written(cluster.ranks[1]) == "it did not answer within 1 s"
+    assert pair._ranks.looks._process(cluster.ranks[1]) is None
+    assert pair._ranks.looks._process(cluster.ranks[0]) is not None
+    assert pair._ranks.looks._have_written(cluster.ranks[1]) == "it did not answer within 1 s"
 
 
 def test_a_second_notebook_sees_and_interrupts(notebook: Any) -> None:
