@@ -60,7 +60,7 @@ class Offer:
                 self._found[folder] = (
                     ""
                     if found is None
-                    else f"\nThe newest checkpoint is {found.path}: the cell, run again, goes on from there."
+                    else f"\nThe newest checkpoint is {found.path}: run the cell again to resume from there."
                 )
         self._is_done.set()
 

@@ -81,7 +81,7 @@ def state_after(state: LifecycleState, event: LifecycleEvent) -> LifecycleState:
     after = TRANSITIONS[event][state]
     if after is None:
         raise ClusterError(
-            "Ranks are restarted once at a time. Received: a restart while they are being ended or started. "
+            "Only one restart can run at a time. Received: a restart while ranks are being ended or started. "
             "Wait for its end."
         )
     return after

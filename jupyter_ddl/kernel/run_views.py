@@ -70,7 +70,7 @@ class Isolated:
         at = self._views.index(view)
         self._views[at : at + 1] = [] if plain is None else [plain]
         self._failed(
-            f"the cell goes on without its {type(view).__name__}, which raised {described(error)}{_place(error)}"
+            f"the cell continues without its {type(view).__name__}, which raised {described(error)}{_place(error)}"
         )
 
 
@@ -109,7 +109,7 @@ class Notes:
             if what not in self._problems:
                 self._problems.add(what)
                 print_error(error)
-                self.tell(f"{what} raised {described(error)}; the cell goes on")
+                self.tell(f"{what} raised {described(error)}; the cell continues")
 
     def tell_of_silence(self, event: RankSilent) -> None:
         """Show that a rank has gone silent, or is back."""

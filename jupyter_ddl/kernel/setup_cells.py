@@ -62,7 +62,7 @@ class SetupCells:
                 raise ClusterLost(
                     f"A setup cell must leave the ranks alive. Received: setup cell {number} of {len(cells)}, "
                     f"which began {_first_line(cell.code)!r}: {error}\n"
-                    f"%ddl stop and %ddl start begin anew, without setup cells."
+                    f"To start without setup cells, use %ddl stop and then %ddl start."
                 ) from error
             except DdlError as error:
                 raise SetupFailed(

@@ -107,8 +107,8 @@ def _session() -> Session:
         if starting is None:
             raise
         raise ClusterError(
-            f"Ranks must have been started. Received: {starting['name']!r}, which is at it: {starting['step']}. "
-            "Interrupt the kernel to end the start."
+            f"Ranks must have been started. Received: {starting['name']!r}, which is still starting: "
+            f"{starting['step']}. Interrupt the kernel to cancel the start."
         ) from None
 
 
