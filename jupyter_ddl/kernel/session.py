@@ -186,7 +186,7 @@ class Session:
         view: Callable[[Run], View] | None = None,
         setup: bool = False,
     ) -> Follower:
-        """Send code to ranks and return its follower at once: call `wait()` of it, or `follow_in_background()`.
+        """Send code to ranks and return its follower at once: call its `wait()` or `follow_in_background()`.
 
         Where lost ranks are being replaced, it waits for the new ones first.
         """
