@@ -56,7 +56,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(options.auto))))
         return 0
-    # A script's ranks are no cluster: every cluster is another one.
+    # A script's ranks are no cluster: without a name, every cluster is another one.
     spec = replace(spec, name="")
     occupancy.check_free(spec)
     spec = occupancy.with_sharers_told(spec)
@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     try:
         outcome = job.run()
     except BrokenPipeError:
-        # Whoever read our output has enough (`| head`). What is still buffered can go nowhere.
+        # The reader of our output has enough (`| head`). What is still buffered cannot be written.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 128 + signal.SIGPIPE
     if outcome.report:

@@ -47,7 +47,7 @@ class ScriptRank:
 
     Args:
         world: this rank's.
-        pipes: to the terminal, which keeps the logs of what comes there.
+        pipes: to the terminal, which logs what comes there.
         request: what is to run.
     """
 
@@ -65,20 +65,20 @@ class ScriptRank:
         self._raised_s = 0.0
 
     def describe(self, pinned: Pinned) -> None:
-        """Tell the terminal what this rank is."""
+        """Report to the terminal what this rank is."""
         world, device = self._world, pinned.device
         self._emit(
             RankReady(world.rank, world.world_size, world.local_rank, world.host, world.pid, device, pinned.threads)
         )
 
     def run(self, script: str) -> None:
-        """Run the script to its end, whatever that is; tell it to the terminal, and end as Python would.
+        """Run the script to its end, whatever that is; report it to the terminal, and end as Python would.
 
         Raises:
-            SystemExit: the script raised it, or anything else, which has been told then.
+            SystemExit: the script raised it, or anything else, which has been reported then.
         """
         faulthandler.enable()
-        path = str(Path(script).absolute())  # now: the script may go to another folder
+        path = str(Path(script).absolute())  # now: the script may change its folder
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
             self._sampler.begin(self._run, self._sample_every_s)
@@ -105,7 +105,7 @@ class ScriptRank:
         self._emit(RankFinished(self._run, self._world.rank, time.time()))
 
     def _exited(self, error: SystemExit) -> None:
-        """End as `sys.exit` asks: with a status other than 0 the other ranks cannot go on."""
+        """End as `sys.exit` asks: with a status other than 0 the other ranks cannot continue."""
         status = _status(error)
         if status == 0:
             self._finish()
@@ -124,11 +124,11 @@ class ScriptRank:
         self._emit(self._failed(error, text, tuple(told), released=released))
         self._horovod.wait(1)
         if sys.excepthook is not sys.__excepthook__:
-            raise error  # the script's own hook is to see it
+            raise error  # the script's own hook gets it
         raise SystemExit(1) from None
 
     def _give_up(self) -> bool:
-        """Let the others go; return whether this rank was let go itself."""
+        """Release the other ranks; return whether this rank was released itself."""
         self._interrupts.disarm()
         self._raised_s = time.time()
         released = self._interrupts.is_requested(self._run)
@@ -168,13 +168,13 @@ class _HorovodEnd:
             return
         with self._lock:
             if self._thread is None and basics.is_initialized():
-                # Stock init has registered it for the exit, where it would be the second at once.
+                # Stock init has registered it for the exit, where it would be a second one at the same time.
                 atexit.unregister(basics.shutdown)
                 self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
                 self._thread.start()
 
     def wait(self, status: int) -> None:
-        """Wait until Horovod is at rest: MPI must not be finalised under it. End the process where it does not come."""
+        """Wait until Horovod has shut down: MPI must not be finalised before. End the process where it does not."""
         if self._thread is None:
             return
         self._thread.join(_SHUTDOWN_S)
@@ -187,7 +187,7 @@ class _HorovodEnd:
 def _run_as_main(path: str) -> None:
     """Run the script of an absolute path as the module `__main__`.
 
-    It stays that: threads and exit handlers of the script's own may need it.
+    It stays so: the script's own threads and exit handlers may need it.
 
     runpy.run_path would put back the module `__main__` at the end, and the path as given in its tracebacks.
     """
@@ -206,7 +206,7 @@ def _status(error: SystemExit) -> int:
 
 
 def _formatted(error: BaseException, path: str) -> str:
-    """Return an exception as Python prints it, without the frames that are ours, of a script's absolute path."""
+    """Return an exception as Python prints it, without our own frames, for a script of an absolute path."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename != path:
         trace = trace.tb_next

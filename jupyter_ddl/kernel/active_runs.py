@@ -1,4 +1,4 @@
-"""The active runs of one world of ranks: routes events to each, and ends it.
+"""Keeps the active runs of one world of ranks: routes events to each, and ends it.
 
 Runs on: kernel.
 """
@@ -30,7 +30,7 @@ class RunsOwner(Protocol):
     """The state of the cluster that active runs belong to; they share its lock.
 
     Attributes:
-        lock: of the state and of the active runs: both change together.
+        lock: guards the state and the active runs, which change together.
         replaces_lost: whether lost ranks are replaced without being asked.
     """
 
@@ -41,10 +41,10 @@ class RunsOwner(Protocol):
         """Note that a run is active."""
 
     def runs_ended(self, runs: ActiveRuns, run: Run) -> None:
-        """Note that no run is active any more; `run` was the last."""
+        """Note that no run is active now; `run` was the last."""
 
     def lose(self, runs: ActiveRuns, lost: RankLost, active: Sequence[Run]) -> Remedy:
-        """Note that the ranks have ended; return what the user can do. Called once, under the lock."""
+        """Note that the ranks have ended; return the remedy. Called once, under the lock."""
 
     def notify(self, run: Run | None = None) -> None:
         """Notify the observers. Called without the lock."""
@@ -52,7 +52,7 @@ class RunsOwner(Protocol):
 
 @dataclass(frozen=True)
 class _Loss:
-    """How the ranks ended, and what the user can do. Written once."""
+    """How the ranks ended, and the remedy. Written once."""
 
     lost: RankLost
     remedy: Remedy
@@ -62,7 +62,7 @@ class ActiveRuns:
     """Every run that has not ended. Safe to call from any thread.
 
     Args:
-        cluster: whose ranks they are on.
+        cluster: the cluster that they run on.
         owner: the state of the cluster.
     """
 
@@ -76,7 +76,7 @@ class ActiveRuns:
         self._loss: _Loss | None = None
         cluster.listen(self._on_event)
         if cluster.lost is not None:
-            # It ended before anybody listened.
+            # The ranks ended before this listened.
             self._on_event(cluster.lost)
 
     @property
@@ -99,7 +99,7 @@ class ActiveRuns:
         self._owner.notify(run)
 
     def why_lost(self) -> str | None:
-        """Return why the cluster is gone, for people; None while it lives."""
+        """Return why the ranks were lost, as text; None while they live."""
         return None if self.lost is None else describe(self.lost.fault)
 
     def ids(self) -> list[str]:
@@ -112,12 +112,12 @@ class ActiveRuns:
         return self._horovod.begins_with(code, auto=auto)
 
     def follow(self, run: Run, release: Callable[[str], None]) -> None:
-        """Have `release` called with a reason where somebody releases all runs: it sees to the end of this one."""
+        """Have `release` called with the reason where all runs are released; it must end this one."""
         with self._lock:
             self._followers[run.id] = release
 
     def begin(self, run: Run) -> None:
-        """Hand a run its events from here on."""
+        """Route events to a run from here on."""
         with self._lock:
             self._runs[run.id] = run
             lost = self.lost
@@ -128,19 +128,19 @@ class ActiveRuns:
         self.notify(run)
 
     def busy_ranks(self) -> set[int]:
-        """Return the ranks that are at a run."""
+        """Return the ranks on which a run is pending."""
         with self._lock:
             return set().union(*(set(run.pending) for run in self._runs.values() if run.lost is None))
 
     def drop(self, run: Run) -> None:
-        """Forget a run that no rank was sent."""
+        """Remove a run that no rank was sent."""
         with self._lock:
             self._followers.pop(run.id, None)
             self._remove(run)
         self.notify()
 
     def resume(self, run: Run) -> None:
-        """Hand a run that another kernel began all its events: those that have been, and those to come."""
+        """Route to another kernel's run all its events: the past ones, and those to come."""
         run.is_resumed = True
         with self._lock:
             for event in run.recorder.catch_up(run.ranks):
@@ -151,15 +151,15 @@ class ActiveRuns:
         self.notify(run)
 
     def release(self, run: Run, reason: str) -> None:
-        """Release the ranks that are still at a run."""
+        """Release the ranks on which a run is pending."""
         self._cluster.request_now(Release(run.id, reason), sorted(run.pending))
 
     def ask(self, run: Run) -> None:
-        """Have the ranks that are still at a run say whether they answer."""
+        """Ping the ranks on which a run is pending."""
         self._cluster.request_now(Ping(), sorted(run.pending))
 
     def importing(self, run: Run) -> set[int]:
-        """Return those of the ranks still at a run that have not imported TensorFlow yet."""
+        """Return the pending ranks of a run that have not imported TensorFlow yet."""
         return set(run.pending) - self._cluster.warm.keys()
 
     def state_of(self, rank: int) -> RankProcess:
@@ -167,17 +167,17 @@ class ActiveRuns:
         return self._cluster.supervisor.state_of(rank)
 
     def starve(self, run: Run) -> bool:
-        """Return whether a rank that is still at a run is ready to run, and gets no core."""
+        """Return whether a pending rank of a run is ready to run, and gets no core."""
         return any(self._cluster.supervisor.starves(rank) for rank in sorted(run.pending))
 
     def give_up(self, fault: Fault) -> None:
-        """Take the cluster for lost, which still has processes: they are ended, and replaced where that is wanted."""
+        """Treat a cluster with live processes as lost: they are ended, and replaced where that is wanted."""
         self._on_event(RankLost(None, fault, fault.at_s))
 
     def release_all(self, reason: str) -> None:
-        """Release every rank from what it runs, also from what another kernel runs there.
+        """Release every rank from its run, also from another kernel's.
 
-        Whoever follows a run, in this kernel or another, then sees to it that it ends.
+        The follower of each run, in this kernel or another, then ends it.
         """
         with self._lock:
             runs = list(self._runs.values())
@@ -198,7 +198,7 @@ class ActiveRuns:
     def end(self, run: Run) -> None:
         """End a run: Horovod rests until the next one.
 
-        A rank that did not answer its release keeps the run active, until it does: no cell may queue behind it.
+        A rank that did not answer its release keeps the run active until it does: no cell may queue behind it.
         """
         with self._lock:
             run.take_what_came()
@@ -208,7 +208,7 @@ class ActiveRuns:
         self.notify(run)
 
     def _settles(self, run: Run) -> bool:
-        """Note that a run is followed no more; return whether Horovod rests now. Called under the lock."""
+        """Note that a run is no longer followed; return whether Horovod rests now. Called under the lock."""
         run.abandoned = bool(run.pending) and run.lost is None
         self._followers.pop(run.id, None)
         if not run.abandoned:
@@ -218,24 +218,24 @@ class ActiveRuns:
         )
 
     def _remove(self, run: Run) -> None:
-        """Take a run off the active ones. Called under the lock."""
+        """Remove a run from the active ones. Called under the lock."""
         if self._runs.pop(run.id, None) is not None and not self._runs:
             self._owner.runs_ended(self, run)
 
     def leave(self) -> None:
-        """Note in the folders of the runs that go on that nobody records them: whoever attaches may."""
+        """Note in the active runs' folders that no kernel records them: one that attaches may."""
         with self._lock:
             for run in self._runs.values():
                 run.folder.update(session=None)
 
     def stuck(self) -> str | None:
-        """Return the ranks that did not answer their release, for people; None where there are none."""
+        """Return the ranks that did not answer their release, as text; None where there are none."""
         with self._lock:
             ranks = {rank for run in self._runs.values() if run.abandoned for rank in run.pending}
         return compact(sorted(ranks)) if ranks else None
 
     def _on_event(self, event: Event) -> None:
-        """Hand an event to the run that it belongs to. Called in the channel's thread."""
+        """Route an event to the runs that it concerns. Called in the channel's thread."""
         if isinstance(event, ReleaseAsked):
             self._on_release_asked(event)
             return
@@ -258,14 +258,14 @@ class ActiveRuns:
             self.notify()
 
     def _note_loss(self, lost: RankLost) -> bool:
-        """Note how the ranks ended; return False where that is known already. Called under the lock."""
+        """Note how the ranks ended; return False where that was known. Called under the lock."""
         if self._loss is not None:
             return False
         self._loss = _Loss(lost, self._owner.lose(self, lost, list(self._runs.values())))
         return True
 
     def _on_release_asked(self, event: ReleaseAsked) -> None:
-        """See to the end of what another kernel released the ranks from."""
+        """End the runs from which another kernel released the ranks."""
         if event.kernel == self._cluster.kernel:
             return
         with self._lock:
@@ -274,10 +274,10 @@ class ActiveRuns:
 
 
 def _take(run: Run, event: Event) -> None:
-    """Hand a run an event; whatever its recorder or figures raise, the event reaches whoever follows it."""
+    """Pass a run an event; whatever its recorder or figures raise, the event reaches its follower."""
     try:
         run.take(event)
-    except Exception as error:  # noqa: BLE001  the ranks' end must not be lost with what observes it
+    except Exception as error:  # noqa: BLE001  an observer's error must not stop the events that end a run
         print_error(error)
 
 

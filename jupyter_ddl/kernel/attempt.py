@@ -1,4 +1,4 @@
-"""What the state of a cluster hands to those who end its ranks and start others.
+"""Defines what the state of a cluster passes to the code that ends its ranks and starts others.
 
 Runs on: kernel.
 """
@@ -21,8 +21,8 @@ class Ending:
     """What must have ended before new ranks start, and before a stop is done.
 
     Attributes:
-        old: the ranks there are; None before the first ones.
-        earlier: attempts to bring up ranks that still go on, all cancelled.
+        old: the current ranks; None before the first ones.
+        earlier: attempts to bring up ranks that have not ended yet, all cancelled.
     """
 
     old: Incarnation | None
@@ -49,9 +49,9 @@ class Snapshot:
     """A cluster at one moment.
 
     Attributes:
-        step: what the attempt to bring up ranks is at; empty where none goes on.
-        spec: of the ranks that there are, or that are being started.
-        incarnation: the ranks there are or were; None before the first ones.
+        step: the step of the attempt to bring up ranks; empty where there is none.
+        spec: of the current ranks, or of those that are being started.
+        incarnation: the current or last ranks; None before the first ones.
     """
 
     state: LifecycleState

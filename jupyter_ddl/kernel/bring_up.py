@@ -1,4 +1,4 @@
-"""Brings up ranks: ends those there are, starts others, and has the state of the cluster know.
+"""Brings up ranks: ends the current ones, starts others, and reports to the state of the cluster.
 
 Runs on: kernel.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def bring_up(lifecycle: ClusterLifecycle, attempt: Attempt, launch: Launch, step: Step) -> None:
-    """End the ranks there are, start others, and make them the cluster's.
+    """End the current ranks, start others, and make them the cluster's.
 
     Args:
         lifecycle: the state of the cluster.
@@ -53,17 +53,17 @@ def bring_up(lifecycle: ClusterLifecycle, attempt: Attempt, launch: Launch, step
 def starting(
     lifecycle: ClusterLifecycle, spec: ClusterSpec, cause: str, progress: Step
 ) -> Iterator[tuple[Attempt, Step]]:
-    """Start ranks in the block, which brings them up; yields the attempt, and what to call at each step of it.
+    """Begin a start that the block carries out, and end it; yields the attempt, and what to call at each step.
 
     Args:
         lifecycle: the state of the cluster.
         spec: which ranks.
-        cause: who asked for it.
+        cause: what began the start, for the log.
         progress: called with a sentence at each step.
 
     Raises:
         ClusterError: ranks are being started already.
-        ClusterStartFailed: a stop came meanwhile.
+        ClusterStartFailed: the start was cancelled.
     """
     attempt = lifecycle.begin(spec, cause)
 
@@ -78,7 +78,7 @@ def starting(
     except DdlError as error:
         outcome = described(error)
         if attempt.given_up.is_set():
-            # Whatever that led to, e.g. setup cells that the ranks did not outlive.
+            # Whatever the cancelling led to, e.g. a setup cell whose ranks were ended.
             raise start_cancelled() from error
         raise
     finally:

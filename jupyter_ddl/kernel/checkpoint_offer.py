@@ -1,7 +1,6 @@
-"""Finds from where trainings that were lost with their ranks can go on, while new ranks come up.
+"""Finds the checkpoints from which lost trainings can resume, while new ranks come up.
 
-Ranks die when file systems do: a folder that cannot be read is said to be, and one that does not answer holds nothing
-up.
+Ranks die when file systems do: a folder that cannot be read is reported, and one that does not answer delays nothing.
 
 Runs on: kernel.
 """
@@ -18,7 +17,7 @@ from jupyter_ddl.protocol.checkpoint_folder import newest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# New ranks that are ready wait no longer for it.
+# New ranks that are ready wait no longer for the search.
 WITHIN_S = 5.0
 
 
@@ -26,7 +25,7 @@ class Offer:
     """The newest checkpoint of each training, looked for in a thread from now on.
 
     Args:
-        folders: what `--checkpoint` was given, of each.
+        folders: the `--checkpoint` of each.
     """
 
     def __init__(self, folders: Sequence[str]) -> None:
@@ -40,7 +39,7 @@ class Offer:
                 self._fail(error)
 
     def text(self, within_s: float = WITHIN_S) -> str:
-        """Return a line for each training that saved itself, each with its newline before it.
+        """Return a line for each training that has a checkpoint, with a newline before each.
 
         Args:
             within_s: how long to wait for file systems that have not answered yet.
@@ -60,7 +59,7 @@ class Offer:
                 self._found[folder] = (
                     ""
                     if found is None
-                    else f"\nThe newest checkpoint is {found.path}: the cell, run again, goes on from there."
+                    else f"\nThe newest checkpoint is {found.path}: run the cell again to resume from there."
                 )
         self._is_done.set()
 

@@ -1,8 +1,8 @@
-"""The state of a cluster: one object with one lock, to which every thread reports what happens.
+"""Holds the state of a cluster: one object with one lock, to which every thread reports events.
 
-`cluster_transitions` has the table of states. Here is what changes with them: the ranks there are, the attempt to bring
-up new ones, and what the next cell must hear of that. What takes time (ending ranks, starting others) is done outside
-the lock, by whoever holds the `Attempt`.
+`cluster_transitions` has the table of states. This module has what changes with them: the current ranks, the attempt to
+bring up new ones, and the report of that for the next cell. What takes time (ending ranks, starting others) is done
+without the lock, by the thread that holds the `Attempt`.
 
 Runs on: kernel.
 """
@@ -36,10 +36,10 @@ _log = logging.getLogger("jupyter_ddl.cluster")
 
 
 class Replacement(Protocol):
-    """What starts new ranks in place of lost ones."""
+    """Starts new ranks in place of lost ones."""
 
     def begin(self, lifecycle: ClusterLifecycle, attempt: Attempt, lost: RankLost, runs: Sequence[Run]) -> Remedy:
-        """Begin in a thread, and return what the user is to know. Called under the lifecycle's lock."""
+        """Begin in a thread, and return the remedy to report. Called under the lifecycle's lock."""
 
 
 class ClusterLifecycle:
@@ -52,7 +52,7 @@ class ClusterLifecycle:
         replaces_lost: whether lost ranks are replaced without being asked.
 
     Attributes:
-        lock: of all that changes with the state, the active runs included.
+        lock: guards all that changes with the state, the active runs included.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ClusterLifecycle:
         self._state = LifecycleState.STOPPED
         self._last: Transition | None = None
         self._incarnation: Incarnation | None = None
-        # The one whose ranks are wanted; those of all others that go on are ended as soon as they are up.
+        # The attempt whose ranks are wanted; those of the others still under way are ended as soon as they are up.
         self._attempt: Attempt | None = None
         self._going: set[Attempt] = set()
         self._step = ""
@@ -90,7 +90,7 @@ class ClusterLifecycle:
     # Starting and stopping.
 
     def begin(self, spec: ClusterSpec, cause: str) -> Attempt:
-        """Begin to start ranks, in place of those there are.
+        """Begin to start ranks, in place of the current ones.
 
         Raises:
             ClusterError: ranks are being started already.
@@ -100,7 +100,7 @@ class ClusterLifecycle:
             return self._new_attempt(spec)
 
     def note_step(self, attempt: Attempt, step: str) -> None:
-        """Note what an attempt is at."""
+        """Note the step that an attempt is at."""
         with self.lock:
             if attempt is not self._attempt:
                 return
@@ -109,29 +109,29 @@ class ClusterLifecycle:
         self.notify()
 
     def finish_ending(self, ending: Ending) -> None:
-        """End the old ranks, and wait for cancelled attempts to be over."""
+        """End the old ranks, and wait for the end of cancelled attempts."""
         if ending.old is not None:
             ending.old.end()
         with self.lock:
             self.lock.wait_for(lambda: ending.earlier.isdisjoint(self._going))
 
     def adopt(self, attempt: Attempt, incarnation: Incarnation) -> bool:
-        """Take new ranks for those of the cluster; return False where they are not wanted any more."""
+        """Make new ranks the cluster's; return False where their attempt was cancelled."""
         with self.lock:
             if attempt is not self._attempt:
                 return False
             self._incarnation = incarnation
-            # With the note of who else uses its devices.
+            # Its note also says what else uses its devices.
             self._spec = incarnation.cluster.spec
             return True
 
     def settle(self, attempt: Attempt, cause: str, report: str | DdlError | None = None) -> None:
-        """Note that an attempt is over, whatever came of it.
+        """Note that an attempt is over, with new ranks or without.
 
         Args:
             attempt: which; of a cancelled one no more is noted.
-            cause: what came of it, for the log.
-            report: what the next cell says of it, or raises.
+            cause: its result, for the log.
+            report: what the next cell shows of it, or raises.
         """
         with self.lock:
             self._going.discard(attempt)
@@ -148,7 +148,7 @@ class ClusterLifecycle:
         self.notify()
 
     def stop(self, cause: str) -> Ending:
-        """Note that no ranks are wanted any more, and return what is to be ended."""
+        """Note that ranks are no longer wanted, and return what is to be ended."""
         with self.lock:
             ending = self._cancel()
             self._apply(LifecycleEvent.STOP, cause)
@@ -162,11 +162,11 @@ class ClusterLifecycle:
         self._note_runs(runs, LifecycleEvent.RUN_BEGAN, run)
 
     def runs_ended(self, runs: ActiveRuns, run: Run) -> None:
-        """Note that no run is active any more; `run` was the last."""
+        """Note that no run is active now; `run` was the last."""
         self._note_runs(runs, LifecycleEvent.RUNS_ENDED, run)
 
     def lose(self, runs: ActiveRuns, lost: RankLost, active: Sequence[Run]) -> Remedy:
-        """Note that the ranks of `runs` have ended, and have them replaced; return what the user can do.
+        """Note that the ranks of `runs` have ended, and have them replaced; return the remedy.
 
         Called once for each world of ranks, under the lock.
 
@@ -176,7 +176,7 @@ class ClusterLifecycle:
             active: what they ran.
         """
         if self._incarnation is None or runs is not self._incarnation.runs:
-            # Lost before they were adopted, which finds that out.
+            # Lost before they were adopted: the end of their attempt applies it.
             return Remedy("restart")
         last = self._last
         if lost.asked:
@@ -191,20 +191,20 @@ class ClusterLifecycle:
         if self._state is not LifecycleState.LOST or not self.replaces_lost:
             return Remedy("restart")
         if last is not None and last.before is LifecycleState.REBUILDING:
-            # They had replaced lost ones and have run no cell of the user's: what ended those may have ended these.
+            # They replaced lost ones and have run no cell of the user's: the same cause may have ended both.
             return Remedy("find the cause")
         return self._rebuild(self._incarnation, lost, active)
 
-    # What the next cell hears.
+    # What the next cell reports.
 
     def wait_for_change(self, step: str, timeout_s: float) -> Snapshot:
-        """Wait until no ranks are being brought up or that is at another step; return the cluster as it is then."""
+        """Wait until no ranks are being brought up, or the step changes; return the cluster as it is then."""
         with self.lock:
             self.lock.wait_for(lambda: self._attempt is None or self._step != step, timeout_s)
             return self.snapshot()
 
     def take_report(self) -> str | DdlError | None:
-        """Return what came of the last rebuild: once, but for an error that leaves no ranks."""
+        """Return the report of the last rebuild: once, but for an error that leaves no ranks."""
         with self.lock:
             report = self._report
             if report is None or isinstance(report, str | SetupFailed):
@@ -235,7 +235,7 @@ class ClusterLifecycle:
         return attempt
 
     def _catch_up(self, incarnation: Incarnation) -> None:
-        """Apply what happened to new ranks, or began on them, before their attempt was over."""
+        """Apply the loss of new ranks, or the runs begun on them, from before their attempt was over."""
         lost = incarnation.runs.lost
         if lost is not None:
             event = LifecycleEvent.ENDED if lost.asked else LifecycleEvent.LOST
@@ -255,7 +255,7 @@ class ClusterLifecycle:
         self._apply(LifecycleEvent.REBUILD, f"{attempt.spec.n} new ranks replace them")
         try:
             return self._replacement.begin(self, attempt, lost, active)
-        except BaseException as error:  # noqa: BLE001  whatever it is: the runs must hear of the loss all the same
+        except BaseException as error:  # noqa: BLE001  whatever it is: the runs must get the loss all the same
             print_error(error)
             problem = described(error)
             self._going.discard(attempt)

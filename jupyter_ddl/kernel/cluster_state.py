@@ -1,4 +1,4 @@
-"""What is shown of the state of a cluster: in a panel, by `%ddl status`.
+"""Describes the state of a cluster for a panel and for `%ddl status`.
 
 Runs on: kernel.
 """
@@ -21,7 +21,7 @@ _WITHOUT_RANKS = (LifecycleState.STARTING, LifecycleState.STOPPED)
 
 
 def cluster_state(now: Snapshot) -> ClusterState:
-    """Return how the ranks are now. Called under the lock of the cluster's state, by which all of it is of one moment.
+    """Return the state of the cluster and its ranks. Called under the state's lock, so that all of it is of one moment.
 
     Args:
         now: the cluster.
@@ -51,7 +51,7 @@ def why_not_ready(now: Snapshot) -> str | None:
 
 
 def fault_of_loss(now: Snapshot) -> Fault | None:
-    """Return why the ranks are gone; None while they live, and where they were stopped."""
+    """Return the fault by which the ranks were lost; None while they live, and after a stop."""
     lost = None if now.incarnation is None else now.incarnation.runs.lost
     is_lost = now.state in (LifecycleState.LOST, LifecycleState.REBUILDING)
     return lost.fault if is_lost and lost is not None and not lost.asked else None

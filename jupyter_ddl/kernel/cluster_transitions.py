@@ -1,4 +1,4 @@
-"""The states of a cluster, what may happen to it, and the table of what that leads to.
+"""Defines the states of a cluster, its events, and the table of its transitions.
 
 Runs on: kernel.
 """
@@ -23,16 +23,16 @@ class LifecycleState(Enum):
 
 
 class LifecycleEvent(Enum):
-    """What may happen to a cluster."""
+    """An event that may change the state of a cluster."""
 
     START = "start"  # the user starts ranks, or restarts them
     UP = "up"  # new ranks are ready, and the setup cells were run on them
     NOT_UP = "not up"  # no new ranks came up
     RUN_BEGAN = "run began"
-    RUNS_ENDED = "runs ended"  # the last active run
+    RUNS_ENDED = "runs ended"  # the last active run has ended
     LOST = "lost"  # the ranks died
     REBUILD = "rebuild"  # new ranks are started without being asked
-    ENDED = "ended"  # the ranks ended because that was asked for, here or by another kernel
+    ENDED = "ended"  # the ranks ended on request, of this kernel or another
     STOP = "stop"  # the user stops the ranks
 
 
@@ -41,7 +41,7 @@ class Transition:
     """One change of a cluster's state.
 
     Attributes:
-        cause: what led to it, for people.
+        cause: what led to it, as text.
         at_s: when, in seconds since the epoch.
     """
 
@@ -56,7 +56,7 @@ _S = LifecycleState
 _E = LifecycleEvent
 _COLUMNS = (_S.STARTING, _S.READY, _S.RUNNING, _S.REBUILDING, _S.LOST, _S.STOPPED)
 # Event -> the state that it leads to from each state. The same state: the event is ignored. None: it is refused.
-# Ranks lost while others are being started leave the state as it is: whoever starts these finds out, and says so.
+# Ranks lost during a start leave the state as it is: the start finds that out, and reports it.
 _TABLE: dict[LifecycleEvent, tuple[LifecycleState | None, ...]] = {
     #              STARTING     READY        RUNNING      REBUILDING     LOST           STOPPED
     _E.START:      (None,        _S.STARTING, _S.STARTING, _S.STARTING,   _S.STARTING,   _S.STARTING),
@@ -81,7 +81,7 @@ def state_after(state: LifecycleState, event: LifecycleEvent) -> LifecycleState:
     after = TRANSITIONS[event][state]
     if after is None:
         raise ClusterError(
-            "Ranks are restarted once at a time. Received: a restart while they are being ended or started. "
+            "Only one restart can run at a time. Received: a restart while ranks are being ended or started. "
             "Wait for its end."
         )
     return after

@@ -1,4 +1,4 @@
-"""Where a session comes from: `start`, `attach`, and which one the magics use.
+"""Starts sessions and attaches them to clusters; keeps the one that the magics use.
 
     session = jupyter_ddl.start(n=2)
     ...
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class KernelSessions:
-    """The sessions of one kernel: which one the magics use, and which is being started.
+    """The sessions of one kernel: the one that the magics use, and the one that is being started.
 
     Args:
         launch: starts ranks.
 
     Attributes:
-        observers: notified of what becomes of them.
+        observers: notified of their changes.
         hub: the connection to the Jupyter server's hub; None where there is none.
     """
 
@@ -55,9 +55,9 @@ class KernelSessions:
         return session
 
     def attach(self, name: str) -> Session:
-        """Return a session on a cluster that runs already; the magics use it from here on."""
+        """Return a session on a cluster that already runs; the magics use it from here on."""
         cluster = lifecycle.attach(name)
-        # Of two kernels that would both start new ranks, the one that started these does.
+        # Of two kernels on the same ranks, only the one that started them replaces lost ones.
         session = Session(cluster.spec, self.observers, rebuild=cluster.is_orphan, launch=self._launch)
         session.attach(cluster)
         self.use(session)
@@ -88,7 +88,7 @@ class KernelSessions:
         return state if state is not None and state["state"] == "starting" else None
 
 
-# Of this process, as `jupyter_ddl.start` and the magics need it.
+# One for the process: `jupyter_ddl.start` and the magics share it.
 _sessions = KernelSessions()
 
 
@@ -116,14 +116,14 @@ def start(
         gpus: the GPUs to use, as CUDA_VISIBLE_DEVICES writes them, e.g. "0,1"; "none" for the cores; by default all.
         threads: TensorFlow's threads on each rank; by default the rank's share of the cores.
         name: the cluster's name, by default "default".
-        env: variables that the ranks have before TensorFlow is imported.
+        env: environment variables of the ranks, set before TensorFlow is imported.
         keep: let the ranks outlive this process, for `attach` to find.
         oversubscribe: let several ranks, or clusters, share a GPU.
-        rebuild: start new ranks by itself where these are lost.
+        rebuild: replace lost ranks without being asked.
         progress: called with a sentence at each step.
 
     Raises:
-        InvalidInput: what was asked for breaks a rule.
+        InvalidInput: an argument breaks a rule.
         ClusterStartFailed: a rank did not come up.
 
     Example:
@@ -135,7 +135,7 @@ def start(
 
 
 def attach(name: str = "default") -> Session:
-    """Return a session on a cluster that runs already, its ranks' variables intact.
+    """Return a session on a cluster that already runs, its ranks' variables intact.
 
     Raises:
         NoCluster: none of that name runs on this host.

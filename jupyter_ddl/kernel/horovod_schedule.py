@@ -1,7 +1,9 @@
-"""When Horovod runs: from before a cell that may need it until after, and never between cells.
+"""Decides when Horovod runs: from before a cell that may need it until after, and never between cells.
 
 An idle Horovod keeps a core of each rank busy, and initialising it takes all ranks together, so the kernel decides for
 all of them at once.
+
+Runs on: kernel.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ _NAMES = re.compile(r"\b(horovod|hvd|jupyter_ddl|ddl)\b")
 
 
 class HorovodTurns:
-    """Decides for one world, from what its runs report.
+    """Decides for one world of ranks, from what its runs report.
 
     Args:
         is_used: code on the ranks has called `hvd.init()` already, for another kernel.
@@ -28,7 +30,7 @@ class HorovodTurns:
         """Return whether Horovod must be initialised on all ranks before this cell.
 
         Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`; but not
-        for a cell that runs nothing. A cell that is distributed by us (`auto`) need not name it.
+        for a cell that runs nothing. A cell that we distribute (`auto`) need not name it.
         """
         begins = (auto or self._is_used or bool(_NAMES.search(code))) and not only_defines(code)
         self._runs |= begins
@@ -40,7 +42,7 @@ class HorovodTurns:
         Args:
             uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
             runs: Horovod was initialised on a rank when the run ended there.
-            idle: no other run goes on.
+            idle: no other run is active.
         """
         self._is_used |= uses_horovod
         self._runs |= runs

@@ -1,4 +1,4 @@
-"""One world of ranks and all that speaks to it, from the moment that it is ready until others take its place.
+"""Joins one world of ranks, from ready until replaced, with all that sends to it.
 
 Runs on: kernel.
 """
@@ -47,11 +47,11 @@ class Incarnation:
 
     @classmethod
     def of(cls, cluster: Cluster, owner: RunsOwner) -> Incarnation:
-        """Return what speaks to a cluster that is ready.
+        """Return the record of a cluster that is ready.
 
         Args:
-            cluster: whose ranks.
-            owner: the state of the cluster.
+            cluster: the cluster.
+            owner: its state.
         """
         runs = ActiveRuns(cluster, owner)
         transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
@@ -83,7 +83,7 @@ class Incarnation:
         self.cluster.stop()
 
     def detach(self) -> None:
-        """Let go of the ranks without ending them."""
+        """Disconnect from the ranks without ending them."""
         self.transfer.close()
         self.cluster.detach()
         self.runs.leave()

@@ -1,4 +1,4 @@
-"""What the kernel adds to the fault of lost ranks: what was last seen of the first, what ended it, and what helps.
+"""Adds to the fault of lost ranks what was last seen of the first, and what probably ended it.
 
 Runs on: kernel.
 """
@@ -22,7 +22,7 @@ def with_last_seen(fault: Fault, last: MetricsSample | None = None, last_words: 
     """Return the fault of lost ranks with what is known of the rank that ended first.
 
     Args:
-        fault: as the cluster's supervisor has it.
+        fault: the fault as the cluster's supervisor has it.
         last: the rank's last sample, if there is one.
         last_words: the lines that it printed last.
     """

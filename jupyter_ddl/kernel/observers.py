@@ -1,4 +1,4 @@
-"""Observers of the clusters of one kernel; JupyterLab's panel is one, through the hub.
+"""Notifies the observers of one kernel's clusters; JupyterLab's panel is one, through the hub.
 
 Runs on: kernel.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Observers:
-    """Those to notify when a cluster changes, or a run begins or ends. Safe to use from any thread.
+    """What to notify when a cluster changes, or a run begins or ends. Safe to use from any thread.
 
     An observer must return at once, because a cell may wait for it. It may ask for a cluster's state, so it is never
     notified under the lock of one.
@@ -32,9 +32,9 @@ class Observers:
         self._observers.append(observer)
 
     def notify(self, run: Run | None = None) -> None:
-        """Notify all observers of a change. What one raises is printed: the cell goes on."""
+        """Notify all observers of a change. What one raises is printed: the cell continues."""
         for observer in self._observers:
             try:
                 observer(run)
-            except Exception as error:  # noqa: BLE001  a panel's trouble must not end what follows a cell
+            except Exception as error:  # noqa: BLE001  a panel's error must not end the follower of a cell
                 print_error(error)

@@ -1,7 +1,7 @@
-"""New ranks in place of lost ones, started by themselves while the user reads what happened.
+"""Starts new ranks in place of lost ones, without being asked, while the user reads what happened.
 
-The rules: the cell that was lost is not run again; the setup cells are, in order; ranks that are lost again before the
-user has run a cell on them are not replaced once more, so that nothing goes round in circles.
+The rules: the lost cell is not run again; the setup cells are, in order; new ranks that are lost before the user has
+run a cell on them are not replaced, so that rebuilds do not repeat without an end.
 
 Runs on: kernel.
 """
@@ -44,10 +44,10 @@ class Rebuilder:
         self._cells = cells
 
     def begin(self, lifecycle: ClusterLifecycle, attempt: Attempt, lost: RankLost, runs: Sequence[Run]) -> Remedy:
-        """Begin to replace lost ranks; return what the user is to know of it.
+        """Begin to replace lost ranks; return the remedy to report.
 
         Args:
-            lifecycle: the state of the cluster, which learns what came of it.
+            lifecycle: the state of the cluster, which gets the result.
             attempt: which ranks.
             lost: how the old ones ended.
             runs: what they ran.
@@ -80,7 +80,7 @@ class Rebuilder:
 
 
 def _fail(lifecycle: ClusterLifecycle, attempt: Attempt, lost: str, error: BaseException) -> None:
-    """Have the next cell say why there are no new ranks."""
+    """Have the next cell raise why there are no new ranks."""
     why = str(error) if isinstance(error, DdlError | OSError) else described(error)
     report = ClusterLost(
         f"Ranks must run. Received: {lost}\nNew ones did not come up: {why}\n%ddl restart tries again."
@@ -89,6 +89,6 @@ def _fail(lifecycle: ClusterLifecycle, attempt: Attempt, lost: str, error: BaseE
 
 
 def _checkpoint_folders(runs: Sequence[Run]) -> list[str]:
-    """Return where the trainings that were lost saved themselves."""
+    """Return the checkpoint folders of the lost trainings."""
     folders = (run.folder.record.get("options", {}).get("checkpoint") for run in runs)
     return [folder for folder in folders if folder]

@@ -1,11 +1,10 @@
-"""When the ranks of a run are released, how long they are waited for then, and when they are given up.
+"""Decides when the ranks of a run are released, how long to wait for them then, and when to give them up.
 
-One policy for cells and scripts: whoever follows a run says what the time is and how the ranks fare, and is told what
-is due. It starts no thread, sends nothing and reads no clock.
+One policy for cells and scripts: the code that follows a run passes the time and the state of the ranks, and gets the
+steps that are due. The policy starts no thread, sends nothing and reads no clock.
 
 Only time in which the ranks, and we, could run counts. On a crowded machine a process that is ready to run may get no
-core for seconds, and so may this one: a rank that was never given the time to answer is not stuck, and must not be
-ended for it.
+core for seconds, and so may this one: a rank that had no time to answer is not stuck, and must not be ended for it.
 
 Runs on: kernel, and the terminal's process of a script.
 """
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
 
     Step = Literal["ask", "report"]
 
-# Between two looks; of what is longer, only so much counts: we ourselves were stopped, and what came lies unread.
+# The most that counts between two looks: where more passed, this process was stopped, and answers lie unread.
 _LONGEST_TICK_S = 1.0
-# Time without a core does not count up to here. What is starved for longer is reported, and ended, all the same.
+# Time without a core does not count, up to this much. Ranks starved for longer are reported and ended all the same.
 _STARVED_S = 60.0
 
 
@@ -33,8 +32,8 @@ class ReleaseTimes:
     Attributes:
         grace_s: between the first rank's exception and the release of the others. Ranks in a collective get Horovod's
             error at once; those busy elsewhere may be about to end by themselves.
-        answer_s: a rank that has not answered its release by then is stuck outside Python and Horovod, or does not let
-            itself be interrupted.
+        answer_s: a rank that has not answered its release by then is stuck outside Python and Horovod, or ignores
+            interrupts.
         unwind_s: one that says that its Python code was interrupted has longer: it may have much to tidy up.
         import_s: one that is still importing TensorFlow, which cannot be interrupted, has until then; the others' time
             begins after it.
@@ -51,7 +50,7 @@ class ReleaseTimes:
 
 
 CELL = ReleaseTimes()
-# A script's ranks answer by ending, and a terminal has less patience.
+# A script's ranks answer by ending, and a terminal's user waits less.
 SCRIPT = ReleaseTimes(answer_s=10.0, unwind_s=10.0)
 # After Ctrl-C a script may have a checkpoint to write.
 SCRIPT_INTERRUPTED = ReleaseTimes(answer_s=30.0, unwind_s=30.0)
@@ -80,17 +79,17 @@ class ReleasePolicy:
         return self._began_s is not None
 
     def grace_is_over(self, now_s: float) -> bool:
-        """Return whether the others are to be released. To be called from when on a rank has raised."""
+        """Return whether the others are to be released. To be called once a rank has raised, and from then on."""
         if self._due_s is None:
             self._due_s = now_s + self.times.grace_s
         return now_s >= self._due_s
 
     def begin(self, now_s: float, times: ReleaseTimes | None = None) -> None:
-        """Note that the ranks are released; once more only where the times are others from here on."""
+        """Note that the ranks are released. A second call counts only with times, which then begin again."""
         if self.is_released and times is None:
             return
         self.times = times or self.times
-        # In this order: another thread, which follows the run, looks whether it has begun.
+        # In this order: another thread, which follows the run, reads whether it has begun.
         self._patience = Patience(self._starves, now_s)
         self._began_s = now_s
 
@@ -155,5 +154,5 @@ class Patience:
             self.used_s += passed_s
 
     def renew(self) -> None:
-        """Count from zero again: the ranks are at what nothing can interrupt."""
+        """Count from zero again: the ranks are in what nothing can interrupt."""
         self.used_s = 0.0

@@ -1,9 +1,9 @@
-"""Follows one run to its end: shows its events, and sees to it that it has an end.
+"""Follows one run to its end: shows its events, and makes sure that it ends.
 
-The rules: a rank that raised releases the others after a grace time; an interrupt or a timeout releases all, and so
-does whoever else asks for it; a rank that does not answer its release is named, step by step, and then all ranks are
-ended and replaced. Where ranks are not to be replaced, the cell gives such a rank up, and the next one works once it
-has answered. What only shows or counts may fail: that is reported once, and the run is followed to its end.
+The rules: a rank that raised releases the others after a grace time; an interrupt, a timeout or a request from
+elsewhere releases all; a rank that does not answer its release is reported, step by step, and then all ranks are ended
+and replaced. Where ranks are not to be replaced, the cell gives such a rank up, and the next cell works once it has
+answered. What only shows or counts may fail: that is reported once, and the run is followed to its end.
 
 Runs on: kernel.
 """
@@ -37,14 +37,14 @@ _TICK_S = 0.1
 
 
 class Follower:
-    """One run, its view, and what must still happen to it.
+    """Follows one run, and shows it in its view.
 
     Args:
         run: the run.
         runs: the cluster's active runs, of which it is one.
         view: what shows it, or None.
         timeout_s: how long it may take, or None.
-        finished: called when the run has finished well, or None.
+        finished: called when the run has ended well, or None.
         stalls: watches it for stalls, or None.
     """
 
@@ -90,12 +90,12 @@ class Follower:
         """Follow the run in a thread of its own; `wait` then waits for that."""
         # In a copy of the cell's context, by which ipykernel knows under which cell to show output.
         context = contextvars.copy_context()
-        # What it raises, `wait` finds in the run: its ranks were released.
+        # Where it raises, `wait` finds that in the run: its ranks were released.
         thread = Supervised(context.run, self.run.id, lambda _: None, (self._follow,))
         try:
             thread.start()
         except HostUnfit:
-            # The ranks are at it already, and must not be left alone.
+            # The ranks run it already, and it must be followed.
             self.interrupt()
             self._follow()
             raise
@@ -106,10 +106,10 @@ class Follower:
         self._let_go("interrupted", "interrupted")
 
     def release(self, reason: str) -> None:
-        """Release the run's ranks, as `interrupt` does, for another than this cell's user. Safe from any thread.
+        """Release the run's ranks on a request from elsewhere. Safe from any thread.
 
         Args:
-            reason: what asked for it, e.g. "the panel"; the ranks' reports say it.
+            reason: what asked for it, e.g. "the panel"; the ranks' reports name it.
         """
         self._release.by = reason
         self._release.begin(reason)
@@ -134,7 +134,7 @@ class Follower:
             finally:
                 self._finish()
             if interrupted.came and self._outcome == "finished":
-                # It came when the ranks had just ended: what is run next must not go on as if it had not come.
+                # It came when the ranks had just ended: the cell must raise all the same, or the next one would run.
                 self._outcome = "interrupted"
             interrupted.came = False
 
@@ -162,7 +162,7 @@ class Follower:
             self._runs.notify()
 
     def _note_stall(self, now_s: float) -> None:
-        """Have the panel show a stall for as long as it lasts."""
+        """Have the panel show a stall while it lasts."""
         stall = self._stalls.standing(now_s) if self._stalls is not None else ""
         if stall != self.run.stall:
             self.run.stall = stall
@@ -187,17 +187,17 @@ class Follower:
         self._release.begin(reason)
 
     def _finish(self) -> None:
-        """Record and show the run's end. Each part on its own: the run must be taken off the active ones."""
+        """Record and show the run's end. Each part is guarded: the run must be removed from the active ones."""
         run, guarded = self.run, self._notes.guarded
         if run.lost is not None:
             self._outcome = "lost"
             with guarded("the search for what a lost rank printed last"):
                 self._show_last_words()
         elif run.causes() and self._outcome in ("finished", "failed"):
-            # Also where ranks failed first of which none knew why.
+            # Also where it is "failed" already: the ranks that failed first may not have known why.
             self._outcome = self._outcome_of_failures()
         elif run.pending and self._outcome == "finished":
-            # Given up after a release that was not this cell's own.
+            # Given up after a release from elsewhere.
             self._outcome = "interrupted"
         with guarded("the cause of the run's end"):
             run.fault = fault_of(run, self._outcome, self._circumstances(), time.time())
@@ -221,7 +221,7 @@ class Follower:
         return "failed" if self._reason_elsewhere() is None else "interrupted"
 
     def _reason_elsewhere(self) -> str | None:
-        """Return by what other release than this follower's the ranks ended; None where by none."""
+        """Return the reason of the release from elsewhere that ended the ranks; None where none did."""
         return next((reason for reason in self.run.reasons() if reason not in self._release.reasons), None)
 
     def _show_last_words(self) -> None:

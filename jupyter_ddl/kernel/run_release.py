@@ -1,6 +1,6 @@
-"""The release of one run's ranks as its follower sees to it: sends it, reports who does not answer, gives them up.
+"""Releases one run's ranks: sends the release, reports ranks that do not answer, and gives them up.
 
-When each step is due, `release_policy` says.
+`release_policy` decides when each step is due.
 
 Runs on: kernel.
 """
@@ -28,13 +28,13 @@ class RunRelease:
 
     Args:
         run: the run.
-        runs: the cluster's active runs, by which its ranks are reached.
-        notes: what is said of it under the cell.
+        runs: the cluster's active runs, which send to its ranks.
+        notes: shows lines of ours under the cell.
 
     Attributes:
         policy: when each step is due.
         reasons: why this run's follower released the ranks.
-        by: who else asked for it, for people; None where it was the run's own.
+        by: what else asked for it, as text; None where it was the run's own follower.
     """
 
     def __init__(self, run: Run, runs: ActiveRuns, notes: Notes) -> None:
@@ -46,17 +46,17 @@ class RunRelease:
         self.by: str | None = None
 
     def begin(self, reason: str) -> None:
-        """Release the ranks that are still at the run. Safe from any thread, and to repeat."""
+        """Release the ranks on which the run is pending. Safe from any thread, and to call twice."""
         self.policy.begin(self._run.clock.now_s())
         with self._notes.guarded("the release of the ranks"):
             self._runs.release(self._run, reason)
 
     def check(self, now_s: float, outcome: Outcome) -> None:
-        """See to it that ranks answer, and say what is known of those that do not.
+        """Ping ranks that have not answered, report what is known of them, and give them up in the end.
 
         Args:
             now_s: by the run's clock.
-            outcome: how the run ends by this release; "finished" where another than its follower asked for it.
+            outcome: how the run ends by this release; "finished" where the request came from elsewhere.
         """
         run, runs, policy = self._run, self._runs, self.policy
         due = policy.look(now_s, importing=bool(runs.importing(run)))
@@ -74,7 +74,7 @@ class RunRelease:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the ranks have had all the time that a release takes."""
+        """Whether the ranks have had the whole time of a release."""
         return self.policy.is_over(unwinding=not self._run.pending - self._run.unwinding)
 
     def _unanswered(self, since_s: float, outcome: Outcome) -> Fault:
@@ -100,7 +100,7 @@ class RunRelease:
         return known[-1]
 
     def _starve(self) -> bool:
-        # Where it cannot be known, time counts: else the ranks would be waited for without an end.
+        # Where it is not known, time counts: else the wait for the ranks would have no end.
         found = [False]
         with self._notes.guarded("the look for a free core"):
             found.append(self._runs.starve(self._run))

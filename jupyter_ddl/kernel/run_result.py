@@ -1,4 +1,4 @@
-"""Why a run that has ended did not finish well, as a fault; and what is raised, or returned, of it.
+"""Finds why a run did not end well, as a fault; raises that, or returns the run's result.
 
 Runs on: kernel.
 """
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.faults import Remedy
     from jupyter_ddl.runs.run import Run, RunResult
 
-# Of what a rank printed, where its end is explained.
+# The part of a rank's output, its end, in which the cause of a loss is looked for.
 _LAST_CHARACTERS = 4000
 
 
 @dataclass(frozen=True)
 class Circumstances:
-    """What whoever followed a run knows of its end, besides the run itself.
+    """What a run's follower knows of its end, besides the run itself.
 
     Attributes:
         remedy: what the user can do where the ranks are lost.
-        elsewhere: by what other release than its follower's the ranks ended; None where by none.
+        elsewhere: the reason of the release from elsewhere that ended the ranks; None where none did.
         timeout_s: the cell's.
         stall: the fault of a stall that was reported; None where there was none.
         answer_s: how long a released rank was waited for.
@@ -43,11 +43,11 @@ class Circumstances:
 
 
 def fault_of(run: Run, outcome: Outcome, known: Circumstances, at_s: float) -> Fault | None:
-    """Return why a run did not finish well; None where it did.
+    """Return why a run did not end well; None where it did.
 
     Args:
         run: the run, which has ended or was given up.
-        outcome: how.
+        outcome: how it ended.
         known: what else is known of its end.
         at_s: when it ended, seconds since the epoch.
     """
@@ -69,7 +69,7 @@ def fault_of(run: Run, outcome: Outcome, known: Circumstances, at_s: float) -> F
 
 
 def conclude(run: Run, outcome: Outcome, fault: Fault | None) -> RunResult:
-    """Return what a run came to, or raise what ended it.
+    """Return a run's result, or raise its fault.
 
     Raises:
         RankError, RunTimedOut, RunInterrupted, RunStalled, ClusterLost, ClusterError: as `Session.run` says.

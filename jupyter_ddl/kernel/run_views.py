@@ -1,6 +1,6 @@
-"""The views of one run, each on its own: one that raises is left out from then on, and the run is not disturbed.
+"""Isolates the views of one run: one that raises is left out from then on, and the run continues.
 
-And what its follower says there itself.
+It also shows there the lines of the run's follower.
 
 Runs on: kernel.
 """
@@ -29,8 +29,8 @@ class Isolated:
     """A `View` that never raises.
 
     Args:
-        view: shows the run; of several together each is left out alone. None for nothing. Where it shows more than
-            another view, which it has as `output`, that one stays when it is left out.
+        view: shows the run; of several together each is left out alone. None for nothing. Where it wraps another view,
+            its `output`, that one stays when it is left out.
         failed: called with a sentence for each view that is left out.
     """
 
@@ -52,30 +52,30 @@ class Isolated:
         self._each(lambda view: view.tick(now_s))
 
     def flush(self) -> None:
-        """Show all there is."""
+        """Show all that has not been shown."""
         self._each(lambda view: view.flush())
 
     def _each(self, do: Callable[[View], None]) -> None:
         for view in list(self._views):
             try:
                 do(view)
-            except BaseException as error:  # noqa: BLE001  display hooks are anybody's code, and the ranks go on
+            except BaseException as error:  # noqa: BLE001  display hooks may be any code, and the ranks continue
                 self._leave_out(view, error)
 
     def _leave_out(self, view: View, error: BaseException) -> None:
         if view not in self._views:
-            # Left out meanwhile, by what it showed of another's failure.
+            # Left out meanwhile: it raised when it showed another view's failure.
             return
         plain: View | None = getattr(view, "output", None)
         at = self._views.index(view)
         self._views[at : at + 1] = [] if plain is None else [plain]
         self._failed(
-            f"the cell goes on without its {type(view).__name__}, which raised {described(error)}{_place(error)}"
+            f"the cell continues without its {type(view).__name__}, which raised {described(error)}{_place(error)}"
         )
 
 
 class Notes:
-    """What a run's follower says under the cell: lines of ours, and what of ours has failed, once.
+    """Shows lines of a run's follower under the cell, and each failure of ours once.
 
     Args:
         run: the run.
@@ -98,18 +98,18 @@ class Notes:
 
     @contextmanager
     def guarded(self, what: str) -> Iterator[None]:
-        """Report, once, that a part of ours raised in the block, and continue: the run must come to its end.
+        """Report, once, that a part of ours raised in the block, and continue: the run must end.
 
         Args:
             what: the part, as the subject of a sentence.
         """
         try:
             yield
-        except Exception as error:  # noqa: BLE001  whatever it is, leaving the loop would leave the ranks alone
+        except Exception as error:  # noqa: BLE001  whatever it is: a run that is not followed would not end
             if what not in self._problems:
                 self._problems.add(what)
                 print_error(error)
-                self.tell(f"{what} raised {described(error)}; the cell goes on")
+                self.tell(f"{what} raised {described(error)}; the cell continues")
 
     def tell_of_silence(self, event: RankSilent) -> None:
         """Show that a rank has gone silent, or is back."""
@@ -119,7 +119,7 @@ class Notes:
             self.tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
 
     def tell_of_the_record(self) -> None:
-        """Show, once, that the run's folder cannot be written: the run goes on."""
+        """Show, once, that the run's folder cannot be written: the run continues."""
         problem = self._run.recorder.problem
         if problem is not None and not self._is_record_told:
             self._is_record_told = True
@@ -127,6 +127,6 @@ class Notes:
 
 
 def _place(error: BaseException) -> str:
-    """Return where an exception was raised, for whoever reports it."""
+    """Return where an exception was raised, as the end of a report."""
     frames = traceback.extract_tb(error.__traceback__)
     return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

@@ -1,4 +1,4 @@
-"""Sends a cell to ranks: makes its run and its folder, and has the ranks begin.
+"""Sends a cell to ranks: makes its run and the run's folder, and has the ranks begin.
 
 Runs on: kernel.
 """
@@ -31,9 +31,9 @@ class Sender:
     """Sends cells to one world of ranks.
 
     Args:
-        cluster: whose ranks they are.
-        runs: takes each run as it begins.
-        looks: tells where ranks are, when they stall.
+        cluster: the cluster of the ranks.
+        runs: its active runs, which get each new one.
+        looks: looks up where ranks are, when they stall.
         clock: by which the runs are followed.
     """
 
@@ -42,7 +42,7 @@ class Sender:
         self._runs = runs
         self._looks = looks
         self._clock = clock
-        # Asked for now: a kernel that can open no more files cannot ask the system.
+        # Read now: a kernel that can open no more files cannot ask the system.
         self._kernel = this_process()
 
     def send(
@@ -53,12 +53,12 @@ class Sender:
         view: Callable[[Run], View] | None,
         finished: Callable[[], None] | None,
     ) -> Follower:
-        """Have the ranks begin, and return what follows them.
+        """Have the ranks begin, and return the run's follower.
 
         Args:
             code: the cell.
             ranks: which run it.
-            options: that were checked for these ranks.
+            options: checked for these ranks.
             view: makes what shows the run.
             finished: called when the run has ended well.
         """
@@ -74,15 +74,15 @@ class Sender:
         try:
             self._begin(run, options, code, prepares=prepares)
         except BaseException:
-            # No more threads, or a socket's error: no rank must be left at a cell that is not followed.
+            # No more threads, or a socket's error: no rank may run a cell that is not followed.
             self._runs.release(run, "it could not be sent to all ranks")
             self._runs.drop(run)
             raise
-        # While the ranks are at it already.
+        # While the ranks already run it.
         try:
             folder.write(code, **self._record(ranks), options=options.record())
         except (TypeError, ValueError) as error:
-            # What JSON cannot hold; what the disk refuses, the folder knows itself.
+            # JSON cannot hold it. Errors of the disk the folder notes itself.
             folder.problem = f"{folder.path}: {described(error)}"
         return follower
 

@@ -1,4 +1,4 @@
-"""A cluster and the means to run cells on it: the one place where cluster, runs and views meet.
+"""Runs cells on a cluster: the one place that joins cluster, runs and views.
 
     result = session.run("rank + 1")
     result.ranks[1].value            # '2'
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
 
 
 class Session:
-    """A cluster, and the means to run cells on it. Ends the cluster on leaving a `with` block.
+    """A cluster, and what runs cells on it. The end of a `with` block ends the cluster.
 
-    It has no ranks before `start` or `attach`, by one of which `jupyter_ddl.kernel.current` makes it.
+    It has no ranks before `start` or `attach`; `jupyter_ddl.kernel.current` calls one of them.
 
     Args:
         spec: of the first ranks.
-        observers: notified of what becomes of it.
-        rebuild: start new ranks in place of lost ones without being asked.
+        observers: notified of its changes.
+        rebuild: replace lost ranks without being asked.
         launch: starts ranks.
 
     Example:
@@ -77,7 +77,7 @@ class Session:
         """Start the first ranks.
 
         Raises:
-            InvalidInput: what was asked for breaks a rule.
+            InvalidInput: an argument breaks a rule.
             ClusterStartFailed: a rank did not come up.
         """
         with starting(self._lifecycle, self._lifecycle.snapshot().spec, "start", progress) as (attempt, step):
@@ -85,14 +85,14 @@ class Session:
             bring_up(self._lifecycle, attempt, self._launch, step)
 
     def attach(self, cluster: Cluster) -> None:
-        """Use ranks that run already; record what they run for a kernel that is gone."""
+        """Use ranks that already run; record the runs that another kernel began on them."""
         with starting(self._lifecycle, cluster.spec, "attach", lambda _: None) as (attempt, step):
             bring_up(self._lifecycle, attempt, lambda *_: cluster, step)
         self.resume()
 
     @property
     def _ranks(self) -> Incarnation:
-        """The ranks there are or were."""
+        """The current ranks, or the last ones."""
         incarnation = self._lifecycle.snapshot().incarnation
         assert incarnation is not None, "a session is started or attached before it is used"
         return incarnation
@@ -113,12 +113,12 @@ class Session:
 
     @property
     def ranks(self) -> list[RankReady]:
-        """What each rank said of itself, in order."""
+        """What each rank reported of itself, in the order of ranks."""
         return [ready for _, ready in sorted(self._cluster.ranks.items())]
 
     @property
     def note(self) -> str:
-        """The sentence that says which defaults were taken."""
+        """A sentence on the defaults that were chosen."""
         return self._cluster.spec.note
 
     @property
@@ -127,13 +127,13 @@ class Session:
         return why_not_ready(self._lifecycle.snapshot())
 
     def describe(self) -> ClusterState:
-        """Return how the ranks are, as a panel shows it. Safe from any thread."""
+        """Return the state of the cluster and its ranks, as a panel shows it. Safe from any thread."""
         with self._lifecycle.lock:
             return cluster_state(self._lifecycle.snapshot())
 
     @property
     def why_lost(self) -> Fault | None:
-        """Why the ranks are gone; None while they live, and where they were stopped."""
+        """The fault by which the ranks were lost; None while they live, and after a stop."""
         return fault_of_loss(self._lifecycle.snapshot())
 
     @property
@@ -158,20 +158,21 @@ class Session:
         """Run code on ranks, as IPython would run a cell there, and wait for its end.
 
         Args:
-            code: Python, magics and all.
+            code: Python, with magics where wanted.
             ranks: which ranks; by default all.
             view: makes what shows the run's events as they come.
-            setup: have ranks that are started in place of these run it too, before any other cell.
-            options: how it runs: the keywords of `jupyter_ddl.protocol.cell_options.CellOptions`.
+            setup: run it also on ranks that replace these, before any other cell.
+            options: how it runs: the fields of `jupyter_ddl.protocol.cell_options.CellOptions`.
 
         Raises:
-            InvalidInput: an option is wrong; `auto` or `checkpoint`, and only some of the ranks; `independent` besides.
+            InvalidInput: an option is wrong; `auto` or `checkpoint` is given for only some of the ranks, or with
+                `independent`.
             RankError: a rank raised.
             RunTimedOut: `timeout_s` passed.
             RunInterrupted: KeyboardInterrupt came; the ranks were released.
             RunStalled: ranks waited for others, and `stalls` says to abort then.
-            ClusterLost: the cluster went away.
-            SetupFailed: the ranks are new ones in place of lost ones, and a setup cell raised on them.
+            ClusterLost: the ranks were lost.
+            SetupFailed: lost ranks were replaced, and a setup cell raised on the new ones.
         """
         with interrupts_noted():
             return self.submit(code, ranks, CellOptions(**options), view=view, setup=setup).wait()
@@ -185,7 +186,7 @@ class Session:
         view: Callable[[Run], View] | None = None,
         setup: bool = False,
     ) -> Follower:
-        """Send code to ranks and return at once; `wait()` on what is returned, or `follow_in_background()`.
+        """Send code to ranks and return its follower at once: call its `wait()` or `follow_in_background()`.
 
         Where lost ranks are being replaced, it waits for the new ones first.
         """
@@ -209,12 +210,12 @@ class Session:
         return now.sender.send(code, chosen, options.checked(chosen, self.world_size), view, finished)
 
     def single_rank_samples_per_s(self, model: str) -> float | None:
-        """Return what one rank alone made of a model, on such devices as these, in an earlier run; None if unknown."""
+        """Return a model's samples/s on one rank alone, on devices like these, in an earlier run; None if unknown."""
         first = self.ranks[0]
         return single_rank_samples_per_s(model, describe_device(first.device, self._cluster.spec.threads))
 
     def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
-        """Set variables on ranks. NumPy arrays go without copies where they can.
+        """Set variables on ranks. NumPy arrays are sent without copies where possible.
 
         Raises:
             TransferFailed: a value cannot be sent; it is named.
@@ -234,20 +235,20 @@ class Session:
         return now.transfer.pull(name, now.chosen(ranks))
 
     def interrupt(self, reason: str = "Session.interrupt") -> None:
-        """Release every rank from what it runs, also from what another kernel runs there. Safe from any thread."""
+        """Release every rank from its run, also from another kernel's. Safe from any thread."""
         now = self._ranks
         now.transfer.release(reason)
         now.runs.release_all(reason)
 
     def wait_rebuilt(self, progress: Callable[[str], None] = lambda _: None) -> str | None:
-        """Wait until ranks that were lost have been replaced; return what came of it, the first time.
+        """Wait until lost ranks have been replaced; return the report of that, once.
 
         Args:
             progress: called with a sentence at each step.
 
         Raises:
             ClusterLost: no new ranks came up, or a setup cell ended them too.
-            SetupFailed: a setup cell raised on the new ranks; they run, and the next call says nothing of it.
+            SetupFailed: a setup cell raised on the new ranks; they run, and this is raised once.
         """
         return wait_settled(self._lifecycle, progress)
 
@@ -265,27 +266,27 @@ class Session:
 
         Args:
             what: "complete" or "inspect".
-            code: what is being written.
+            code: the cell as it is being written.
             cursor: where in it, in characters.
             detail: of "inspect": 1 for the source too.
         """
         return self._ranks.lookups.look_up(what, code, cursor, detail)
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
-        """Stop the ranks and start new ones as they were, but for `other` (see `start`). Variables are lost.
+        """End the ranks and start new ones with the same settings, but for `other` (see `start`). Variables are lost.
 
-        Safe from any thread: a cell that runs meanwhile ends with ClusterLost, one that is run waits for the new ranks.
+        Safe from any thread: a running cell ends with ClusterLost, and a later one waits for the new ranks.
 
         Returns:
             A sentence on the setup cells, which ran again; empty where there are none.
 
         Raises:
             SetupFailed: a setup cell raised on the new ranks.
-            ClusterError: a restart goes on already.
+            ClusterError: ranks are being started already.
         """
         self._lifecycle.replaces_lost = other.pop("rebuild", self._lifecycle.replaces_lost)
         new = planned_anew(self._cluster.spec, other)
-        # While there is still something to lose: afterwards `start` would refuse, and nothing would run.
+        # Before the old ranks end: where `start` refused after that, no ranks would be left.
         check_free(new)
         with starting(self._lifecycle, new, "restart", progress) as (attempt, step):
             step("ending the ranks")
@@ -293,12 +294,12 @@ class Session:
             return self._setup_cells.replay(step).strip()
 
     def stop(self) -> None:
-        """End the ranks and wait until they are gone. Safe to call twice, and from any thread: a cell ends with it."""
+        """End the ranks and wait until they are gone; a running cell ends too. Safe to call twice, from any thread."""
         self._lifecycle.finish_ending(self._lifecycle.stop("stop"))
         self._lifecycle.notify()
 
     def detach(self) -> None:
-        """Let go of the cluster without ending it, where it was started to be kept."""
+        """Disconnect from the cluster without ending it, where it was started to be kept."""
         self._ranks.detach()
 
     def __enter__(self) -> Session:
@@ -310,7 +311,7 @@ class Session:
         self.stop()
 
     def resume(self) -> None:
-        """Follow the runs that the ranks began for another kernel: record what that one missed, and what comes."""
+        """Follow the active runs of another kernel: record the events that it missed, and those to come."""
         now = self._ranks
         for folder in unfinished(now.cluster.world_id):
             folder.update(session=this_process())

@@ -1,4 +1,4 @@
-"""What a cell meets before it is sent: it waits for new ranks, and is refused where there are none.
+"""Has a cell wait for new ranks before it is sent, and refuses it where there are none.
 
 Runs on: kernel.
 """
@@ -23,7 +23,7 @@ _TICK_S = 0.1
 
 
 def wait_settled(lifecycle: ClusterLifecycle, progress: Callable[[str], None]) -> str | None:
-    """Wait until no ranks are being brought up; return what came of a rebuild, once.
+    """Wait until no ranks are being brought up; return the report of a rebuild, once.
 
     Args:
         lifecycle: the state of the cluster.
@@ -32,7 +32,7 @@ def wait_settled(lifecycle: ClusterLifecycle, progress: Callable[[str], None]) -
     Raises:
         ClusterLost: lost ranks could not be replaced, or a setup cell ended the new ones.
         SetupFailed: a setup cell raised on the new ranks; raised once.
-        RunInterrupted: KeyboardInterrupt came; the start goes on.
+        RunInterrupted: KeyboardInterrupt came; the start continues.
     """
     shown = ""
     with interrupts_noted() as interrupted:
@@ -53,7 +53,7 @@ def wait_settled(lifecycle: ClusterLifecycle, progress: Callable[[str], None]) -
 
 
 def usable_ranks(lifecycle: ClusterLifecycle) -> Incarnation:
-    """Return the ranks, which can run a cell.
+    """Return the ranks, after a check that they can run a cell.
 
     Raises:
         NoCluster: they were stopped.

@@ -1,4 +1,4 @@
-"""Setup cells: those that new ranks run before any other.
+"""Remembers setup cells, and runs them on new ranks before any other cell.
 
 Runs on: kernel.
 """
@@ -62,7 +62,7 @@ class SetupCells:
                 raise ClusterLost(
                     f"A setup cell must leave the ranks alive. Received: setup cell {number} of {len(cells)}, "
                     f"which began {_first_line(cell.code)!r}: {error}\n"
-                    f"%ddl stop and %ddl start begin anew, without setup cells."
+                    f"To start without setup cells, use %ddl stop and then %ddl start."
                 ) from error
             except DdlError as error:
                 raise SetupFailed(
@@ -76,7 +76,7 @@ class SetupCells:
 
 
 def counted(count: int, what: str) -> str:
-    """Return a number of things, as people write it."""
+    """Return a number with its noun, in the plural but for one."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 

@@ -1,4 +1,4 @@
-"""Watches one run for stalls: what Horovod says of them, and where the ranks are then, becomes one report.
+"""Watches one run for stalls: makes one report of Horovod's warnings and of where the ranks are then.
 
 Runs on: kernel.
 """
@@ -28,11 +28,11 @@ _SLACK_S = 0.5
 
 
 class StallWatch:
-    """The stalls of one run, each told once. Its `handle` is to be called by one thread at a time.
+    """The stalls of one run, each reported once. Its `handle` is to be called by one thread at a time.
 
     Args:
-        run: which.
-        options: when they are told.
+        run: the run.
+        options: when they are reported.
         look: returns where ranks are; it may take seconds.
     """
 
@@ -47,7 +47,7 @@ class StallWatch:
         self._until_s = 0.0
 
     def standing(self, now_s: float) -> str:
-        """Return who waits for whom, of a stall that was told and lasts; empty where none does.
+        """Return which ranks wait for which, of a reported stall that lasts; empty where none does.
 
         Args:
             now_s: by the run's clock.
@@ -56,22 +56,22 @@ class StallWatch:
 
     @property
     def aborts(self) -> bool:
-        """Whether the ranks are to be released: a stall was told, and that was asked for."""
+        """Whether the ranks are to be released: a stall was reported, and the options say to abort then."""
         return self.fault is not None and self._options.action == "abort"
 
     def handle(self, event: Event) -> None:
-        """Take an event of the run. Where it tells of a stall that lasts, a StallReported comes later."""
+        """Take an event of the run. After a stall that lasts, a StallReported comes later."""
         if isinstance(event, StallReported):
             self.fault = event.fault
         elif isinstance(event, CollectiveStalled) and self._options.after_s is not None:
             what = (event.rank, event.tensors, tuple(sorted(event.missing)))
             first_s, last_s = self._seen_s.get(what, (event.at_s, event.at_s))
             if event.at_s - last_s > 3 * event.waited_s + _SLACK_S:
-                # Meanwhile it had gone on.
+                # The collective had ended in between: this stall is new.
                 first_s = event.at_s
             self._seen_s[what] = first_s, event.at_s
             lasts_s = event.at_s - first_s + event.waited_s
-            # Horovod says it again and again for as long as it lasts.
+            # Horovod repeats its warning while the stall lasts.
             self._until_s = self._run.clock.now_s() + 3 * event.waited_s + _SLACK_S
             if what not in self._told and lasts_s + _SLACK_S >= self._options.after_s / 2:
                 self._told.add(what)
@@ -112,8 +112,8 @@ def stall_fault(
     """Return the fault of a stall that lasts.
 
     Args:
-        stalled: what Horovod said of it.
-        lasts_s: for how long it has lasted at least.
+        stalled: Horovod's warning.
+        lasts_s: how long it has lasted at least.
         ranks: those of the run.
         stacks: where they are.
         world_size: the number of all ranks.
@@ -132,7 +132,7 @@ def stall_fault(
 
 
 def _places(stacks: Iterable[RankStacks]) -> Iterator[Place]:
-    """Yield where ranks are, those at the same place together: of a thousand ranks most are."""
+    """Yield where ranks are, with those at the same place as one: of a thousand ranks most are there."""
     found: dict[tuple[tuple[Thread, ...], str], list[RankStacks]] = {}
     for one in sorted(stacks, key=lambda one: one.rank):
         threads = tuple(

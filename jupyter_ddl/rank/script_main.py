@@ -1,7 +1,7 @@
-"""`python -m jupyter_ddl.rank.script_main SCRIPT ARGS...`: one rank of a script, started by `jupyter ddl run`.
+"""`python -m jupyter_ddl.rank.script_main SCRIPT ARGS...`: runs one rank of a script, for `jupyter ddl run`.
 
-The order is the point: MPI is joined through mpi4py first, so that it outlives Horovod's shutdown; the rank's device is
-pinned, and the old imports and spellings are provided for, before the script imports anything. The script then runs as
+The order matters: mpi4py initialises MPI first, so that MPI outlives Horovod's shutdown; the rank's device is pinned,
+and the old imports and spellings are provided for, before the script imports anything. The script then runs as
 `python SCRIPT ARGS...` would run it.
 
 Runs on: every rank.
@@ -50,7 +50,7 @@ def main() -> None:
     pipes = Pipes(Path(request.folder), world.rank)
     pipes.take_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        # It was made when descriptor 1 was mpiexec's, with a buffer that a pipe gets.
+        # It was made when descriptor 1 was mpiexec's, with the buffer of a pipe.
         sys.stdout.reconfigure(line_buffering=True)
     pinned = devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
     run_context.begin(run_context.Cell(world.world_size, request.options))
@@ -62,12 +62,12 @@ def main() -> None:
 
 
 def request_in_environment() -> RunScript:
-    """Return what this rank is to be, and take it out of the environment.
+    """Return this rank's request, and remove it from the environment.
 
     Raises:
         SystemExit: it is not there.
     """
-    # Taken away: the script's own child processes are no ranks.
+    # Removed: the script's own child processes are no ranks.
     text = os.environ.pop(paths.SCRIPT_VARIABLE, None)
     if text is None:
         sys.exit(
@@ -81,7 +81,7 @@ def request_in_environment() -> RunScript:
 def _look_in_folder_of(script: str) -> None:
     """Look for modules in the script's folder first, as `python SCRIPT` does; ours are imported by now.
 
-    Of a name that Python and the script's folder both have, what is imported already stays.
+    A module that is imported already stays, where the script's folder has one of that name too.
     """
     if not getattr(sys.flags, "safe_path", False):  # -P, PYTHONSAFEPATH: Python 3.11
         sys.path.insert(0, str(Path(script).resolve().parent))

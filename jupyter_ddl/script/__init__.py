@@ -1,10 +1,10 @@
-"""One script on ranks, started from a terminal: `jupyter ddl run`.
+"""Runs one script on ranks, from a terminal: `jupyter ddl run`.
 
 | module | runs in | owns |
 |---|---|---|
 | job | terminal | the processes, from their start to their end |
-| listener | terminal | what comes from the ranks, and the requests to them |
-| recording | terminal | the run as it is recorded, as a cell's is |
+| listener | terminal | output and events from the ranks, and requests to them |
+| recording | terminal | the record of the run, like a cell's |
 | outcome | terminal | how it ended: an exit status, and the text of a failure |
 | reaper | a process of its own | ends the job if the terminal is killed |
 

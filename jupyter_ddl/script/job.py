@@ -1,7 +1,7 @@
-"""The processes of one script on its ranks, from their start to their end.
+"""Runs the processes of one script on its ranks, from their start to their end.
 
 The rules are those of a cell (`kernel.release_policy`): a rank that raised releases the others after a grace time;
-Ctrl-C releases all; who does not answer is ended. So is the record: a script's run is a run as a cell's is.
+Ctrl-C releases all; a rank that does not answer is ended. A script's run is recorded as a cell's is.
 
 Runs on: the terminal's process.
 """
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 _HINT_S = 2.0
 _TICK_S = 0.1
-_LONG_LINE = 1 << 20  # characters: a terminal has what was printed, and not a part of it
-_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # with "0" TensorFlow tells all, and so do we
+_LONG_LINE = 1 << 20  # characters: a terminal shows all that was printed, and not a part of it
+_LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # with "0" TensorFlow logs all, and we show it
 
 
 class Job:
@@ -75,10 +75,10 @@ class Job:
         self._hint_due_s: float | None = None
 
     def run(self) -> Outcome:
-        """Start the ranks, show what they print, and return what it came to when all processes have ended."""
+        """Start the ranks, show what they print, and return the outcome when all processes have ended."""
         with _signals_noted(self._ending), interrupts_noted() as interrupted:
             self._recording.begin()
-            # Of an error of ours, the record says that much.
+            # What the record says after an error of ours.
             outcome = Outcome(1)
             try:
                 outcome = self._outcome(interrupted)
@@ -111,7 +111,7 @@ class Job:
 
     @contextlib.contextmanager
     def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-        """Start the ranks; whatever ends the `with` block, they have ended then."""
+        """Start the ranks; they have ended when the `with` block has, whatever ended it."""
         found = mpi.find_mpi()
         with (folder / "mpiexec.log").open("wb") as log:
             holder = subprocess.Popen(
@@ -156,7 +156,7 @@ class Job:
         return now_s
 
     def _step(self, listener: Listener) -> None:
-        """Take what comes within a tick, show it, and see what is due."""
+        """Take what comes within a tick, show it, and do what is due."""
         listener.read(_TICK_S)
         now_s = self._tick()
         if self._hint_due_s is not None and now_s >= self._hint_due_s:
@@ -180,7 +180,7 @@ class Job:
         self._release(listener, "interrupted", SCRIPT_INTERRUPTED)
 
     def _release(self, ranks: RankTransport, reason: str, times: ReleaseTimes) -> None:
-        """Have the ranks that are still at it end, within a time."""
+        """Release the ranks on which the run is pending; they must end within a time."""
         self._policy.begin(self._run.clock.now_s(), times)
         ranks.send(Release(self._run.id, reason), sorted(self._run.pending), now=True)
 
@@ -206,7 +206,7 @@ def _end(holder: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _signals_noted(ending: Ending) -> Iterator[None]:
-    """Note that a signal asks us to end, in place of ending anywhere in our own steps."""
+    """Note that a signal asks us to end, in place of ending in the middle of a step."""
 
     def note(signum: int, _frame: FrameType | None) -> None:
         ending.ended_by = signal.Signals(signum)

@@ -1,4 +1,4 @@
-"""The terminal's ends of the pipes: reads what all ranks say, and sends them requests.
+"""Reads the terminal's ends of the pipes: the output and events of all ranks; sends them requests.
 
 Runs on: the terminal's process.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.requests import Request
 
 _READ_BYTES = 1 << 16
-# What TensorFlow's C++ code remarks of itself at its start, line after line on each rank; and that it finds no GPU
-# where it is to use none.
+# What TensorFlow's C++ code logs at its start, line after line on each rank; and that it finds no GPU where it is to
+# use none.
 _STARTUP_LOG = re.compile(
     rb"WARNING: All log messages before absl::InitializeLog\(\) is called are written to STDERR\n"
     rb"|I0000 00:00:\d+\.\d+ +\d+ [\w./]+:\d+\] .{0,4000}\n"
@@ -39,9 +39,9 @@ class Listener:
     Args:
         folder: where to make the pipes; only their owner may enter it.
         world_size: the number of ranks.
-        on_event: called with each event, and with what of the ranks' output is to be shown, as events.
-        on_output: called before that with what a rank wrote: rank, stream, all of it, and what of it is to be shown.
-        shows_start: TensorFlow's remarks at its start are wanted too.
+        on_event: called with each event, and with the part of the ranks' output that is to be shown, as events.
+        on_output: called before that with what a rank wrote: rank, stream, all of it, and the part to be shown.
+        shows_start: TensorFlow's log of its start is to be shown too.
     """
 
     def __init__(
@@ -73,11 +73,11 @@ class Listener:
             if data := os.read(key.fd, _READ_BYTES):
                 cast("_Reader", key.data).feed(data)
             else:
-                self._selector.unregister(key.fd)  # nobody holds its other end any more
+                self._selector.unregister(key.fd)  # no process holds its other end now
         return bool(ready)
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:  # noqa: ARG002
-        """Send a request, which each rank handles at once; one that has not begun to listen gets it then."""
+        """Send a request, which each rank handles at once; one that does not listen yet gets it when it does."""
         line = as_line(request)
         for rank in ranks:
             os.write(self._requests[rank], line)
@@ -100,7 +100,7 @@ class _Reader(Protocol):
 
 
 class _Output:
-    """What comes from one rank's one stream."""
+    """Reads one stream of one rank."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class _Output:
 
 
 class _Events:
-    """What comes from one rank's events: lines, cut anywhere."""
+    """Reads one rank's events: lines, cut anywhere."""
 
     def __init__(self, take: Callable[[Any], None]) -> None:
         self._take = take

@@ -1,4 +1,4 @@
-"""What a script on its ranks came to: an exit status, and what is to be told.
+"""Finds the outcome of a script on its ranks: an exit status, and the text of a failure.
 
 Runs on: the terminal's process.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import RankFailed
     from jupyter_ddl.runs.run import Run
 
-# As shells have it: 128 and the number of the signal that ended a process.
+# As shells have it: 128 plus the number of the signal that ended a process.
 SIGNALLED = 128
 INTERRUPTED = 130
 EXIT = "SystemExit"
@@ -32,11 +32,11 @@ _NAMES: dict[str, events.Outcome] = {"raised": "failed", "interrupted": "interru
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a script came to.
+    """How a script ended.
 
     Attributes:
         status: the exit status for the terminal.
-        report: what is to be told on standard error; empty for nothing.
+        report: the text for standard error; empty for none.
         fault: the same as data; None where the script ended as it should.
     """
 
@@ -53,10 +53,10 @@ class Outcome:
 
 
 class Ending:
-    """What was done to a script's ranks, and what it came to.
+    """What was done to a script's ranks, and the outcome.
 
     Args:
-        run: what its ranks said of themselves.
+        run: the run, with what its ranks reported.
 
     Attributes:
         interrupted: Ctrl-C came.
@@ -71,7 +71,7 @@ class Ending:
         self.given_up: tuple[int, ...] = ()
 
     def outcome(self, status: int, log: str) -> Outcome:
-        """Return what it came to, once all has ended.
+        """Return the outcome, once all processes have ended.
 
         Args:
             status: mpiexec's exit status.
@@ -106,7 +106,7 @@ class Ending:
         return _told(status, replace(fault, facts=self._with_others(fault.facts, ended_before)), causes)
 
     def _interrupted(self, failures: dict[int, RankFailed], at_s: float) -> Outcome:
-        """Return the first interrupted rank's traceback; ranks in a collective have only Horovod's error to show."""
+        """Return the outcome, with the first interrupted rank's traceback; in a collective it is Horovod's error."""
         own = [failure for failure in self._run.causes() if not failure.released]
         interrupted = [failure for failure in failures.values() if failure.name == INTERRUPT]
         facts = self._with_others(Facts(world_size=self._run.world_size, error=INTERRUPT))
@@ -117,7 +117,7 @@ class Ending:
 
 
 def signalled(signum: signal.Signals) -> Outcome:
-    """Return what a script came to that ended because this process got a signal."""
+    """Return the outcome of a script that ended because this process got a signal."""
     return _told(SIGNALLED + signum, Fault("interrupted", "user", at_s=time.time(), facts=Facts(signum=signum)))
 
 

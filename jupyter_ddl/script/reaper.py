@@ -1,4 +1,4 @@
-"""`python -m jupyter_ddl.script.reaper PROGRAM ARGS...`: runs a program, of which nothing outlives the caller.
+"""`python -m jupyter_ddl.script.reaper PROGRAM ARGS...`: runs a program, no process of which outlives the caller.
 
 It ends the program and all that the program started when
 
@@ -6,7 +6,7 @@ It ends the program and all that the program started when
 - it gets SIGTERM, SIGINT or SIGHUP,
 - the program ends by itself: what it left behind ends too.
 
-Its exit status is the program's; of one that a signal ended, 128 and the signal's number.
+Its exit status is the program's; of one that a signal ended, 128 plus the signal's number.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GRACE_S = 5.0
 
 
 async def hold(command: Sequence[str]) -> int:
-    """Run a command to its end, or to ours; return its exit status when nothing of it is left."""
+    """Run a command to its end, or to ours; return its exit status when no process of it is left."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -46,7 +46,7 @@ async def hold(command: Sequence[str]) -> int:
     await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     if not ended.done():
-        # mpiexec passes SIGTERM on, and ends when its ranks have: asyncio is to see its status, so it comes first.
+        # mpiexec passes SIGTERM on, and ends when its ranks have. It is ended first, so that asyncio gets its status.
         process.terminate()
         await asyncio.wait((ended,), timeout=_GRACE_S)
     await asyncio.to_thread(end_descendants)
@@ -55,7 +55,7 @@ async def hold(command: Sequence[str]) -> int:
 
 
 def main() -> None:
-    """Hold the command that the command line gives."""
+    """Run the command that the command line gives."""
     adopt_orphans()
     sys.exit(asyncio.run(hold(sys.argv[1:])))
 

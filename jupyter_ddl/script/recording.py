@@ -1,6 +1,6 @@
-"""Records a script's run as a cell's is: its folder, its events, and its ranks' logs, which the terminal reads anyhow.
+"""Records a script's run as a cell's is: its folder, its events, and its ranks' logs, which the terminal reads anyway.
 
-What cannot be written, or fails, is reported once on standard error; the script runs on without.
+What cannot be written, or fails, is reported once on standard error; the script continues without it.
 
 Runs on: the terminal's process.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event, Stream
     from jupyter_ddl.script.outcome import Outcome
 
-# What a run's id may hold of a script's name.
+# What a run's id may not have of a script's name.
 _NOT_IN_AN_ID = re.compile(r"[^\w.-]", re.ASCII)
 _ID_CHARACTERS = 64
 
@@ -45,7 +45,7 @@ class Recording:
 
     Attributes:
         run: what is known of it.
-        ready: rank -> what it said of itself.
+        ready: rank -> what it reported of itself.
     """
 
     def __init__(self, spec: ClusterSpec, script: Sequence[str], options: CellOptions) -> None:
@@ -90,7 +90,7 @@ class Recording:
             return
         with self._guarded():
             if isinstance(event, RankFinished | RankFailed):
-                # What it printed comes before its end, as it did.
+                # What it printed is recorded before its end.
                 self._send(event.rank)
             self.run.take(event)
             self.run.take_what_came()
@@ -159,7 +159,7 @@ class Recording:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001  whatever it is: a record is worth no script
+        except Exception as error:  # noqa: BLE001  whatever it is: a record must not end a script
             self._errors.tell(error)
 
 
@@ -168,7 +168,7 @@ def _print(text: str) -> None:
 
 
 def _text_of(script: str) -> str:
-    """Return a script's text; of one that cannot be read, the ranks say so."""
+    """Return a script's text; empty where it cannot be read, which the ranks report."""
     try:
         return Path(script).read_text(errors="replace")
     except OSError:

@@ -74,7 +74,7 @@ def test_each_event_leads_to_a_state_or_is_refused(state: LifecycleState, event:
         return
     assert (state, event) == (LifecycleState.STARTING, LifecycleEvent.START)
     rule = (
-        "Ranks are restarted once at a time. Received: a restart while they are being ended or started. "
+        "Only one restart can run at a time. Received: a restart while ranks are being ended or started. "
         "Wait for its end."
     )
     with pytest.raises(ClusterError, match=f"^{re.escape(rule)}$"):

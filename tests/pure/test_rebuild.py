@@ -35,5 +35,5 @@ def test_the_newest_checkpoint_of_a_lost_training_is_offered(tmp_path: Path, mon
     cluster.say(RankLost(1, loss_in_words("rank 1 was ended"), 5.0))
     told = wait_settled(lifecycle, lambda _: None) or ""
     assert told.startswith("rank 1 was ended.\n2 new ranks were started in ")
-    assert told.endswith(f"\nThe newest checkpoint is {saved}: the cell, run again, goes on from there.")
+    assert told.endswith(f"\nThe newest checkpoint is {saved}: run the cell again to resume from there.")
     assert wait_settled(lifecycle, lambda _: None) is None

@@ -86,7 +86,7 @@ def test_a_view_that_raises_is_left_out_and_the_run_goes_on(method: str, error: 
     assert output.is_flushed
     lines = [line for line in output.text.splitlines() if line.startswith("jupyter_ddl: ")]
     assert len(lines) == 1
-    assert lines[0].startswith(f"jupyter_ddl: the cell goes on without its View, which raised {type(error).__name__}")
+    assert lines[0].startswith(f"jupyter_ddl: the cell continues without its View, which raised {type(error).__name__}")
     assert lines[0].endswith(")"), "names the place"
     assert runs.ids() == []
 
@@ -212,7 +212,7 @@ def test_a_release_comes_to_its_end_whatever_it_looks_at_raises(
     assert isinstance(ended, ClusterLost)
     assert "the cell was interrupted, and ranks 0-1 did not answer the release within" in str(ended)
     assert "rank 0 has not answered its release for 0.5 s: " in output.text
-    assert output.text.count("raised OSError: [Errno 5] odd; the cell goes on") == 1
+    assert output.text.count("raised OSError: [Errno 5] odd; the cell continues") == 1
 
 
 def test_a_follower_that_cannot_have_a_thread_releases_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:

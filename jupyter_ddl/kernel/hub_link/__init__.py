@@ -1,6 +1,6 @@
-"""The kernel's link to the hub of its Jupyter server: what it has and runs goes there, controls come from there.
+"""Links the kernel to the hub of its Jupyter server: sends its state and runs, and takes controls.
 
-`link` has the socket and its threads, `state` what is told, `controls` what is done. A cell never waits for any of it.
+`link` has the socket and its threads, `state` what is sent, `controls` what is done. A cell never waits for any of it.
 
 Runs on: kernel.
 """
@@ -19,7 +19,7 @@ _CONNECTION_FILE = re.compile(r"kernel-(.+)\.json")
 
 
 def begin(shell: Any) -> None:
-    """Connect this kernel to its server's hub, where it has one; again only once."""
+    """Connect this kernel to its server's hub, where it has one; a second call does nothing."""
     path, kernel = os.environ.get(HUB_VARIABLE), _kernel_id(shell)
     if path is None or kernel is None:
         return

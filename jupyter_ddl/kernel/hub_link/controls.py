@@ -1,4 +1,4 @@
-"""Does what a browser asks of this kernel, while its main thread does whatever it does.
+"""Carries out a browser's controls of this kernel, also while its main thread is busy.
 
 Runs on: kernel.
 """
@@ -32,7 +32,7 @@ _MAX_CODE_CHARACTERS = 200_000
 
 
 class Controls:
-    """What can be asked of the session that the magics use."""
+    """The controls of the session that the magics use."""
 
     def __init__(self) -> None:
         self._slots = threading.BoundedSemaphore(MAX_AT_A_TIME)
@@ -46,7 +46,7 @@ class Controls:
         }
 
     def take(self, control: Control, reply: Reply) -> None:
-        """Begin what a control asks for, and return; an interrupt waits for nothing, and is done at once.
+        """Begin a control in a thread, and return; an interrupt is done at once, in this thread.
 
         Args:
             control: what is asked.
@@ -87,7 +87,7 @@ class Controls:
         except Exception:  # noqa: BLE001  an error of ours: it is printed, and the next control finds this thread alive
             sys.excepthook(*sys.exc_info())
         except BaseException as error:
-            # SystemExit of a setup cell, or an interrupt that came here: the thread ends, and the browser is answered.
+            # SystemExit of a setup cell, or an interrupt that came here: the thread ends, the browser gets an answer.
             answer = Answer(control.id, error=described(error)[:_MAX_CHARACTERS])
             raise
         finally:
@@ -107,8 +107,8 @@ def _session() -> Session:
         if starting is None:
             raise
         raise ClusterError(
-            f"Ranks must have been started. Received: {starting['name']!r}, which is at it: {starting['step']}. "
-            "Interrupt the kernel to end the start."
+            f"Ranks must have been started. Received: {starting['name']!r}, which is still starting: "
+            f"{starting['step']}. Interrupt the kernel to cancel the start."
         ) from None
 
 
@@ -121,7 +121,7 @@ def _stop(session: Session, _: dict[str, Any]) -> None:
 
 
 def _restart(session: Session, _: dict[str, Any]) -> str:
-    """Return what is to be told of the setup cells; empty where there are none."""
+    """Return the report of the setup cells; empty where there are none."""
     return session.restart()
 
 

@@ -1,7 +1,7 @@
-"""The socket to the hub and its two threads: one takes controls, one tells what has changed.
+"""Connects to the hub's socket, with two threads: one takes controls, one sends what has changed.
 
-Whoever tells of a change only sets a flag. A hub that is gone is tried again once a second: its server may be started
-again.
+A thread that notes a change only sets a flag. Where the hub is gone, the link tries again once a second: its server may
+be started again.
 
 Runs on: kernel.
 """
@@ -34,7 +34,7 @@ INTERVAL_S = 0.25
 MAX_NOTICES = 256
 MAX_LINE_BYTES = 2 << 20
 _CREDENTIALS = struct.Struct("3i")
-# A hub that takes nothing for so long is let go of.
+# A hub that reads nothing for so long is disconnected.
 _SEND_S = 10
 
 
@@ -43,7 +43,7 @@ class Link:
 
     Args:
         path: the hub's socket.
-        state: says what is told.
+        state: makes what is sent.
         controls: does what is asked.
     """
 
@@ -57,7 +57,7 @@ class Link:
         self._notices: deque[RunNotice] = deque(maxlen=MAX_NOTICES)
         self._told: KernelState | None = None
         self._errors = ErrorsOnce()
-        # A run's end is noticed, and is in the state: a state is taken before both or after both.
+        # A run's end gives a notice, and changes the state: a state is read before both or after both.
         self._noting = threading.Lock()
 
     def start(self) -> None:
@@ -71,7 +71,7 @@ class Link:
             if run is not None:
                 with self._noting:
                     self._notices.append(self._state.note(run))
-        except Exception as error:  # noqa: BLE001  a cell waits for this: the panel misses a notice, and its state comes
+        except Exception as error:  # noqa: BLE001  a cell waits for this: the panel misses a notice, and gets the state
             self._errors.tell(error)
         self._changed.set()
 
@@ -80,9 +80,9 @@ class Link:
             try:
                 self._listen_once()
             except (OSError, ValueError):
-                # There is no hub, it was ended, it speaks another language, or this process can open no more files.
+                # There is no hub, it was ended, it has another protocol, or this process can open no more files.
                 pass
-            except Exception as error:  # noqa: BLE001  what a control led to: the next connection takes the next one
+            except Exception as error:  # noqa: BLE001  a control's error: the next connection takes the next one
                 self._errors.tell(error)
             time.sleep(RETRY_S)
 
@@ -112,11 +112,11 @@ class Link:
             self._changed.wait()
             self._changed.clear()
             if self._socket is None:
-                # Told once it is there, as it is then.
+                # The next connection is sent the state of then.
                 continue
             try:
                 self._tell_once()
-            except Exception as error:  # noqa: BLE001  a state that cannot be had or sent: the next change is told again
+            except Exception as error:  # noqa: BLE001  a state that cannot be read or sent: the next change is sent again
                 self._errors.tell(error)
             time.sleep(INTERVAL_S)
 
@@ -125,9 +125,9 @@ class Link:
             state = self._state.now()
             noted = len(self._notices)
         if self._told is None:
-            # A new hub must know the kernel of which the notices are.
+            # A new hub must know the kernel before it gets the kernel's notices.
             self._tell_state(state)
-        # A fault in the state is known by then as that of a run, which is told of once.
+        # Before the state: the hub then knows its fault as a run's, and reports that once.
         while noted > 0 and self._notices and self._socket is not None:
             noted -= 1
             self._send(self._notices.popleft())
@@ -146,14 +146,14 @@ class Link:
             try:
                 self._socket.sendall(line)
             except OSError:
-                # It was ended, or takes nothing: the thread that reads wakes up, and connects again.
+                # The hub was ended, or reads nothing: the thread that reads wakes up, and connects again.
                 with suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)
                 self._socket = None
 
 
 def _check_peer(channel: socket.socket) -> None:
-    """Check that who listens is this user's: what it asks is done, and what the cells' variables hold is shown to it.
+    """Check that the hub is this user's: its controls are done, and the values of cells' variables are shown to it.
 
     Raises:
         PermissionError: another user's process listens there, in a folder that was free when the server had gone.

@@ -1,4 +1,4 @@
-"""What the hub is told of this kernel: its ranks, the active run, the fault that stands, and each run's begin and end.
+"""Makes what the hub gets of this kernel: its ranks, the active run, the current fault, each run's begin and end.
 
 Runs on: kernel.
 """
@@ -33,16 +33,16 @@ class State:
         self._cells: dict[str, str | None] = {}
         self._running: dict[str, Run] = {}
         self._fault: str | None = None
-        # Of the run that was lost, which knows more than its ranks' supervisor.
+        # The fault is a lost run's, which knows more than its ranks' supervisor.
         self._has_told_loss = False
 
     def note(self, run: Run) -> RunNotice:
-        """Return what is told of a run that has begun or ended. Called by whoever runs it."""
+        """Return the notice of a run that has begun or ended. Called by the thread that runs it."""
         outcome = run.folder.record.get("outcome")
         if outcome is None:
             cell = self._cells[run.id] = self._cell_id()
             self._running[run.id] = run
-            # The last cell's: it says nothing of this one.
+            # It was the last cell's, and not this one's.
             self._fault = None
             return RunNotice(self._kernel, run.id, "running", cell, compact(run.ranks))
         self._running.pop(run.id, None)
@@ -76,7 +76,7 @@ class State:
         return KernelState(self._kernel, os.getpid(), cluster, running[-1].id if running else None, fault)
 
     def _starting(self, cluster: ClusterState) -> KernelState:
-        """Return the kernel's state while ranks are started: what went wrong before says nothing of them."""
+        """Return the kernel's state while ranks are started, without the fault of the ranks before."""
         self._fault = None
         return KernelState(self._kernel, os.getpid(), cluster)
 

@@ -1,1 +1,1 @@
-"""`%ddl` and `%%distributed`, and Tab and Ctrl-I in their cells. Runs on: kernel."""
+"""Defines `%ddl` and `%%distributed`, and Tab and Ctrl-I in their cells. Runs on: kernel."""

@@ -1,4 +1,4 @@
-"""Tab in a `%%distributed` cell, in any front end: rank 0's names in place of this kernel's.
+"""Completes a `%%distributed` cell (Tab), in any front end: rank 0's names in place of this kernel's.
 
 JupyterLab's panel asks the hub as well, which also answers while this kernel is busy.
 
@@ -45,7 +45,7 @@ def names_of_rank_0(context: CompletionContext) -> Any:
     try:
         found = current.current().look_up("complete", code, cursor)
     except DdlError:
-        # No ranks, or none that live: the cell will say so when it is run.
+        # No ranks, or none that live: the cell reports that when it is run.
         return {"completions": []}
     completions = [SimpleCompletion(text=match, type="rank") for match in found["matches"]]
     return {"completions": completions, "matched_fragment": code[found["start"] : found["end"]], "suppress": True}

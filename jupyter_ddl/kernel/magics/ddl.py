@@ -1,4 +1,4 @@
-"""%ddl: parse, call the session, show.
+"""Runs `%ddl`: parses the line, calls the session, shows the result.
 
 Runs on: kernel.
 """

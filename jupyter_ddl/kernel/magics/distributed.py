@@ -1,4 +1,4 @@
-"""%%distributed: parse, call the session, show.
+"""Runs `%%distributed`: parses the line, calls the session, shows the run.
 
 Runs on: kernel.
 """
@@ -61,7 +61,7 @@ class DistributedMagics(Magics):
         options = replace(options, above=_lines_above(self.shell), count=_prompt(self.shell))
         ranks = ranks_of(arguments.ranks, session)
         with interrupts_noted():
-            # An interrupt between the two would leave the ranks at it, and nobody following.
+            # An interrupt between the two would leave ranks with a run that is not followed.
             follower = session.submit(
                 cell,
                 ranks,

@@ -1,4 +1,4 @@
-"""What a name in a `%%distributed` cell is: rank 0's word on it, in JupyterLab's inspector (Ctrl-I) and any tooltip.
+"""Inspects names in a `%%distributed` cell on rank 0, for JupyterLab's inspector (Ctrl-I) and any tooltip.
 
 Runs on: kernel.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def install(shell: InteractiveShell) -> None:
-    """Have a kernel ask rank 0 of the names in cells that run on ranks; once, however often it is called."""
+    """Have a kernel ask rank 0 about names in cells that run on ranks; once, however often it is called."""
     kernel: Any = getattr(shell, "kernel", None)
     if kernel is not None and not isinstance(getattr(kernel.do_inspect, "__self__", None), _Inspection):
         kernel.do_inspect = _Inspection(kernel.do_inspect).do_inspect
@@ -29,7 +29,7 @@ class _Inspection:
     """Answers a front end's inspect_request.
 
     Args:
-        own: the kernel's own answer, which IPython has no hook beside.
+        own: the kernel's own method, which IPython has no hook for.
     """
 
     def __init__(self, own: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""The line of a magic: parsed as a command line, with errors in place of exits.
+"""Parses the line of a magic as a command line, with errors in place of exits.
 
 Runs on: kernel.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MagicParser(ArgumentParser):
-    """Argparse that raises, and that never ends the kernel."""
+    """An ArgumentParser that raises, and never ends the kernel."""
 
     def error(self, message: str) -> NoReturn:
         """Raise InvalidInput, with the usage."""
@@ -35,7 +35,7 @@ class _HelpShown(Exception):
 
 
 def parsed(parser: MagicParser, line: str) -> Namespace | None:
-    """Return a magic's arguments; None where it was asked for help, which has been printed.
+    """Return a magic's arguments; None where the line asks for help, which has been printed.
 
     Raises:
         InvalidInput: the line is not as the usage says.
@@ -68,7 +68,7 @@ def ranks_of(text: str | None, session: Session) -> tuple[int, ...] | None:
 
 
 def show_rebuild(session: Session) -> None:
-    """Show how lost ranks are being replaced, until they are, and what came of it."""
+    """Show how lost ranks are being replaced, until they are, and the report of that."""
     progress = Progress()
     told = session.wait_rebuilt(progress)
     if told is not None:

@@ -1,4 +1,4 @@
-"""What `%ddl stacks` and `%ddl interrupt` do. Runs on: kernel."""
+"""Carries out `%ddl stacks` and `%ddl interrupt`. Runs on: kernel."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def print_stacks(session: Session, ranks: Iterable[int] | None) -> None:
 
 
 def interrupt(session: Session) -> None:
-    """Release the ranks from what they run, also from what another notebook runs there."""
+    """Release the ranks from their runs, also from another notebook's."""
     session.interrupt("%ddl interrupt")
     print(f"{session.name}: interrupted")

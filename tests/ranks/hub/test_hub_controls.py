@@ -209,7 +209,7 @@ def test_a_restart_ends_the_cell_that_runs_and_the_next_one_has_new_ranks(
     with server.browser() as second:
         error = second.control(notebook.id, "restart")["error"]
     assert error.startswith(
-        "Ranks are restarted once at a time. Received: a restart while they are being ended or started."
+        "Only one restart can run at a time. Received: a restart while ranks are being ended or started."
     )
     _, error = notebook.wait(hung)
     assert "ClusterLost: Ranks must live to the end of the cell. Received: stopped" in error
@@ -261,7 +261,7 @@ def test_a_start_is_told_step_by_step_and_a_control_before_its_end_says_so(serve
     starting = browser.wait_for_cluster(other.id, "starting")["cluster"]
     assert (starting["name"], starting["world_size"], starting["ranks"]) == ("hub-other", 1, [])
     error = browser.control(other.id, "interrupt")["error"]
-    assert error.startswith("Ranks must have been started. Received: 'hub-other', which is at it: ")
+    assert error.startswith("Ranks must have been started. Received: 'hub-other', which is still starting: ")
     other.wait(number, 120)
     browser.wait_for_cluster(other.id, "idle")
     other.delete()
