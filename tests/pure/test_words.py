@@ -34,9 +34,6 @@ NOT_TO_USE = {
 TO_DO = {
     "kernel",
     "script",
-    "cluster",
-    "protocol",
-    "host",
     "cli/run.py",
     "rank/script_main.py",
     "engine/script_guard.py",
