@@ -1,6 +1,6 @@
 """Sends a message to every kernel that uses a cluster, as ranks send their events.
 
-It goes the ranks' way through the controller, and through no rank: one that does not answer does not hold it up.
+It goes through the controller, as events do, and through no rank, so a rank that does not answer does not delay it.
 
 Runs on: kernel.
 """
@@ -26,7 +26,7 @@ _TIMEOUT_MS = 1000
 
 
 def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
-    """Send a message to the cluster's kernels, this one too; what goes wrong is printed.
+    """Send a message to the cluster's kernels, this one too; print what goes wrong.
 
     Args:
         message: what is sent.
@@ -35,7 +35,7 @@ def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
     try:
         info = untrusted_files.read_object(engine_connection_file, only_own=True)
         signs = signer(info)
-        # A context of our own: closing it cannot wait for anybody else's sockets.
+        # A context of our own: closing it waits for no other code's sockets.
         with zmq.Context() as context, connected(context, zmq.XPUB, info, "iopub") as socket:
             socket.linger = _TIMEOUT_MS
             # XPUB and not PUB: it says when the controller listens. What is sent before is dropped.
@@ -45,5 +45,5 @@ def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
     except FileNotFoundError:
         return  # the cluster is just being ended
     except (OSError, ValueError, zmq.ZMQError) as error:
-        # No more descriptors: this kernel's own runs were released all the same.
+        # No more descriptors, for example. This kernel's own runs were released nevertheless.
         print_error(error)

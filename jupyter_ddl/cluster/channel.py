@@ -2,7 +2,7 @@
 
 ipyparallel's own Client drops messages that another session's request caused, and stops calling back at the reply; so
 the session has sockets of its own on the same controller: one that queues requests at the ranks (mux), one that reaches
-a rank whose main thread is busy (control), and one that hears every event (iopub).
+a rank whose main thread is busy (control), and one that receives every event (iopub).
 
 Runs on: kernel.
 """
@@ -51,7 +51,7 @@ class Channel:
         self._on_event = on_event
         info = untrusted_files.read_object(connection_file, only_own=True)
         self._sender, self._receiver = signer(info), signer(info)
-        # A context of our own: closing it cannot wait for anybody else's sockets.
+        # A context of our own: closing it waits for no other code's sockets.
         self._context = zmq.Context()
         self._send_lock = threading.Lock()
         self._errors = ErrorsOnce()
@@ -72,7 +72,7 @@ class Channel:
         socket = self._control if now else self._mux
         with self._send_lock:
             if self._context.closed:
-                return  # no rank is there any more, which an event has said
+                return  # the ranks have ended, which an event reports
             for rank in ranks:
                 message = self._sender.msg(requests.MESSAGE_TYPE, content=content)
                 identity = f"{self._world_id}.{rank}".encode()
@@ -99,7 +99,7 @@ class Channel:
             self._take(self._events.recv_multipart())
 
     def _take(self, parts: list[bytes]) -> None:
-        """Hand on the event of one message; one that cannot be read, or handled, is printed and costs no other."""
+        """Pass on the event of a message; print the error of one that cannot be read or handled, and drop no other."""
         content: bytes | None = None
         try:
             _, frames = self._receiver.feed_identities(parts)
@@ -117,16 +117,16 @@ class Channel:
             self._errors.tell(error)
 
     def _on_failure(self, error: BaseException) -> None:
-        """Take the cluster for lost: without its events no run would ever end."""
+        """Report the cluster as lost: without its events no run would ever end."""
         at_s = time.time()
         fault = Fault("lost", "event reader", at_s=at_s, facts=Facts(error=described(error)))
         self._on_event(RankLost(None, fault, at_s))
 
 
 def _unreadable_end(data: bytes, error: Exception) -> RankFailed | None:
-    """Return the failure of a rank whose last word of a run cannot be read; None where it is no last word.
+    """Return the failure of a rank whose last event of a run cannot be read; None for another event.
 
-    A run waits for each rank's last word, so that one must not be dropped.
+    A run waits for each rank's last event, so that one must not be dropped.
     """
     try:
         content = parse_json(data)
@@ -145,7 +145,7 @@ def _unreadable_end(data: bytes, error: Exception) -> RankFailed | None:
 def signed_content(signer: Signer, frames: list[bytes]) -> bytes | None:
     """Return a message's content as JSON; None where it is not signed with the cluster's key.
 
-    Not jupyter_client's `deserialize`: it parses the dates of two headers that nobody reads, which takes a kernel
+    Not jupyter_client's `deserialize`: it parses the dates of two headers that are never read, which takes a kernel
     with a thousand ranks a tenth of its core.
 
     Args:
@@ -162,13 +162,13 @@ def connected(context: zmq.Context[zmq.Socket[bytes]], kind: int, info: dict[str
     """Return a socket that is connected to one of the controller's ports.
 
     Args:
-        context: of which it is one.
+        context: the socket's.
         kind: zmq.DEALER, zmq.SUB ...
-        info: what ipyparallel's connection file holds.
+        info: the content of ipyparallel's connection file.
         port: the port's name there.
     """
     socket: zmq.Socket[bytes] = context.socket(kind)
-    # Nothing is dropped: the ranks bound what they send.
+    # Nothing is dropped: the ranks limit what they send.
     socket.set_hwm(0)
     if info.get("curve_serverkey"):
         public, secret = zmq.curve_keypair()
@@ -179,7 +179,7 @@ def connected(context: zmq.Context[zmq.Socket[bytes]], kind: int, info: dict[str
 
 
 def signer(info: dict[str, Any]) -> Signer:
-    """Return what signs and checks messages with the cluster's key. Not safe to share between threads."""
+    """Return a signer, which signs and checks messages with the cluster's key. Not safe to share between threads."""
     return Signer(
         key=info["key"].encode(),
         signature_scheme=info["signature_scheme"],

@@ -1,4 +1,4 @@
-"""`python -m jupyter_ddl.cluster.controller`: ipyparallel's controller, ended with its lease."""
+"""Runs ipyparallel's controller, which ends with its lease: `python -m jupyter_ddl.cluster.controller`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jupyter_ddl.host.process_tree import end_with_parent
 
 
 def main() -> None:
-    """Run the controller, with connection files that are whole as soon as they are there."""
+    """Run the controller, with connection files that are whole as soon as they exist."""
     from ipyparallel.controller.app import IPController
 
     class Controller(IPController):
@@ -23,7 +23,7 @@ def main() -> None:
             super().initialize(argv)
 
         def save_connection_dict(self, fname: str, cdict: dict[str, Any]) -> None:
-            # ipyparallel writes in place: ranks and kernel, which wait for the file to be there, found it empty.
+            # ipyparallel writes in place: ranks and kernel, which wait for the file to exist, found it empty.
             files.replace(Path(self.profile_dir.security_dir, fname), json.dumps(cdict, indent=2))
 
     Controller.launch_instance()

@@ -1,4 +1,4 @@
-"""Tells whether a process that is ready to run gets a core.
+"""Finds out whether a process that is ready to run gets a core.
 
 Runs on: kernel.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psutil
 
-# Over this time a process is judged. One that spins gets its share of a crowded core, which is far more than this.
+# A process is measured over this time. One that spins gets its share of a crowded core, far more than this share.
 _WINDOW_S = 0.5
 _STARVED_SHARE = 0.05
 
@@ -24,7 +24,7 @@ class _Look:
 
 
 class CoreTime:
-    """What processes of this host got of the cores since each was looked at last."""
+    """The core time that processes of this host got since the last look at each."""
 
     def __init__(self) -> None:
         self._looks: dict[int, _Look] = {}
@@ -41,7 +41,7 @@ class CoreTime:
                 times = process.cpu_times()
                 look = _Look(now_s, times.user + times.system, process.status() == psutil.STATUS_RUNNING)
         except (psutil.NoSuchProcess, OSError):
-            # It is gone, or the kernel can open no more files, /proc's among them: nothing is known.
+            # It has ended, or the kernel can open no more files, those of /proc included: nothing is known.
             self._looks.pop(pid, None)
             return False
         if before is not None and before.is_ready and look.is_ready:

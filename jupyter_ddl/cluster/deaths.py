@@ -1,6 +1,6 @@
-"""Which rank ended first, and how, as its mpiexec tells it, and what may have ended it.
+"""Finds which rank ended first and how, as mpiexec reports it, and the likely cause.
 
-When one rank ends, mpiexec ends all: of those it names the one that was first.
+When one rank ends, mpiexec ends all, and names the first.
 
 Runs on: the lease, kernel.
 """
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.faults import Cause
 
 _TAIL_LINES = 20
-# Of what mpiexec printed, where it tells how it ended. Before that stands what ranks printed between cells.
+# The end of what mpiexec printed, which says how it ended. Before that stands what ranks printed between cells.
 _REPORT_CHARACTERS = 64_000
 
 
 @dataclass(frozen=True)
 class Death:
-    """How the first rank to end did so; None for what is not known.
+    """How the first rank that ended did so; None for what is not known.
 
     Attributes:
         rank: which; None where mpiexec names only its process.
@@ -82,7 +82,7 @@ def loss_of(death: Death, at_s: float, *, oom_kills: int = 0, output: str = "") 
     Args:
         death: how that one ended.
         at_s: when, seconds since the epoch.
-        oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
+        oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
         output: what mpiexec printed last, where that says more.
     """
     cause, _ = likely_cause(death.signum, oom_kills)
@@ -106,8 +106,8 @@ def mpiexec_loss(
         exit_code: mpiexec's.
         output: what it printed.
         at_s: when, seconds since the epoch.
-        first: the rank that was seen to end first, for where mpiexec names none.
-        oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
+        first: the rank that was seen to end first, used where mpiexec names none.
+        oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
     """
     death = read_report(output) or first
     if death is not None:
@@ -128,9 +128,9 @@ def tail(output: str) -> str:
 
 
 class OutOfMemoryKills:
-    """Counts how often the Linux kernel ended a process for want of memory since this was made.
+    """Counts how often the Linux kernel ended a process for lack of memory since this was made.
 
-    Of this process's memory cgroups and of the host: a rank may have been given a cgroup of its own.
+    It counts in this process's memory cgroups and on the host: a rank may have a cgroup of its own.
 
     Args:
         root: where /proc and /sys are.
@@ -141,7 +141,7 @@ class OutOfMemoryKills:
         self._before = self._counts()
 
     def count(self) -> int:
-        """Return how many there have been; 0 where the machine does not tell."""
+        """Return how many there have been; 0 where the machine does not report it."""
         now = self._counts()
         return max((after - before for before, after in zip(self._before, now, strict=True)), default=0)
 
@@ -166,7 +166,7 @@ def likely_cause(signum: int | None, oom_kills: int, last_words: Sequence[str] =
 
     Args:
         signum: the signal that ended it.
-        oom_kills: how often the Linux kernel ended a process for want of memory meanwhile.
+        oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
         last_words: the lines that the rank printed last.
     """
     if signum == signal.SIGKILL and oom_kills:

@@ -1,16 +1,16 @@
-"""A cluster's folder: what the kernel, the lease and a second kernel know of it.
+"""Reads and writes a cluster's folder: what the kernel, the lease and a second kernel know of the cluster.
 
 CLUSTERS/HOST-ID/NAME/      0700
-cluster.json            what was asked for, and the world's id; written by the kernel that starts it
+cluster.json            what was requested, and the world's id; written by the kernel that starts it
 lease.json              the lease's process; written by the lease
 lease.lock              locked while the lease lives
 ended.json              how it ended; written by the lease
 security/               ipyparallel's connection files, 0600
 log/                    what controller, mpiexec and ranks print outside cells
 
-HOST-ID is this host's, or container's, alone (`registry`): only there is a cluster found, ended, or its folder removed.
+HOST-ID names this host or container alone (`registry`): only there is a cluster found, ended, or its folder removed.
 
-What is read is this user's own, in folders that nobody else can write to: a lease runs what cluster.json says.
+What is read is this user's own, in folders that no other user can write to: a lease runs what cluster.json says.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def ending_of(text: str | bytes) -> Fault:
-    """Return how a cluster ended, from the line of JSON in which its lease says so.
+    """Return how a cluster ended, from the line of JSON in which its lease reports it.
 
     Raises:
         ValueError: it is something else.
@@ -69,7 +69,7 @@ class ClusterFolder:
 
     @property
     def connection_file(self) -> Path:
-        """Ipyparallel's connection file for clients; there once the controller listens."""
+        """Ipyparallel's connection file for clients; it exists once the controller listens."""
         return self.path / "security" / "ipcontroller-client.json"
 
     @property
@@ -79,15 +79,15 @@ class ClusterFolder:
 
     @property
     def log_dir(self) -> Path:
-        """Where controller and mpiexec print."""
+        """The folder of what controller and mpiexec print."""
         return self.path / "log"
 
     @contextmanager
     def starting(self) -> Iterator[None]:
-        """Hold the name while a cluster of it starts, against every other process and thread of this host.
+        """Reserve the name while a cluster of it starts, against every other process and thread of this host.
 
         Raises:
-            InvalidInput: another one of that name starts at this moment.
+            InvalidInput: another cluster of that name is starting.
         """
         clusters = private_folder(paths.clusters_dir(), variable=paths.RUNTIME_VARIABLE)
         here = private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
@@ -102,19 +102,19 @@ class ClusterFolder:
                     f"Wait until it runs and use it with %ddl attach {self.name}, or pass --name to start another.",
                 ) from error
             except OSError:
-                # A file system without locks (some network file systems): two of one name are then not told apart.
+                # A file system without locks (some network file systems): two of one name can then start at once.
                 pass
             yield
 
     def create(self, spec: ClusterSpec, settings: dict[str, Any]) -> None:
-        """Make the folder anew for a cluster that is about to start; what a dead one of the name left is removed.
+        """Make an empty folder for a cluster that is about to start; what a dead one of that name left is removed.
 
         Raises:
             FolderNotWritable: it cannot be made.
         """
         self.remove()
         try:
-            # Anew: what could not be removed is not taken over.
+            # An error where it exists: what could not be removed is not reused.
             private_folder(self.path.parent, variable=paths.RUNTIME_VARIABLE)
             self.path.mkdir(mode=0o700)
             for name in ("security", "log", "pid", "startup"):
@@ -131,10 +131,10 @@ class ClusterFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def spec(self) -> ClusterSpec:
-        """Return what was asked for.
+        """Return the spec with which the cluster was started.
 
         Raises:
-            ValueError: the folder does not say.
+            ValueError: the folder has none.
         """
         try:
             return ClusterSpec.from_json(json.dumps(self.settings()["spec"]))
@@ -142,7 +142,7 @@ class ClusterFolder:
             raise ValueError(f"{self.path / 'cluster.json'} must hold a cluster's spec.") from error
 
     def settings(self) -> dict[str, Any]:
-        """Return cluster.json; nothing where it is not there, or not one of ours."""
+        """Return what cluster.json holds; an empty dict where it is missing, or not one of ours."""
         return self._read("cluster.json") or {}
 
     def write_lease(self) -> None:
@@ -154,18 +154,18 @@ class ClusterFolder:
         self._write("lease.json", process_identity.own())
 
     def lease(self) -> psutil.Process | None:
-        """Return the lease's process if it lives: the same process, not another that got its number."""
+        """Return the lease's process if it lives: the same process, not another with its PID."""
         record = self._read("lease.json")
         if record is None or not process_identity.lives(record):
             return None
         try:
             return psutil.Process(record["pid"])
         except psutil.NoSuchProcess:
-            # It has ended meanwhile.
+            # It has ended since.
             return None
 
     def is_usable(self) -> bool:
-        """Return whether cluster.json says what the cluster is."""
+        """Return whether cluster.json has what a kernel needs to use the cluster."""
         settings = self.settings()
         try:
             spec = self.spec()
@@ -175,7 +175,7 @@ class ClusterFolder:
         return is_spec and isinstance(settings.get("kernel_pid"), int)
 
     def check_private(self) -> None:
-        """Check that no other user can write to the folder, or put another one in its place.
+        """Check that no other user can write to the folder, or replace it.
 
         Raises:
             FolderNotPrivate: one can.
@@ -205,18 +205,18 @@ class ClusterFolder:
         files.replace(self.path / name, json.dumps(content, indent=1))
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """Return what a file of the folder holds; None where it is not there, or is nothing that we wrote."""
+        """Return what a file of the folder holds; None where it is missing, or we did not write it."""
         if not is_private(self.path):
             return None
         try:
             return untrusted_files.read_object(self.path / name, only_own=True)
         except (OSError, ValueError):
-            # A disk that was full, or a hand that was in it: a cluster that cannot be read must not hide the others.
+            # The disk was full, or a user changed the file: a cluster that cannot be read must not hide the others.
             return None
 
 
 def running() -> Iterator[ClusterFolder]:
-    """Yield the folder of each cluster of this user's that runs on this host, by name; what is none is skipped."""
+    """Yield the folder of each cluster of this user's that runs on this host, by name; skip other folders."""
     for name in registry.names(registry.here()):
         folder = ClusterFolder(name)
         if folder.lease() is not None and folder.is_usable():

@@ -1,4 +1,4 @@
-"""ipyparallel's launchers, told how we start a controller and ranks.
+"""Starts a controller and ranks by ipyparallel's launchers, with commands of ours.
 
 Runs on: the lease.
 """
@@ -19,9 +19,9 @@ class _KeepsLog:
     output_file: str
 
     def get_output(self, remove: bool = False) -> str:  # noqa: ARG002  ipyparallel's signature
-        """Return what the process printed, also where that is no text.
+        """Return what the process printed, also where that is not text.
 
-        ipyparallel 9.2 reads it as UTF-8 before it tells that the process has ended: at one other byte it never does.
+        ipyparallel 9.2 reads it as UTF-8 before it reports the process's end, so after one other byte it never does.
         """
         try:
             return Path(self.output_file).read_text(encoding="utf-8", errors="replace")
@@ -38,22 +38,23 @@ class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
             *run_module.command("jupyter_ddl.cluster.controller"),
             f"--profile-dir={self.profile_dir}",
             "--ip=127.0.0.1",
-            # By these three a configuration file of the machine's would still open it.
+            # A configuration file of the machine could still set these three to another address.
             *(f"--IPController.{who}_ip=127.0.0.1" for who in ("engine", "client", "monitor")),
             "--location=127.0.0.1",
-            # Messages are signed, which keeps others from running code, and without this not encrypted: any user of the
-            # machine could read what cells print (measured: a subscriber without a key did).
+            # Messages are signed, so other users cannot run code, but without this they are not encrypted: any user of
+            # the machine could read what cells print (measured: a subscriber without a key did).
             "--IPController.enable_curve=True",
             # Relays as threads: they are C loops without the GIL, start at once, and die with the controller, where
             # eight forked processes would outlive its SIGKILL.
             "--IPController.use_threads=True",
             # One relay and no tree: a cell goes to each rank by name.
             "--IPController.broadcast_scheduler_depth=0",
-            # In its own process the default scheme is a Python loop; nobody farms tasks out to ranks.
+            # In its own process the default scheme is a Python loop; no code sends tasks to it.
             "--TaskScheduler.scheme_name=pure",
-            # A rank that was stopped for a while is still there; mpiexec tells which are not.
+            # A rank that was stopped for a while still exists; mpiexec reports those that have ended.
             "--HeartMonitor.max_heartmonitor_misses=1000000000",
-            # Nor is one gone that did not beat within 30 s of its first message: it would never be registered.
+            # Neither has one ended that sent no heartbeat within 30 s of its first message: it would never be
+            # registered.
             "--IPController.registration_timeout=10000000",
             "--log-level=WARN",
         ]

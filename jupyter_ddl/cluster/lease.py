@@ -1,15 +1,15 @@
-"""`python -m jupyter_ddl.cluster.lease NAME`: the small process that holds one cluster.
+"""Holds one cluster, in a small process of its own: `python -m jupyter_ddl.cluster.lease NAME`.
 
 It parents controller and mpiexec, through ipyparallel's Cluster, and ends both when
 
 - its standard input says so or closes, as it does when the kernel at the other end exits or is killed (with `--keep`
-  closing means nothing; where a process that the kernel forked still holds the other end, the lease sees that it has
+  closing is ignored; where a process that the kernel forked still holds the other end, the lease sees that it has
   another parent),
 - it gets SIGTERM, from the kernel that attached to the cluster,
 - either of the two ends by itself,
-- a rank's process on this host has ended, and mpiexec does not say so within some seconds.
+- a rank's process on this host has ended, and mpiexec does not report it within some seconds.
 
-It tells how that came, at once, to its standard output and the cluster's folder, and leaves no descendant behind.
+It reports how the cluster ended, at once, to its standard output and the cluster's folder, and leaves no descendant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PARENT_CHECK_S = 1.0
 
 
 class Lease:
-    """One cluster's life.
+    """Starts one cluster, and ends it.
 
     Args:
         folder: the cluster's.
@@ -91,7 +91,7 @@ class Lease:
             shutdown_atexit=False,
             log_level=logging.ERROR,
         )
-        # Both at once: the ranks import TensorFlow while the controller comes up.
+        # Both at once: the ranks import TensorFlow while the controller starts.
         await self._cluster.start_engines(
             self._spec.n, command=self._settings["command"], environment=self._settings["environment"]
         )
@@ -153,21 +153,21 @@ class Lease:
 def main() -> None:
     """Hold the cluster that the command line names."""
     adopt_orphans()
-    # What the cluster's processes inherit is another one: the kernel's end of the pipe ends with us.
+    # The cluster's processes inherit another standard output: the kernel's pipe closes when we end.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as kernel:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
         folder = ClusterFolder(sys.argv[1])
         folder.write_lease()
 
         def tell(ending: Fault) -> None:
-            # On a disk that is full the kernel, at least, is told.
+            # Where the disk is full, at least the kernel gets it.
             with suppress(OSError):
                 folder.write_ending(ending)
             try:
                 kernel.write(json.dumps(asdict(ending)) + "\n")
                 kernel.flush()
             except BrokenPipeError:
-                # With --keep the kernel may be gone; whoever attached reads the file.
+                # With --keep the kernel may be gone; a kernel that attached reads the file.
                 return
 
         ending = asyncio.run(Lease(folder, tell).hold())

@@ -48,14 +48,14 @@ def last_words(folder: ClusterFolder) -> str:
 
 
 def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
-    """Have a lease of this kernel's end its cluster, and wait until it has."""
+    """Make a lease that this kernel started end its cluster, and wait until it has."""
     assert lease.stdin is not None
     if not lease.stdin.closed:
         try:
             with lease.stdin as pipe:
                 pipe.write(b"stop\n")
         except BrokenPipeError:
-            # It has ended by itself; wait() below collects it.
+            # It has ended already; wait() below collects it.
             pass
     try:
         lease.wait(STOP_TIMEOUT_S)
@@ -65,7 +65,7 @@ def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
 
 
 def terminate(lease: psutil.Process) -> None:
-    """Have a lease that another kernel started end its cluster, and wait until it has."""
+    """Make a lease that another kernel started end its cluster, and wait until it has."""
     try:
         lease.terminate()
         _, alive = psutil.wait_procs([lease], timeout=STOP_TIMEOUT_S)
@@ -73,5 +73,5 @@ def terminate(lease: psutil.Process) -> None:
             process.kill()
         psutil.wait_procs(alive, timeout=STOP_TIMEOUT_S)
     except psutil.NoSuchProcess:
-        # It ended by itself meanwhile.
+        # It has ended already.
         return

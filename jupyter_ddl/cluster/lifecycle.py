@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
 
-# The ranks of a big world on a busy file system take minutes to import; a rank that never comes must not hang `start`.
+# The ranks of a big world on a busy file system take minutes to import; a rank that never starts must not hang `start`.
 START_TIMEOUT_S = 300.0
 _POLL_S = 0.05
 
@@ -47,12 +47,12 @@ class Cluster:
     """A running cluster, as this kernel sees it.
 
     Attributes:
-        spec: what was asked for.
-        supervisor: knows whether it lives.
-        world_id: names this world of ranks, among all that were or will be.
-        kernel: names this kernel, among those that use the cluster.
-        ranks: rank -> what it said of itself.
-        warm: rank -> what came of its imports; filled as they end.
+        spec: what was requested.
+        supervisor: reports whether it lives.
+        world_id: identifies this world of ranks, which none before or after it has.
+        kernel: identifies this kernel among those that use the cluster.
+        ranks: rank -> its RankReady.
+        warm: rank -> the result of its imports; filled as they end.
     """
 
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
@@ -89,7 +89,7 @@ class Cluster:
         return self.spec.n
 
     def listen(self, listener: Callable[[Event], None]) -> None:
-        """Have `listener` called with every event from here on, in the channel's thread."""
+        """Call `listener` with every event from now on, in the channel's thread."""
         self._listeners.append(listener)
 
     def connect(
@@ -98,15 +98,15 @@ class Cluster:
         progress: Callable[[str], None] = lambda _: None,
         given_up: threading.Event | None = None,
     ) -> None:
-        """Connect to the controller and wait until every rank has said what it is.
+        """Connect to the controller and wait until every rank has sent RankReady.
 
         Args:
             timeout_s: how long to wait.
             progress: called with a sentence at each step.
-            given_up: set when nobody waits for the ranks any more.
+            given_up: set, by another thread, to cancel.
 
         Raises:
-            ClusterStartFailed: the cluster ended meanwhile, a rank did not answer in time, or it was given up.
+            ClusterStartFailed: the cluster ended meanwhile, a rank did not answer in time, or it was cancelled.
         """
         deadline_s = time.monotonic() + timeout_s
         given_up = given_up or threading.Event()
@@ -116,8 +116,8 @@ class Cluster:
         self.channel = Channel(self.folder.connection_file, self.world_id, self._on_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
-            # Asked again and again, both ways: a rank that has not registered yet cannot be reached; ZeroMQ does not
-            # say so.
+            # Sent repeatedly, on both channels: a rank that has not registered yet cannot be reached, and ZeroMQ does
+            # not report it.
             self.channel.send(Describe(), missing)
             self.channel.send(Describe(), missing, now=True)
             with self._changed:
@@ -129,11 +129,11 @@ class Cluster:
         self.supervisor.start()
 
     def wait_warm(self, timeout_s: float = START_TIMEOUT_S) -> dict[int, RankWarm]:
-        """Wait until TensorFlow and Horovod are imported on every rank; return what came of it, by rank.
+        """Wait until every rank has imported TensorFlow and Horovod, or could not; return rank -> RankWarm.
 
         Raises:
             ClusterLost: the cluster ended meanwhile.
-            ClusterStartFailed: a rank did not say in time.
+            ClusterStartFailed: a rank did not report in time.
         """
         with self._changed:
             self._changed.wait_for(lambda: len(self.warm) == self.world_size or self._lost is not None, timeout_s)
@@ -160,18 +160,18 @@ class Cluster:
         self.channel.send(request, ranks)
 
     def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles at once, whatever its main thread does; nothing once it is stopped."""
+        """Send a request that each rank handles at once, whatever its main thread does; none once it is stopped."""
         assert self.channel is not None
         self.channel.send(request, ranks, now=True)
 
     def announce(self, reason: str) -> None:
-        """Tell the other kernels that use the cluster that all ranks were released, and why."""
+        """Notify the other kernels that use the cluster that all ranks were released, and why."""
         announce(ReleaseAsked(self.kernel, reason, time.time()), self.folder.engine_connection_file)
 
     def stop(self) -> None:
         """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
 
-        A lease that does not end in time is killed, which ends all below it.
+        A lease that does not end in time is killed, which ends all its descendants.
         """
         with self._stop_lock:
             self._stop()
@@ -182,17 +182,17 @@ class Cluster:
         if self._lease is not None:
             leases.tell_to_stop(self._lease)
         elif (process := self.folder.lease()) is not None:
-            # Ours: lease.json names it, and its creation time was compared.
+            # Ours: lease.json names it, and its start time was compared.
             leases.terminate(process)
-        # Its last word comes now, and not in the life of the ranks that are started next.
+        # Its last event comes now, and not while the next ranks run.
         self.supervisor.join()
         if self._lease is not None and self._lease.stdout is not None:
             self._lease.stdout.close()
-        # The lease has done so, unless it was killed.
+        # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
 
     def detach(self) -> None:
-        """Let go of the cluster without ending it."""
+        """Disconnect from the cluster without ending it."""
         if self.channel is not None:
             self.channel.close()
 
@@ -212,7 +212,7 @@ class Cluster:
         for listener in self._listeners:
             try:
                 listener(event)
-            except Exception as error:  # noqa: BLE001  what one listener raises is no reason that others miss an event
+            except Exception as error:  # noqa: BLE001  the other listeners must get the event too
                 self._errors.tell(error)
 
     def _check(self, deadline_s: float, missing: str, given_up: threading.Event) -> None:
@@ -233,7 +233,7 @@ class Cluster:
 
 
 def start_cancelled() -> ClusterStartFailed:
-    """Return the error of a start whose ranks are not wanted any more."""
+    """Return the error of a start that was cancelled."""
     return ClusterStartFailed("The start was cancelled by %ddl stop or %ddl restart.")
 
 
@@ -245,12 +245,12 @@ def start(
     Args:
         spec: what to start.
         progress: called with a sentence at each step.
-        given_up: set, by another thread, when it is not wanted any more.
+        given_up: set, by another thread, to cancel.
 
     Raises:
-        InvalidInput: a cluster of that name runs, or one that uses a device of this one.
+        InvalidInput: a cluster of that name runs, or another one uses a device of this one.
         HostUnfit: no rank can start on this host.
-        ClusterStartFailed: a rank did not come up.
+        ClusterStartFailed: a rank did not start.
     """
     folder = ClusterFolder(spec.name)
     with folder.starting():
@@ -271,7 +271,7 @@ def _start(
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
     world_id = secrets.token_hex(4)
-    # What a world of this name left behind whose lease and kernel were both killed.
+    # Left by a world of this name whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
     environment = mpi.launch_environment(found, n=spec.n) | occupancy.on_shared_cores(spec) | spec.environment
     temporary = scratch.make(environment)
@@ -288,7 +288,7 @@ def _start(
     cluster = Cluster(folder, leases.start(folder))
     progress(f"starting {spec.n} ranks")
     try:
-        # While the ranks come up: the first push or pull then need not wait for it.
+        # While the ranks start, so that the first push or pull need not wait for it.
         with without_working_folder():
             import_module("ipyparallel.serialize")
         cluster.connect(progress=progress, given_up=given_up)

@@ -1,4 +1,4 @@
-"""Asks rank 0 what it knows of code that is being written, and waits a second at most.
+"""Asks rank 0 for completions and documentation of code that is being written, and waits a second at most.
 
 Runs on: kernel.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.protocol.events import Event
 
-# Who types does not wait longer; a rank in C code that holds Python's lock does not answer at all.
+# A user who types waits no longer; a rank in C code that holds Python's lock does not answer at all.
 ANSWER_S = 1.0
 
 
@@ -24,7 +24,7 @@ class Lookups:
     """Looks names up on rank 0 of one cluster. Safe to use from any thread.
 
     Args:
-        cluster: whose rank.
+        cluster: the cluster.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -34,12 +34,12 @@ class Lookups:
         cluster.listen(self._on_event)
 
     def look_up(self, what: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
-        """Return what the rank's IPython says; of one that does not answer in time, that there is nothing.
+        """Return what the rank's IPython answers; an empty answer where it does not come in time.
 
         Args:
             what: "complete" or "inspect".
             code: what is being written.
-            cursor: where in it, in characters.
+            cursor: the position in it, in characters.
             detail: of "inspect": 1 for the source too.
         """
         look = secrets.token_hex(4)

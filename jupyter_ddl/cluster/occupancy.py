@@ -1,4 +1,4 @@
-"""Who uses a device, or the cores, already: another cluster of this user's, or any process that NVML knows.
+"""Finds what uses a device, or the cores, already: another cluster of this user's, or a process that NVML reports.
 
 Runs on: kernel.
 """
@@ -26,7 +26,7 @@ def check_free(spec: ClusterSpec) -> None:
     """Check that no other cluster uses a device of this one, unless they may share it.
 
     Raises:
-        InvalidInput: one does; it is named.
+        InvalidInput: one does; the error names it.
     """
     taken = _taken_by_clusters(spec)
     if not taken or spec.oversubscribe:
@@ -39,7 +39,7 @@ def check_free(spec: ClusterSpec) -> None:
 
 
 def with_sharers_told(spec: ClusterSpec) -> ClusterSpec:
-    """Return the spec with a note that tells who else uses its devices: processes of others, and our own clusters."""
+    """Return the spec with a note of what else uses its devices: processes of others, and our own clusters."""
     taken = _taken_by_clusters(spec)
     told = [f"{_named(device)} is shared with {holder}." for device, holder in taken.items()]
     told += [_told(process) for process in compute_processes(spec.devices) if process.device not in taken]
@@ -49,14 +49,14 @@ def with_sharers_told(spec: ClusterSpec) -> ClusterSpec:
 def on_shared_cores(spec: ClusterSpec) -> dict[str, str]:
     """Return the variables that leave the ranks unbound where another cluster is on this host; none where none is.
 
-    Its ranks may keep to the same cores, and neither's could then go where there is room.
+    Its ranks may be bound to the same cores, and neither cluster's could then move to free ones.
     """
     is_alone = all(folder.name == spec.name for folder in folders.running())
     return {} if is_alone or spec.devices or BIND_VARIABLE in os.environ else {BIND_VARIABLE: "0"}
 
 
 def _taken_by_clusters(spec: ClusterSpec) -> dict[str, str]:
-    """Return device -> the cluster that uses it, for people, in the order of the spec's devices."""
+    """Return device -> the cluster that uses it, as text, in the order of the spec's devices."""
     taken: dict[str, str] = {}
     for folder in folders.running():
         if folder.name == spec.name:
@@ -64,7 +64,7 @@ def _taken_by_clusters(spec: ClusterSpec) -> dict[str, str]:
         try:
             devices, kernel_pid = folder.spec().devices, folder.settings().get("kernel_pid")
         except ValueError:
-            # It has ended meanwhile, and its folder with it.
+            # It has ended since, and its folder was removed.
             continue
         for device in devices:
             taken.setdefault(device, f"the cluster {folder.name!r} of pid {kernel_pid}")
@@ -76,7 +76,7 @@ def _told(process: ComputeProcess) -> str:
         owner = psutil.Process(process.pid)
         who = f" ({owner.name()} of {owner.username()})"
     except psutil.NoSuchProcess:
-        # It has ended, or has another number in this container.
+        # It has ended, or has another PID in this container.
         who = ""
     held = "" if process.used_bytes is None else f", which holds {shown_bytes(process.used_bytes)}"
     return f"Warning: {_named(process.device)} is used by pid {process.pid}{who}{held}."

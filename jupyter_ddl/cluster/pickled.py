@@ -1,7 +1,7 @@
-"""A value as buffers, and back: whatever its class's own code does meanwhile becomes one clear error.
+"""Pickles and unpickles values: whatever their classes' own code raises becomes one clear error.
 
-Pickling and unpickling call methods of the value's class. They may raise anything, SystemExit too, and may take for
-ever: the stop button ends them.
+Pickling and unpickling call methods of the value's class. They may raise anything, SystemExit too, and may never end:
+the stop button interrupts them.
 
 Runs on: kernel.
 """
@@ -67,7 +67,7 @@ def rebuilt(name: str, buffers: Mapping[int, Sequence[Any]]) -> dict[int, Any]:
 
 @contextmanager
 def _one_error(text: Callable[[str], str]) -> Iterator[None]:
-    """Have whatever the block raises become a TransferFailed, but an interrupt of the user's."""
+    """Turn whatever the block raises into a TransferFailed, and an interrupt of the user's into a RunInterrupted."""
     with _interruptible() as interrupted:
         try:
             yield
@@ -80,14 +80,14 @@ def _one_error(text: Callable[[str], str]) -> Iterator[None]:
 def _described(error: BaseException) -> str:
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  the error's own __str__, of a class that anybody wrote
+    except Exception:  # noqa: BLE001  the error's own __str__, of a class of the user's
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """Have Ctrl-C and the stop button raise in the block, whatever they do outside it; yields those that came.
+    """Make Ctrl-C and the stop button raise in the block, whatever they do outside it; yield those that came.
 
     Only the main thread gets interrupts.
     """

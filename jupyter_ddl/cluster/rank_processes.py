@@ -1,4 +1,4 @@
-"""Which of a cluster's processes on this host have ended, as Linux itself says: no matter what mpiexec is at.
+"""Finds which of a cluster's processes on this host have ended, as Linux reports it, whatever mpiexec does.
 
 Runs on: the lease, kernel.
 """
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 _PROC = Path("/proc")
-# Source: proc(5), /proc/PID/stat: what stands after the command's name, which is in parentheses and may hold anything.
+# Source: proc(5), /proc/PID/stat: the fields after the command's name, which is in parentheses and may hold anything.
 _STATE, _STARTED, _EXIT_CODE = 0, 19, 49
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What Linux says of a process.
+    """What Linux reports of a process.
 
     Attributes:
-        is_dead: it has ended, and its parent has not asked how.
-        started: when, in clock ticks after the machine's start: a number that is used again has another.
-        wait_status: how it ended, as wait(2) has it, where it has.
+        is_dead: it has ended, and its parent has not collected its status.
+        started: when, in clock ticks since boot: another process with the same PID has another.
+        wait_status: how it ended, as wait(2) encodes it, where it has.
     """
 
     is_dead: bool
@@ -41,7 +41,7 @@ class _Seen:
 
 
 def _look(pid: int, proc: Path) -> _Seen | None:
-    """Return what is known of a process; None where there is none of that number."""
+    """Return what is known of a process; None where no process has that PID."""
     try:
         text = (proc / str(pid) / "stat").read_text(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
@@ -53,10 +53,10 @@ def _look(pid: int, proc: Path) -> _Seen | None:
 class RankProcesses:
     """The rank processes of one cluster that have been seen alive on this host.
 
-    One that was never seen is not taken for dead: it may be on another host, or in another namespace of processes.
+    One that was never seen does not count as ended: it may be on another host, or in another PID namespace.
 
     Args:
-        proc: where Linux tells of processes.
+        proc: where Linux reports processes.
     """
 
     def __init__(self, proc: Path = _PROC) -> None:
@@ -66,7 +66,7 @@ class RankProcesses:
         self._passed_over: set[int] = set()
 
     def know(self, rank: int, host: str, pid: int) -> None:
-        """Watch a rank's process from here on, where it lives on this host."""
+        """Watch a rank's process from now on, where it lives on this host."""
         if rank in self._known or rank in self._passed_over:
             return
         seen = _look(pid, self._proc) if host == self._host and self._is_rank(pid) else None
@@ -82,15 +82,15 @@ class RankProcesses:
             self.know(said["rank"], said["host"], said["pid"])
 
     def gone(self) -> list[Death]:
-        """Return the ranks whose process has ended: with how, where Linux still knows."""
+        """Return the ranks whose process has ended, and how, where Linux still knows it."""
         try:
             return [death for rank in sorted(self._known) if (death := self._death(rank)) is not None]
         except OSError:
-            # This process can open no more files: nothing is known of any just now.
+            # This process can open no more files: nothing is known of any rank now.
             return []
 
     def _is_rank(self, pid: int) -> bool:
-        """Return whether a process is a rank: another namespace's number may be anybody's in this one."""
+        """Return whether a process is a rank: a PID of another namespace may be any process's in this one."""
         try:
             return f"{RANKS_VARIABLE}=".encode() in (self._proc / str(pid) / "environ").read_bytes()
         except OSError:
@@ -110,16 +110,17 @@ class RankProcesses:
 
 
 class DeathWatch:
-    """Sees to it that a rank's end is told in some seconds, whatever mpiexec is at.
+    """Reports a rank's end within some seconds, whatever mpiexec does.
 
-    mpiexec knows best how a rank ended, and says so when the rank's output has ended too, which a process that the rank
-    left behind may hold open: those are ended. Where mpiexec then says nothing, as where it is stopped, Linux does.
+    mpiexec knows best how a rank ended, but reports it only when the rank's output has ended too. A process that the
+    rank left behind may hold the output open, so such processes are ended. Where mpiexec then reports nothing, for
+    example because it is stopped, this does, from what Linux reports.
 
     Args:
         processes: the ranks'.
-        log_dir: where ranks note their processes.
-        left_behind: returns the processes whose own parents have ended, children of this one by now.
-        tell: called once with the rank that was found first, where mpiexec has said nothing.
+        log_dir: where ranks record their processes.
+        left_behind: returns the processes whose own parents have ended, which are children of this one by now.
+        tell: called once with the rank that was found first, where mpiexec has reported nothing.
     """
 
     TICK_S = 0.5
@@ -139,12 +140,12 @@ class DeathWatch:
         self.first: Death | None = None
 
     def tick(self) -> None:
-        """Look once; to be called every TICK_S."""
+        """Check once. Call it every TICK_S."""
         self._processes.know_of(self._log_dir)
         gone = self._processes.gone()
         if not gone:
             return
-        # How it ended is known until mpiexec has asked.
+        # Linux reports how it ended only until mpiexec has collected its status.
         self.first = self.first or gone[0]
         self._ticks += 1
         if self._ticks in _SIGNALS:
@@ -154,15 +155,15 @@ class DeathWatch:
             self._tell(self.first)
 
 
-# At the first tick mpiexec may be about to tell all by itself.
+# At the first tick mpiexec may be about to report all itself.
 _SIGNALS = {2: signal.SIGTERM, 3: signal.SIGKILL}
 _TOLD_TICKS = 6
 
 
 def _signal(pid: int, signum: signal.Signals) -> None:
-    """Signal a child of this process's, whose number cannot be somebody else's."""
+    """Signal a child of this process, whose PID cannot be another process's."""
     try:
         os.kill(pid, signum)
     except ProcessLookupError:
-        # It has ended, and was asked how.
+        # It has ended, and its status was collected.
         return

@@ -1,7 +1,7 @@
-"""Sees where the ranks of a cluster are: it asks them, and has those that cannot answer write it.
+"""Gets the stacks of a cluster's ranks: it asks each rank, and makes one that cannot answer write them.
 
 A rank answers in its control thread, also while its main thread runs Python code or waits in a collective. Where C code
-keeps Python's lock, nothing of Python runs there: then, on this host, a signal has faulthandler write the stacks.
+keeps Python's lock, no Python code runs there: then, on this host, a signal makes faulthandler write the stacks.
 
 Runs on: kernel.
 """
@@ -40,16 +40,16 @@ _HEADER_BYTES = 1_000
 _THREAD = re.compile(r"(?:Current thread|Thread) (0x[0-9a-f]+).*\(most recent call first\):")
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)')
 
-# No cell has so many lines above its magic; what a folder says may be anything.
+# No cell has so many lines above its magic; a file in a folder may hold anything.
 _MOST_ABOVE = 1000
 BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
 
 
 class StackLooks:
-    """Looks at the ranks of one cluster. Safe to use from any thread.
+    """Gets the stacks of one cluster's ranks. Safe to use from any thread.
 
     Args:
-        cluster: whose ranks.
+        cluster: the cluster.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -63,7 +63,7 @@ class StackLooks:
 
         Args:
             ranks: which.
-            timeout_s: how long to wait for answers, and then for what is written by signal.
+            timeout_s: how long to wait for answers, and then for what ranks write on the signal.
         """
         wanted, name = sorted(ranks), secrets.token_hex(4)
         answers = self._answers[name] = {}
@@ -86,7 +86,7 @@ class StackLooks:
                 self._changed.notify_all()
 
     def _have_written(self, ready: RankReady) -> int | str:
-        """Have a rank write its stacks; return how long its file was before, or why that cannot be."""
+        """Make a rank write its stacks; return the length of its file before, or why it cannot."""
         process = self._process(ready)
         if process is None:
             return f"it did not answer within {ANSWER_S:g} s" + (
@@ -94,23 +94,23 @@ class StackLooks:
             )
         try:
             if process.status() == psutil.STATUS_STOPPED:
-                return "its process is stopped (SIGSTOP); SIGCONT lets it go on"
+                return "its process is stopped (SIGSTOP); SIGCONT resumes it"
             if not _catches(process.pid):
-                # It would be killed.
+                # The signal would kill it.
                 return f"it did not answer within {ANSWER_S:g} s, and cannot write its stacks"
             path = self._path(ready.rank)
             size = path.stat().st_size
             _, thread = _header(path)
             _signal_thread(process.pid, int(thread))
         except (psutil.Error, OSError, ValueError) as error:
-            # ValueError: its file is empty, or cut, as on a full disk.
+            # ValueError: its file is empty, or incomplete, as on a full disk.
             return f"it did not answer within {ANSWER_S:g} s: {error}"
         return size
 
     def _process(self, ready: RankReady) -> psutil.Process | None:
-        """Return the rank's process if it is that: on this host, and with this world's settings, which nobody else has.
+        """Return the rank's process if it is on this host, and has this world's settings, which no other has.
 
-        A process's number may be another's by now, and that one must not be signalled.
+        Another process may have its PID by now, and must not be signalled.
         """
         if ready.host != socket.gethostname():
             return None
@@ -122,7 +122,7 @@ class StackLooks:
         return process if settings.get("world_id") == self._cluster.world_id else None
 
     def _read(self, look: str, rank: int, written: int | str, deadline_s: float) -> RankStacks:
-        """Return what a rank has written since its file had that length."""
+        """Return the stacks that a rank has written since its file had that length."""
         host = self._cluster.ranks[rank].host
         if isinstance(written, str):
             return RankStacks(look, rank, host, (), written)
@@ -137,7 +137,7 @@ class StackLooks:
         return RankStacks(look, rank, host, tuple(parse_dump(text, main, self._cell(rank))), BY_SIGNAL)
 
     def _dumped(self, rank: int, main: bytes, written: int, deadline_s: float) -> bytes | None:
-        """Return what a rank has written since, once it is whole; None where it is not in time."""
+        """Return what a rank has written since, once it is complete; None where that takes too long."""
         dump = before = b""
         with untrusted_files.open_file(self._path(rank)) as file:
             # The main thread is written last.
@@ -150,7 +150,7 @@ class StackLooks:
         return dump
 
     def _cell(self, rank: int) -> list[str]:
-        """Return the lines of the notebook's cell that a rank runs, empty ones in the place of those above the code."""
+        """Return the lines of the notebook's cell that a rank runs, empty ones in place of those above the code."""
         try:
             folder = Path(untrusted_files.read_bytes(self._cluster.folder.log_dir / rank_file(rank, RUN_NOTE)).decode())
             lines = untrusted_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
@@ -169,7 +169,7 @@ def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:
 
     Args:
         text: what it wrote.
-        main: the main thread's number, as it stands there but for zeros.
+        main: the main thread's number, as it stands there except for leading zeros.
         cell: the lines of the cell that runs.
     """
     threads: list[dict[str, Any]] = []
@@ -189,7 +189,7 @@ def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:
 
 
 def _header(path: Path) -> tuple[str, str]:
-    """Return a rank's main thread, as faulthandler numbers it, and the thread that is to be signalled."""
+    """Return a rank's main thread, as faulthandler numbers it, and the thread to signal."""
     with untrusted_files.open_file(path) as file:
         main, signalled = file.readline(_HEADER_BYTES).decode().split()
     return main, signalled

@@ -1,7 +1,7 @@
-"""Where the clusters of this host are, and which ones run on the user's other hosts.
+"""Finds the folder of this host's clusters, and the clusters that run on the user's other hosts.
 
 Hosts share their users' homes, and containers their host's: each boot of a host, and each PID namespace on it, has a
-folder HOST-ID of its own among the clusters. Only there do the numbers of processes mean anything.
+folder HOST-ID of its own among the clusters. PIDs are valid only there.
 
 Runs on: kernel, Jupyter server and the lease.
 """
@@ -32,7 +32,7 @@ def here() -> Path:
     place = process_identity.here()
     known = hashlib.sha256(f"{place['boot']} {place['pid_namespace']}".encode()).hexdigest()[:8]
     clusters = paths.clusters_dir()
-    # A host may get another name while clusters run on it.
+    # A host may be renamed while clusters run on it.
     found = next((name for name in names(clusters) if name.endswith(f"-{known}")), None)
     host = re.sub(r"[^A-Za-z0-9.-]", "_", place["host"])[:_HOST_CHARACTERS]
     return clusters / (found or f"{host}-{known}")
@@ -43,7 +43,7 @@ def names(folder: Path) -> list[str]:
     try:
         return sorted(entry.name for entry in folder.iterdir())
     except OSError:
-        # None has been started yet, or it is a file.
+        # No cluster has been started yet, or it is a file.
         return []
 
 
@@ -53,19 +53,19 @@ def hold_lock(folder: Path) -> None:
     Runs on: the lease.
     """
     with files.open_to_lock(folder / _LOCK) as file:
-        # A file system without locks: other hosts cannot tell whether it runs.
+        # A file system without locks: other hosts cannot find out whether it runs.
         with suppress(OSError):
-            # Waits for another host's look, which takes microseconds.
+            # Waits while another host tests the lock, which takes microseconds.
             files.lock(file)
-        # A second descriptor of the locked file, which nothing closes.
+        # A second descriptor of the locked file, which no code closes.
         os.dup(file.fileno())
 
 
 def elsewhere() -> Iterator[tuple[str, str]]:
-    """Yield name and host of each cluster of this user's that runs on another host, as far as their folders say.
+    """Yield name and host of each cluster of this user's that runs on another host, as far as their folders show it.
 
-    Their process numbers mean nothing here: that one runs is known by the lock that its lease holds. Where the file
-    system has no locks between hosts, one that has not ended as it should counts as running.
+    Their PIDs mean nothing here: a cluster runs where its lease holds the lock. Where the file system has no locks
+    between hosts, one whose end is not recorded counts as running.
     """
     own, clusters = here(), paths.clusters_dir()
     for place in names(clusters):
@@ -77,7 +77,7 @@ def elsewhere() -> Iterator[tuple[str, str]]:
 
 
 def _host_of(folder: Path) -> str | None:
-    """Return on which host the cluster of a folder runs; None where none does."""
+    """Return the host on which the cluster of a folder runs; None where it does not run."""
     if not is_private(folder):
         return None
     try:

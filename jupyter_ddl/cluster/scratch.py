@@ -1,11 +1,10 @@
-"""Where the ranks of one world put temporary files, so that what they leave behind when they are killed can be removed.
+"""Makes and clears the folders for the temporary files of one world's ranks, so that killed ranks leave none behind.
 
 Open MPI's session folders and shared memory, and the files that TensorFlow's AutoGraph compiles, stay in /tmp and
-/dev/shm for good when a rank gets no time to remove them. What users keep in their temporary folder is theirs, and
-stays.
+/dev/shm for good when a rank has no time to remove them. What users keep in their temporary folder stays.
 
-Nothing is removed but in folders that `make` makes: this user's own, named as ours, right below the folder of temporary
-files or of shared memory. What a file says of a world is not believed beyond that.
+Files are removed only from folders that `make` makes: this user's own, named as ours, directly below the folder of
+temporary files or of shared memory. Any other folder that a world's file names is left alone.
 
 Runs on: kernel, the lease.
 """
@@ -28,19 +27,19 @@ if TYPE_CHECKING:
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where Open MPI has it
 _PREFIX = "jupyter_ddl-"
 _NAME = re.compile(rf"{_PREFIX}[A-Za-z0-9_]+")
-# Of Open MPI 4 and 5 (for shared memory both names), and of TensorFlow.
+# Names of Open MPI 4 and 5 (for shared memory both), and of TensorFlow.
 _LEFT_BEHIND = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*", "__autograph_generated_file*.py", "__pycache__")
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
 
 
 def make(environment: Mapping[str, str]) -> dict[str, str]:
-    """Make the folders for a world that is about to start; return the variables that send its ranks there.
+    """Make the folders for a world that is about to start; return the variables that make its ranks use them.
 
-    A variable that the user or the launcher has set already is left as it is.
+    A variable that the user or the launcher has set already is kept.
 
     Args:
-        environment: what the ranks get beside `os.environ`.
+        environment: what the ranks get in addition to `os.environ`.
     """
     variables = {}
     if _TEMPORARY not in environment:
@@ -54,7 +53,7 @@ def clear(variables: object) -> None:
     """Remove what a world that has ended left behind. Safe to call twice.
 
     Args:
-        variables: what `make` returned, perhaps read from a file. What is no folder of ours in it is left alone.
+        variables: what `make` returned, perhaps read from a file. A folder in it that is not ours is left alone.
     """
     if not isinstance(variables, Mapping):
         return
@@ -70,12 +69,12 @@ def clear(variables: object) -> None:
                 _clear(own, everything=name in _BACKING)
                 os.rmdir(path.name, dir_fd=above)
         except OSError:
-            # Gone already, a link in its place, or with files of the user's in it.
+            # It is removed already, a link is in its place, or it has files of the user's.
             continue
 
 
 def _is_ours(folder: str) -> bool:
-    """Return whether a path is one that `make` returns: a name of ours, right below a place of ours."""
+    """Return whether a path is one that `make` returns: a name of ours, directly below a place that we use."""
     path = Path(folder)
     places = {Path(tempfile.gettempdir()), Path("/tmp"), _SHARED_MEMORY}  # noqa: S108  as `make` finds them
     return _NAME.fullmatch(path.name) is not None and path.parent in places and str(path) == folder
@@ -83,7 +82,7 @@ def _is_ours(folder: str) -> bool:
 
 @contextmanager
 def _opened(folder: str | Path, above: int | None = None) -> Iterator[int]:
-    """Open a folder, and no link, so that what is done in it is done in this one whatever becomes of its name."""
+    """Open a folder, and no link, so that operations apply to this one even if it is renamed or replaced."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (0 if above is None else os.O_NOFOLLOW)
     descriptor = os.open(folder, flags, dir_fd=above)
     try:
@@ -93,7 +92,7 @@ def _opened(folder: str | Path, above: int | None = None) -> Iterator[int]:
 
 
 def _clear(own: int, *, everything: bool) -> None:
-    """Remove what ranks left in a folder of ours: all of it, or what has a name that only they give."""
+    """Remove what ranks left in a folder of ours: all of it, or the names that only they use."""
     with os.scandir(own) as entries:
         left = [entry for entry in entries if everything or any(fnmatch(entry.name, name) for name in _LEFT_BEHIND)]
     for entry in left:
@@ -106,7 +105,7 @@ def _clear(own: int, *, everything: bool) -> None:
 
 
 def _folder_in(parent: Path) -> str | None:
-    """Return a private folder of ours; None where none can be made, and the ranks do as they would without us."""
+    """Make and return a private folder; None where that fails, and the ranks then use their default."""
     try:
         return tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
     except OSError:

@@ -1,12 +1,12 @@
-"""Ranks that are simulated in this process: a `RankTransport` with which the kernel's side is tried in milliseconds.
+"""Simulates ranks in this process: a `RankTransport` with which the kernel's side is tested in milliseconds.
 
 Each rank does the steps of its program when a cell is sent to it, and answers requests as real ranks do, by a clock
-that stands still unless whoever follows the run waits by it. The same programs always give the same events, in the
-same order. What only real ranks show (Horovod's own behaviour, signals in C code, a process's death) it does not.
+that advances only while the code that follows the run waits by it. The same programs always give the same events, in
+the same order. It does not show what only real ranks do: Horovod's own behaviour, signals in C code, a process's death.
 
 `simulated_steps` has the steps.
 
-Runs on: kernel; tests and whoever tries a follower.
+Runs on: kernel; tests and other code that tries out a follower.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 HOST = "simulated"
 SHUT_DOWN = "Horovod has been shut down. This was caused by an exception on one of the ranks"
-# How long a request, or an answer, is on its way; and how soon Horovod's end is known on the other ranks.
+# How long a request or an answer travels; and after how long the other ranks see Horovod's end.
 LATENCY_S = 0.001
 NOTICE_S = 0.005
 _SILENT_S = 5.0
@@ -52,8 +52,8 @@ class SimulatedRanks:
 
     Args:
         programs: rank -> what it does with each cell, step by step; every rank has one.
-        clock: by which they, and whoever follows their runs, live.
-        on_event: called with each event, while the clock is waited for.
+        clock: the clock of the ranks, and of the code that follows their runs.
+        on_event: called with each event, while code waits by the clock.
     """
 
     def __init__(
@@ -67,18 +67,18 @@ class SimulatedRanks:
         self._is_closed = False
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:  # noqa: ARG002
-        """Send a request. A simulated rank has no turn: it is at nothing between its cells."""
+        """Send a request. A simulated rank has no turn: it does nothing between its cells."""
         for rank in ranks:
             self.clock.after(LATENCY_S, lambda rank=rank: self._ranks[rank].take(request))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Let nothing come any more."""
+        """Deliver no more events."""
         self._is_closed = True
 
     # What the ranks call.
 
     def emit(self, event: Event) -> None:
-        """Have an event arrive."""
+        """Deliver an event, after its latency."""
         self.clock.after(LATENCY_S, lambda: None if self._is_closed else self._on_event(event))
 
     def at_s(self) -> float:
@@ -86,7 +86,7 @@ class SimulatedRanks:
         return self._began_at_s + self.clock.now_s()
 
     def enter(self, collective: Collective, run: RunCell) -> None:
-        """Let a collective end where the last of a run's ranks has entered it."""
+        """End a collective where the last of a run's ranks has entered it."""
         ranks = [self._ranks[rank] for rank in run.ranks]
         if all(one.waits_in == collective for one in ranks):
             for one in ranks:
@@ -110,7 +110,7 @@ class SimulatedRanks:
 
 
 class _Rank:
-    """One rank. What it waits for is an entry of the clock, which the rank's next step makes void."""
+    """One rank. What it waits for is a call that the clock schedules, and that the rank's next step cancels."""
 
     def __init__(self, world: SimulatedRanks, rank: int, program: Sequence[Step]) -> None:
         self._world = world
@@ -119,7 +119,7 @@ class _Rank:
         self._run: RunCell | None = None
         self._rest: Iterator[Step] = iter(())
         self._step: Step | None = None
-        # Counts what it began to do: what was to happen after something else does not.
+        # Counts what it began to do: a call that was scheduled in an earlier turn does nothing.
         self._turn = 0
         self._n = 0
         self._tidy_s = 0.0
@@ -129,7 +129,7 @@ class _Rank:
 
     @property
     def waits_in(self) -> Collective | None:
-        """The collective that it has entered, and not left by an interrupt; None where in none."""
+        """The collective that it has entered, and not left by an interrupt; None where it is in none."""
         return self._step if isinstance(self._step, Collective) and self._unwinds is None else None
 
     @property
@@ -213,11 +213,11 @@ class _Rank:
         self._world.enter(collective, run)
         after_s = run.options.stalls.after_s
         if after_s is not None:
-            # Horovod looks four times as often.
+            # Horovod checks four times as often.
             self._after(after_s / 4, self._report_stall, after_s / 4)
 
     def _report_stall(self, every_s: float) -> None:
-        """Say that ranks do not come, as Horovod's coordinator does: the first that waits."""
+        """Report the missing ranks, as Horovod's coordinator does: the first rank that waits."""
         run, collective = self._run, self.waits_in
         if run is None or collective is None:
             return
@@ -247,7 +247,7 @@ class _Rank:
             self._release = self._release or release
 
     def _interrupt(self, release: Release) -> None:
-        """Raise KeyboardInterrupt in the cell, which may take a while to end of it."""
+        """Raise KeyboardInterrupt in the cell, which may then take a while to end."""
         assert self._run is not None
         self._release, self._unwinds = release, self._run.run
         self._after(self._tidy_s, self._fail, "KeyboardInterrupt", "", True)
@@ -267,7 +267,7 @@ class _Rank:
         )
 
     def _after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
-        """Do something after a time, unless the rank begins something else before."""
+        """Call `do` after some seconds, unless the rank begins something else before."""
         self._turn += 1
         turn = self._turn
         self._world.clock.after(seconds, lambda: do(*arguments) if turn == self._turn else None)

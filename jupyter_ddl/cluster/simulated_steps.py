@@ -1,13 +1,13 @@
-"""What a simulated rank does, step by step.
+"""Defines the steps of a simulated rank's program.
 
 | step | the rank |
 |---|---|
 | `Print` | writes to one of its standard streams |
 | `Compute` | is busy in Python code, which a release interrupts |
 | `Collective` | waits until all ranks of the run have entered it; its release, or another rank's exception, ends it |
-| `Stuck` | is in C code: it answers nothing, a release included, before the time is up |
-| `Tidy` | takes some time to end when it is interrupted from here on |
-| `GoSilent` | answers nothing for good, as the cluster's supervisor then reports |
+| `Stuck` | is in C code: it answers nothing, a release included, before its time has passed |
+| `Tidy` | takes some time to end when it is interrupted from now on |
+| `GoSilent` | never answers again, as the cluster's supervisor then reports |
 | `Raise` | ends with an exception, and with it the collectives of the others |
 | `Die` | its process ends, and with it all ranks |
 
@@ -56,14 +56,14 @@ class Stuck:
 
 @dataclass(frozen=True)
 class Tidy:
-    """Take so long to end, when interrupted from here on."""
+    """Take some seconds to end, when interrupted from now on."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class GoSilent:
-    """Answer nothing any more."""
+    """Never answer again."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""What a cluster is to be: how many ranks, on which devices, with how many threads.
+"""Plans a cluster: how many ranks, on which devices, with how many threads.
 
-`plan` turns what the user asked for into a ClusterSpec, and says no to what this host cannot do.
+`plan` turns what the user requested into a ClusterSpec, and refuses what this host cannot do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ClusterSpec:
         environment: variables that each rank has before TensorFlow is imported.
         keep: the ranks outlive the kernel that starts them.
         oversubscribe: several ranks, or clusters, may share a GPU.
-        note: the sentence that tells the user what was chosen.
+        note: the sentence that reports to the user what was chosen.
     """
 
     name: str
@@ -64,7 +64,7 @@ class ClusterSpec:
         return cls(**{**fields, "devices": tuple(fields["devices"])})
 
 
-# More than the largest job has; what is more would fill this process's memory before mpiexec says so.
+# More than the largest job has; a larger number would fill this process's memory before mpiexec refuses it.
 _MOST = 1_000_000
 _SHOWN_BITS = 128
 
@@ -78,13 +78,13 @@ def plan(
     keep: bool = False,
     oversubscribe: bool = False,
 ) -> ClusterSpec:
-    """Return what to start for what the user asked, checked against this host.
+    """Return what to start for what the user requested, checked against this host.
 
     Runs on: kernel.
 
     Args:
         n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2.
-        gpus: the GPUs to use, by index or UUID, as a list or as "0,1"; "none" or nothing in it for the cores; by
+        gpus: the GPUs to use, by index or UUID, as a list or as "0,1"; "none" or an empty list for the cores; by
             default every GPU that CUDA_VISIBLE_DEVICES allows.
         threads: TensorFlow's threads on each rank; by default TF_NUM_INTRAOP_THREADS, else the rank's share of the
             cores.
@@ -94,7 +94,7 @@ def plan(
         oversubscribe: let several ranks, or clusters, share a GPU.
 
     Raises:
-        InvalidInput: what was asked for breaks a rule.
+        InvalidInput: what was requested breaks a rule.
         ClusterError: NVML is there but does not work.
     """
     if n is not None:
@@ -126,10 +126,10 @@ def plan(
 
 
 def planned_anew(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
-    """Return a spec like another, but for the arguments of `plan` in `changes`; its `env` is added to the variables.
+    """Return a spec with other arguments of `plan`, those in `changes`; their `env` is added to the variables.
 
     Raises:
-        InvalidInput: what was asked for breaks a rule.
+        InvalidInput: what was requested breaks a rule.
     """
     wanted: dict[str, Any] = {
         "n": spec.n,

@@ -1,9 +1,9 @@
-"""Knows whether a cluster lives: that its processes do, and that its ranks answer.
+"""Watches a cluster: whether its processes live, and its ranks answer.
 
-The lease says how the cluster ended, at once; and where it says nothing, since it is stopped itself, a rank on this
-host whose process has ended is lost all the same. While a cell runs, a rank from which nothing came for some seconds is
-asked to answer, once a second; what is then known of its process is told. A rank that does not answer is not dead: it
-may be stopped, or in C code that holds Python's lock.
+The lease reports how the cluster ended, at once; where it reports nothing, since it is stopped itself, a rank on this
+host whose process has ended is lost nevertheless. While a cell runs, a rank that sent nothing for some seconds is asked
+to answer, once a second; then what is known of its process is reported. A rank that does not answer is not dead: it may
+be stopped, or in C code that holds Python's lock.
 
 Runs on: kernel.
 """
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.requests import Request
 
 _TICK_S = 1.0
-# Ranks send samples once a second: one from which nothing came for this long is asked.
+# Ranks send samples once a second: one that sent nothing for this long is asked.
 _ASK_S = 3.0
 SILENT_S = 10.0
-# The lease, which knows more, tells of a rank that has ended within 3 s.
+# The lease, which knows more, reports a rank that has ended within 3 s.
 _GONE_S = 4.0
 
 
@@ -52,10 +52,10 @@ class Supervisor:
     Args:
         folder: the cluster's.
         lease: its lease, where this kernel started it.
-        ranks: rank -> what it said of itself.
+        ranks: rank -> its RankReady.
         ask: sends a request that a rank handles at once.
         tell: called with RankLost and RankSilent, in a thread of ours.
-        warm: the ranks that have imported TensorFlow. The others are silent for that, and nothing is told of it.
+        warm: the ranks that have imported TensorFlow. The others are silent because of it, which is not reported.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class Supervisor:
         self._watcher = Supervised(self._watch, "jupyter_ddl lease watch", self._on_unwatched)
 
     def start(self) -> None:
-        """Watch the lease from here on."""
+        """Watch the lease from now on."""
         for ready in self._ranks.values():
             self._processes.know(ready.rank, ready.host, ready.pid)
         self._watcher.start()
 
     def join(self) -> None:
-        """Wait until the cluster's end has been told. Safe to call twice, and from a thread of ours."""
+        """Wait until the cluster's end has been reported. Safe to call twice, and from a thread of ours."""
         self._closed.set()
         for thread in (self._watcher, self._attendant):
             if thread is not None and thread.ident is not None and thread is not threading.current_thread():
@@ -99,18 +99,18 @@ class Supervisor:
 
     @property
     def silent(self) -> set[int]:
-        """The ranks from which nothing had come for some seconds when they were last looked at, at a run."""
+        """The ranks that had sent nothing for some seconds when they were last checked during a run."""
         return set(self._silent_since_s)
 
     def hear(self, rank: int) -> None:
-        """Note that something came from a rank."""
+        """Record that a rank sent something."""
         self._heard_s[rank] = time.monotonic()
 
     def attend(self, busy: Callable[[], set[int]]) -> None:
-        """See to it, from here on, that the ranks at a run answer, until there are none.
+        """Check, from now on, that the ranks in a run answer, until there are none.
 
         Args:
-            busy: returns those ranks.
+            busy: returns the ranks in a run.
         """
         with self._lock:
             if self._attendant is None and not self._closed.is_set():
@@ -121,7 +121,7 @@ class Supervisor:
                 self._attendant = attendant
 
     def state_of(self, rank: int) -> RankProcess:
-        """Return what is known of the process of a rank that is at something."""
+        """Return what is known of the process of a rank in a run."""
         ready = self._ranks[rank]
         known = partial(RankProcess, rank, pid=ready.pid, host=ready.host)
         if time.monotonic() - self._heard_s.get(rank, 0.0) < _ASK_S:
@@ -147,14 +147,14 @@ class Supervisor:
         watched: set[int] = set()
         while not self._closed.wait(_TICK_S):
             with self._lock:
-                # Asked under the lock: a run that begins now finds us here, or begins another.
+                # Called under the lock: a run that begins now finds this thread, or starts another.
                 ranks = busy()
                 if not ranks:
                     self._attendant = None
                     return
             now_s = time.monotonic()
             for rank in ranks - watched:
-                # It may have had nothing to say before.
+                # It may have had nothing to send before.
                 self._heard_s[rank] = now_s
                 self._silent_since_s.pop(rank, None)
             watched = ranks
@@ -164,13 +164,13 @@ class Supervisor:
                 self._judge(rank, seconds)
 
     def _attend_again(self, busy: Callable[[], set[int]]) -> None:
-        """Go on after an error, which was printed: a rank that does not answer must be told of all the same."""
+        """Continue after an error, which was printed: a rank that does not answer must be reported nevertheless."""
         with self._lock:
             self._attendant = None
         self.attend(busy)
 
     def _on_unwatched(self, error: BaseException) -> None:
-        """Take the cluster for lost: nothing would tell of its end any more."""
+        """Report the cluster as lost: its end would not be reported any more."""
         at_s = time.time()
         self._tell(RankLost(None, Fault("lost", "lease watch", at_s=at_s, facts=Facts(error=described(error))), at_s))
 
@@ -190,7 +190,7 @@ class Supervisor:
         return RankSilent(rank, seconds, fault, at_s)
 
     def _watch(self) -> None:
-        """Wait for the cluster's end and tell it as an event."""
+        """Wait for the cluster's end and report it as an event."""
         ending, is_told = None, False
         while not self._has_said_how_it_ends():
             ending = ending or self._lost_behind_its_back()
@@ -210,7 +210,7 @@ class Supervisor:
             self._lease.wait()
 
     def _has_said_how_it_ends(self) -> bool:
-        """Wait for a tick; return whether the lease has told how the cluster ended, or is gone."""
+        """Wait for a tick; return whether the lease has reported how the cluster ended, or is gone."""
         if self._lease is not None:
             poller = select.poll()
             assert self._lease.stdout is not None
@@ -237,7 +237,7 @@ class Supervisor:
         said = self._folder.ending()
         if said is not None or len(gone) == 1:
             return said or loss_of(gone[0], time.time())
-        # mpiexec ended the others: which was first only the lease knows.
+        # mpiexec ended the others: only the lease knows which was first.
         ranks = tuple(sorted(death.rank for death in gone if death.rank is not None))
         return Fault("lost", "ranks", ranks, at_s=time.time())
 
@@ -248,14 +248,14 @@ class Supervisor:
         pid = ending.facts.pid
         same = (ready for ready in self._ranks.values() if pid == ready.pid or ending.ranks == (ready.rank,))
         known = next(same, None)
-        # What mpiexec printed says no more than that.
+        # What mpiexec printed adds nothing to that.
         fault = replace(ending, facts=replace(ending.facts, output=""))
         if known is not None:
             fault = replace(fault, ranks=(known.rank,), host=known.host)
         return RankLost(fault.ranks[0] if fault.ranks else None, fault, ending.at_s)
 
     def _unwritten_ending(self) -> Fault:
-        """Return how the cluster ended where no file says so: a stopped one takes its folder with it."""
+        """Return how the cluster ended where no file records it: a stopped one's folder is removed."""
         if self._folder.settings().get("world_id") == self._world_id:
             return Fault("lost", "lease", at_s=time.time())
         return Fault("stopped", "user", at_s=time.time())

@@ -49,13 +49,13 @@ class _Answer:
 
 
 class Transfer:
-    """Pushes and pulls variables, for one thread at a time. Connects on first use: most sessions start without a need.
+    """Pushes and pulls variables, for one thread at a time. Connects on first use: most sessions move none at first.
 
     Args:
         connection_file: ipyparallel's connection file for clients.
         world_id: the prefix of the ranks' identities.
         lost: returns why the ranks are gone; None while they live.
-        request_now: sends a request that each rank handles at once: a release of what is moved.
+        request_now: sends a request that each rank handles at once: a Release of a transfer.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Transfer:
         self._is_closed = False
 
     def push(self, values: Mapping[str, Any], ranks: Sequence[int]) -> None:
-        """Set variables on ranks, and wait until they are.
+        """Set variables on ranks, and wait until they are set.
 
         Raises:
             TransferFailed: a value cannot be sent, or not be rebuilt on a rank.
-            ClusterLost: the ranks went away meanwhile.
+            ClusterLost: the ranks ended meanwhile.
             RunInterrupted: an interrupt came; ranks that were rebuilding a value were released.
         """
         pickled = [serialized(name, value) for name, value in values.items()]
@@ -102,7 +102,7 @@ class Transfer:
 
         Raises:
             TransferFailed: it is not defined there, cannot be sent, or cannot be rebuilt here.
-            ClusterLost: the ranks went away meanwhile.
+            ClusterLost: the ranks ended meanwhile.
             RunInterrupted: an interrupt came; ranks that were pickling the value were released.
         """
         answers = self._exchange(PullValue(secrets.token_hex(8), name), [], ranks)
@@ -112,15 +112,15 @@ class Transfer:
                 f"A variable must be defined on the ranks, and sendable. Received: {name} from ranks {list(ranks)}: "
                 f"{problems}. Pull an array or a plain value instead."
             )
-        # No lock is held here: what a value's own code does, or how long it takes, is no other transfer's business.
+        # No lock is held here: a value's own code, however long it takes, must not delay other transfers.
         return rebuilt(name, {rank: answers[rank].buffers for rank in ranks})
 
     def release(self, reason: str, at_s: float | None = None) -> None:
-        """End the waits that are under way, as an interrupt does. Safe from any thread.
+        """End the transfers that are running or waiting, as an interrupt does. Safe from any thread.
 
         Args:
-            reason: by what, e.g. "the panel".
-            at_s: when that was asked for, in seconds since the epoch: a transfer that began later is not meant.
+            reason: what released them, e.g. "the panel".
+            at_s: when that was requested, in seconds since the epoch; a transfer that began later is not ended.
         """
         if at_s is not None and at_s < self._began_at_s:
             return
@@ -141,7 +141,7 @@ class Transfer:
         answers: dict[int, _Answer] = {}
         self._began_at_s = time.time()
         releases, began_s = self._releases, time.monotonic()
-        # Noted, not raised: an interrupt between two frames of one message would leave the socket in the middle of it.
+        # Recorded, not raised: an interrupt between two frames of a message would leave the socket in the middle of it.
         with interrupts_noted() as interrupted:
 
             def check() -> None:
@@ -162,7 +162,7 @@ class Transfer:
                             self._take(socket, request.move, answers)
                         check()
                 except BaseException:
-                    # Answers that still come are for nobody: the next exchange has a socket of its own.
+                    # Answers that still come are dropped: the next exchange has a socket of its own.
                     self._disconnect()
                     if not self._is_closed:
                         self._request_now(
@@ -191,7 +191,7 @@ class Transfer:
                 assert info["curve_serverkey"], "values move over encrypted connections only"
                 self._signer = signer(info)
                 if self._context is None:
-                    # Of our own, as the channel's.
+                    # A context of our own, as the channel has.
                     self._context = zmq.Context()
                 self._socket = connected(self._context, zmq.DEALER, info, "mux")
             except (OSError, ValueError, zmq.ZMQError) as error:

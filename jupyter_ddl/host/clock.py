@@ -1,4 +1,4 @@
-"""The clock by which a run is followed: the machine's own, or one that a test advances."""
+"""Defines the clock of a run: the machine's own, or one that a test advances."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ T = TypeVar("T")
 
 
 class Clock(Protocol):
-    """What whoever follows a run needs of time."""
+    """What the code that follows a run needs of a clock."""
 
     def now_s(self) -> float:
-        """Return the time since any moment, in seconds; it never goes back."""
+        """Return the time since a fixed moment, in seconds; it never decreases."""
 
     def next_of(self, events: queue.Queue[T], timeout_s: float) -> T | None:
-        """Return the next of a queue's events, or None where none comes within a time."""
+        """Return a queue's next event; None where none comes within `timeout_s`."""
 
 
 class MonotonicClock:
@@ -34,7 +34,7 @@ class MonotonicClock:
         return time.monotonic()
 
     def next_of(self, events: queue.Queue[T], timeout_s: float) -> T | None:
-        """Wait in C, with the GIL free."""
+        """Wait in C, with the GIL released."""
         try:
             return events.get(timeout=timeout_s)
         except Empty:
@@ -45,10 +45,10 @@ MONOTONIC = MonotonicClock()
 
 
 class SimulatedClock:
-    """A clock that advances only while it is waited for, and then at once. For one thread.
+    """A clock that advances only while a thread waits for it, and then at once. For one thread.
 
-    What is to happen at a time happens then, in the thread that waits; at the same time, in the order in which it was
-    asked for.
+    Scheduled calls are made in the thread that waits, by their time; those of the same time in the order in which they
+    were scheduled.
     """
 
     def __init__(self) -> None:
@@ -57,20 +57,20 @@ class SimulatedClock:
         self._due: list[tuple[float, int, Callable[[], object]]] = []
 
     def now_s(self) -> float:
-        """Return how far it has come, in seconds."""
+        """Return the simulated time, in seconds."""
         return self._now_s
 
     def after(self, seconds: float, do: Callable[[], object]) -> None:
-        """Have something called after a time; never where that is infinite."""
+        """Schedule a call after some seconds; none where they are infinite."""
         if math.isfinite(seconds):
             heapq.heappush(self._due, (self._now_s + seconds, next(self._count), do))
 
     def advance(self, seconds: float) -> None:
-        """Let a time pass, and what is due in it happen."""
+        """Advance by some seconds, and make the calls that are due by then."""
         self._advance(self._now_s + seconds, lambda: True)
 
     def next_of(self, events: queue.Queue[T], timeout_s: float) -> T | None:
-        """Let time pass until there is an event, or the time is up."""
+        """Advance until there is an event, or the time is up."""
         self._advance(self._now_s + timeout_s, events.empty)
         return None if events.empty() else events.get_nowait()
 

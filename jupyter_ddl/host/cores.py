@@ -1,4 +1,4 @@
-"""How much of this machine a process may use: cores and memory, by affinity and cgroup, not the machine's count.
+"""Reads the cores and memory that this process may use, by affinity and cgroup, and binds it to cores.
 
 Read from /proc and /sys, of cgroup version 1 and 2. `root` stands for / in tests.
 """
@@ -14,7 +14,7 @@ ROOT = Path("/")
 
 
 def usable_cores(root: Path = ROOT) -> int:
-    """Return how many logical cores this process may keep busy: its affinity, cut by its cgroups' CPU quota."""
+    """Return how many logical cores this process may keep busy: its affinity, limited by its cgroups' CPU quota."""
     return _within_quota(len(os.sched_getaffinity(0)), root)
 
 
@@ -54,7 +54,7 @@ def cores_of(local_rank: int, local_size: int, root: Path = ROOT) -> set[int]:
 
 
 def keep_to(cores: set[int]) -> None:
-    """Have this process, its threads and those that they start from here on, run on these logical cores alone."""
+    """Bind this process, its threads and those that they start later to these logical cores."""
     for thread in Path("/proc/self/task").iterdir():
         try:
             os.sched_setaffinity(int(thread.name), cores)
@@ -64,7 +64,7 @@ def keep_to(cores: set[int]) -> None:
 
 
 def memory_limit_bytes(root: Path = ROOT) -> int:
-    """Return the memory that this process may use: the machine's, cut by its cgroups' limit."""
+    """Return the memory that this process may use: the machine's, limited by its cgroups."""
     limits = [_memory_total_bytes(root)]
     for folder in cgroup_folders("memory", root):
         for name in ("memory.max", "memory.limit_in_bytes"):
@@ -92,7 +92,7 @@ def _cpu_quota(root: Path) -> float:
 
 
 def cgroup_folders(controller: str, root: Path) -> list[Path]:
-    """Return the folders of this process's cgroup and of those above it, whose limits hold as well."""
+    """Return the folders of this process's cgroup and of those above it, whose limits apply as well."""
     paths = _cgroup_paths(controller, root)
     folders: list[Path] = []
     for line in _read(root / "proc/self/mountinfo").splitlines():

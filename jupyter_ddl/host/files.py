@@ -1,4 +1,4 @@
-"""Writing files so that whoever reads them meanwhile, or after a kill, finds something whole; locking them.
+"""Writes files so that a reader always finds a whole one, also after a kill; locks them.
 
 Locks are flock's: the system releases one when its process ends, also a killed one. On NFS, Linux has the server hold
 them (Source: flock(2), "NFS details"). The library filelock takes the same lock, but only exclusively, asks for it
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 PRIVATE, SHARED = 0o600, 0o666
 """Modes of new files: the user's alone; or as the umask has it, for folders that users share."""
 UNFINISHED = ".{}.*.new"
-"""Pattern of the names under which a file is written. Only a process that was killed meanwhile leaves one."""
+"""Pattern of the names of files that are being written. Only a process that was killed meanwhile leaves one."""
 
 
 @contextmanager
 def replacing(path: Path, *, mode: int = PRIVATE, durable: bool = False) -> Iterator[BinaryIO]:
-    """Open a new file that takes the place of `path` when the block ends well; else nothing of it is left.
+    """Open a new file that replaces `path` when the block ends without an error; else it is removed.
 
     What is at `path`, also a link, is replaced and never written to. Several processes may do so at once: each writes a
     file of its own.
@@ -37,10 +37,10 @@ def replacing(path: Path, *, mode: int = PRIVATE, durable: bool = False) -> Iter
     Args:
         path: the file; its folder must exist.
         mode: of the file, less the umask.
-        durable: it gets its name when all of it is on the disk, and the name is on the disk at the end.
+        durable: the file is on the disk before it gets its name, and the name is on the disk at the end.
 
     Raises:
-        OSError: it cannot be written; what was there before is there still.
+        OSError: it cannot be written; the earlier file is unchanged.
     """
     unfinished = path.with_name(UNFINISHED.format(path.name).replace("*", secrets.token_hex(4)))
     try:
@@ -51,7 +51,7 @@ def replacing(path: Path, *, mode: int = PRIVATE, durable: bool = False) -> Iter
                 os.fsync(file.fileno())
         unfinished.replace(path)
     except BaseException:
-        # A KeyboardInterrupt too. What went wrong first is what the caller gets.
+        # A KeyboardInterrupt too. The caller gets the first error.
         with suppress(OSError):
             unfinished.unlink()
         raise
@@ -63,7 +63,7 @@ def replace(path: Path, content: bytes | str, *, mode: int = PRIVATE) -> None:
     """Write a whole file, as `replacing` does; text as UTF-8.
 
     Raises:
-        OSError: it cannot be written; what was there before is there still.
+        OSError: it cannot be written; the earlier file is unchanged.
     """
     # A cell's text may have half of a surrogate pair.
     data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
@@ -72,16 +72,16 @@ def replace(path: Path, content: bytes | str, *, mode: int = PRIVATE) -> None:
 
 
 def open_to_lock(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
-    """Open a file that is there to be locked, and make it where it is missing. It may be written to besides.
+    """Open a file to lock it, and make it where it is missing. It may be written to as well.
 
     Args:
-        path: the file; its folder must exist. It must stay: who locks a removed one excludes nobody.
+        path: the file; its folder must exist. It must not be removed: a lock on a removed file excludes no process.
         mode: of a new file, less the umask.
 
     Raises:
         OSError: it cannot be opened.
     """
-    # For reading and writing, as NFS wants for the two kinds of lock.
+    # For reading and writing, as NFS requires for the two kinds of lock.
     return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode), "r+b")
 
 
@@ -91,10 +91,10 @@ def lock(file: BinaryIO, *, shared: bool = False, wait: bool = True) -> None:
     Args:
         file: opened to write, unless the lock is shared.
         shared: others may share it.
-        wait: for those that hold it.
+        wait: until the lock is free.
 
     Raises:
-        BlockingIOError: another one holds it, and is not waited for.
+        BlockingIOError: another process holds it, and `wait` is False.
         OSError: the file system has no locks, as some network file systems.
     """
     fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
@@ -102,7 +102,7 @@ def lock(file: BinaryIO, *, shared: bool = False, wait: bool = True) -> None:
 
 @contextmanager
 def locked(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
-    """Hold a file's lock, for which this waits; the folder is made too.
+    """Wait for a file's lock, and hold it in the block; make the folder where it is missing.
 
     Raises:
         OSError: as `open_to_lock` and `lock`.
@@ -114,14 +114,14 @@ def locked(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
 
 
 def append(descriptor: int, data: bytes) -> None:
-    """Append all of `data` at once, past every buffer of ours.
+    """Append all of `data` at once, unbuffered.
 
     Raises:
         OSError: it cannot be written, or not all of it.
     """
     left = memoryview(data)
     while left:
-        # A disk that is almost full takes a part, and says so by the count alone.
+        # A disk that is almost full takes a part, and only the count shows it.
         left = left[os.write(descriptor, left) :]
 
 
@@ -131,7 +131,7 @@ def open_to_append(path: Path) -> int:
     Raises:
         OSError: the file cannot be made, or a link, a FIFO or a device is there.
     """
-    # A FIFO that nobody reads would be waited for.
+    # Opening a FIFO without a reader would block.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):

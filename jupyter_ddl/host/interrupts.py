@@ -1,4 +1,4 @@
-"""Ctrl-C and the stop button, taken between our own steps and never in the middle of one.
+"""Defers Ctrl-C and the stop button to the end of our own steps, so that none is interrupted in the middle.
 
 Runs on: kernel.
 """
@@ -27,10 +27,10 @@ _noted: Interruption | None = None
 
 @contextmanager
 def interrupts_noted() -> Iterator[Interruption]:
-    """Have Ctrl-C and the stop button note it in what is yielded, in place of raising anywhere in our own steps.
+    """Record Ctrl-C and the stop button in what is yielded, instead of raising in the middle of our own steps.
 
-    Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared. Other
-    threads than the main one get no interrupts, and change nothing here.
+    Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared.
+    Threads other than the main one get no interrupts, so the block changes nothing in them.
     """
     global _noted
     if threading.current_thread() is not threading.main_thread():

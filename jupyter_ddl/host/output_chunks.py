@@ -1,4 +1,4 @@
-"""What a rank writes to one of its standard streams, cut into the chunks that are sent and recorded.
+"""Cuts what a rank writes to a standard stream into the chunks that are sent and recorded.
 
 However fast a rank writes, at most CHUNK_LIMIT_BYTES are sent each CHUNK_INTERVAL_S; its log is complete.
 
@@ -21,10 +21,10 @@ CHUNK_LIMIT_BYTES = 32 * 1024
 
 
 class Chunks:
-    """One stream of one rank: what was written to it and not yet sent.
+    """The output of one stream of one rank that is not yet sent.
 
     Args:
-        stream: which.
+        stream: stdout or stderr.
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -34,7 +34,7 @@ class Chunks:
         self._skipped_bytes = 0
 
     def keep(self, data: bytes) -> None:
-        """Keep what was read, or its end, to be sent."""
+        """Keep output to be sent; of too much, its end."""
         self._pending += data
         if len(self._pending) > CHUNK_LIMIT_BYTES:
             # The tail is what a reader wants; the cut is moved to a line's start, so that no half line is shown.
@@ -45,12 +45,12 @@ class Chunks:
             self._skipped_bytes += cut
 
     def take(self, run: str, rank: int, end_bytes: int) -> OutputChunk | None:
-        """Return what has not been sent yet as an event, or None.
+        """Return the output that is not yet sent as an event; None where there is none.
 
         Args:
-            run: the event's.
-            rank: likewise.
-            end_bytes: how long the log is by now.
+            run: the event's run.
+            rank: the event's rank.
+            end_bytes: the length of the log by now.
         """
         if not self._pending:
             return None
@@ -61,6 +61,6 @@ class Chunks:
         return chunk
 
     def take_back(self, chunk: OutputChunk) -> None:
-        """Keep what could not be sent."""
+        """Keep a chunk that could not be sent."""
         self._skipped_bytes += chunk.skipped_bytes
         self._pending[:0] = chunk.text.encode()

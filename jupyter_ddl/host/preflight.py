@@ -1,6 +1,6 @@
-"""What ranks take of a host besides cores and GPUs: loopback, and room on its disks and in shared memory.
+"""Checks what ranks need of a host besides cores and GPUs: loopback, and room on its disks and in shared memory.
 
-The doctor looks at it, and every start before it begins (2 ms): MPI and ipyparallel would tell of it late, or never.
+The doctor makes these checks, and every start before it begins (2 ms): MPI and ipyparallel would fail late, or hang.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def check_surroundings() -> None:
     Runs on: kernel.
 
     Raises:
-        HostUnfit: it cannot; it says why, and what to do.
+        HostUnfit: it cannot; the error says why, and what to do.
         FolderNotWritable: the folder of the clusters cannot be made or written.
         FolderNotPrivate: another user can write to it.
     """
@@ -65,7 +65,7 @@ def check_for_mpi() -> None:
     Runs on: kernel, or the terminal's process.
 
     Raises:
-        HostUnfit: it cannot; it says why, and what to do.
+        HostUnfit: it cannot; the error says why, and what to do.
     """
     check_working_folder()
     check_loopback()
@@ -98,15 +98,15 @@ def check_loopback() -> None:
 
 
 def check_room(folder: Path, what: str, variable: str) -> None:
-    """Check that a folder takes as much as a cluster writes there, by writing it: a quota shows in no other way.
+    """Check that a folder has room for what a cluster writes there, by writing as much: only that shows a quota.
 
     Args:
-        folder: where; its nearest parent that exists is looked at.
-        what: the folder as a subject: "The folder of the runs".
-        variable: the environment variable that would have put it elsewhere.
+        folder: the folder; of one that does not exist, its nearest parent is checked.
+        what: the folder as the error's subject: "The folder of the runs".
+        variable: the environment variable that puts it elsewhere.
 
     Raises:
-        HostUnfit: it does not.
+        HostUnfit: it has no room.
     """
     try:
         with tempfile.TemporaryFile(dir=_present(folder), buffering=0) as probe:
@@ -127,7 +127,7 @@ def free_bytes(folder: Path) -> int:
 
 
 def temporary_dir() -> Path:
-    """Return the folder in which MPI makes its session's folder, as it looks for it."""
+    """Return the folder in which MPI makes its session's folder, found as MPI finds it."""
     return Path(next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), "/tmp"))  # noqa: S108
 
 
@@ -144,7 +144,7 @@ def has_shared_memory(ranks: int) -> bool:
 
 
 def shown_bytes(count: int) -> str:
-    """Return a number of bytes for people: "63.5 MiB"."""
+    """Render a number of bytes: "63.5 MiB"."""
     return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.1f} MiB"
 
 

@@ -1,13 +1,13 @@
-"""Whether a folder is this user's, and nobody else can change what is in it, or put another one in its place.
+"""Checks that a folder is this user's, and that no other user can change what is in it, or replace it.
 
-Who can write to a folder can rename what is in it. So each folder above ours, and each that a link on the way leads
-through, must be this user's, root's, or sticky (as /tmp is), and writable by no other user.
+A user who can write to a folder can rename what is in it. So each folder above ours, and each that a link on the path
+leads through, must be this user's, root's, or sticky (as /tmp is), and writable by no other user.
 
 A folder that its group can write to is this user's alone where no other account is in the group. That is so for the
 private group of the user's own name that Debian and Red Hat give each user, under which a home may have mode 0775; and
 for the one account of a container, whatever its group, where all accounts are in the container's own files.
 
-Known limit: an NFSv4 server's own access lists do not show in a mode, and are not seen.
+Known limit: an NFSv4 server's own access lists do not show in a mode, so they are not checked.
 
 Runs on: kernel, Jupyter server, terminal, lease and every rank.
 """
@@ -37,11 +37,11 @@ _LOCAL = {"files", "compat", "systemd", "altfiles"}
 
 
 def private_folder(path: Path, *, variable: str) -> Path:
-    """Make a folder, and its parents, that only its owner can enter (mode 0700), and check that it is so.
+    """Make a folder, and its parents, that only its owner can enter (mode 0700), and check that it is private.
 
     Args:
         path: the folder.
-        variable: the environment variable that would have put it elsewhere, for the error.
+        variable: the environment variable that puts it elsewhere, for the error.
 
     Raises:
         FolderNotWritable: the folder cannot be made or written to.
@@ -60,15 +60,15 @@ def private_folder(path: Path, *, variable: str) -> Path:
 
 
 def check_private(path: Path, variable: str) -> None:
-    """Check that a folder is this user's alone, and that nobody else can replace it.
+    """Check that a folder is this user's alone, and that no other user can replace it.
 
     Args:
         path: a folder that exists.
-        variable: the environment variable that would have put it elsewhere, for the error.
+        variable: the environment variable that puts it elsewhere, for the error.
 
     Raises:
-        FolderNotPrivate: it is not; says which folder must be changed, and how.
-        OSError: it does not exist, or cannot be looked at.
+        FolderNotPrivate: it is not; the error says which folder must be changed, and how.
+        OSError: it does not exist, or cannot be read.
     """
     *above, (folder, status) = _steps(path)
     for step, found in above:
@@ -79,7 +79,7 @@ def check_private(path: Path, variable: str) -> None:
 
 
 def is_private(path: Path) -> bool:
-    """Return whether a folder exists, is this user's alone, and cannot be replaced by anybody else."""
+    """Return whether a folder exists, is this user's alone, and cannot be replaced by another user."""
     try:
         check_private(path, "")
     except OSError:
@@ -117,7 +117,7 @@ def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
 
 
 def _problem_above(step: Path, status: os.stat_result) -> tuple[str, str | None] | None:
-    """Return what is wrong with a folder or link above ours, and the command that mends it, where there is one."""
+    """Return what is wrong with a folder or link above ours, and the command that fixes it, where there is one."""
     if status.st_uid not in (os.geteuid(), _ROOT) and not _is_of_nobody_here(status.st_uid):
         return f"{step} is {_name_of(status.st_uid)}'s, who can replace what is in it", None
     if stat.S_ISLNK(status.st_mode) or status.st_mode & stat.S_ISVTX:
@@ -144,7 +144,7 @@ def _opened(folder: Path, status: os.stat_result) -> tuple[str, str | None] | No
 def _is_private_group(folder: Path, status: os.stat_result) -> bool:
     """Return whether the group of a folder has no member but this user, and root, and no access list adds others.
 
-    Source: acl(5): where there is a list, the mode's bits for the group are the most that it gives to anybody.
+    Source: acl(5): where there is a list, the mode's bits for the group are the most that it grants to any of them.
     """
     if _has_access_list(folder):
         return False
@@ -152,12 +152,12 @@ def _is_private_group(folder: Path, status: os.stat_result) -> bool:
     members = _members(status.st_gid)
     if members is None or members - me - {_name_of(os.geteuid())}:
         return False
-    # A directory service need not list who is in a group; that a user's private group is private, it is trusted with.
+    # A directory service need not list a group's members; a user's private group is trusted to be private.
     return _group_name(status.st_gid) == _name_of(os.geteuid()) or _lists_all_accounts()
 
 
 def _members(gid: int) -> set[str] | None:
-    """Return the names of the accounts in a group, by its own list or as their first group; None for no known group."""
+    """Return the names of the accounts in a group, by its list or as their primary group; None for an unknown group."""
     try:
         named = set(grp.getgrgid(gid).gr_mem)
     except KeyError:
@@ -183,7 +183,7 @@ def _has_access_list(folder: Path) -> bool:
     try:
         os.getxattr(folder, _ACL)
     except OSError:
-        # None, or a file system that has none.
+        # No list, or a file system without such lists.
         return False
     return True
 

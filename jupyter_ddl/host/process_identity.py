@@ -1,8 +1,8 @@
-"""What names a process for good: a number is given again, clocks are set, and hosts share their users' homes.
+"""Identifies a process uniquely: PIDs are reused, clocks are set, and hosts share their users' homes.
 
-A process is named by the boot of its host, the PID namespace (a container has its own), its number there, and when it
-began, in clock ticks since the boot. No wall clock is in it: what a system says of a process's beginning in seconds
-since the epoch changes by a second when its clock is set.
+A process's identity is the boot of its host, the PID namespace (a container has its own), the PID there, and its start
+in clock ticks since the boot. It has no wall-clock time: the start in seconds since the epoch, as a system computes it,
+changes by a second when the clock is set.
 Source: proc(5), /proc/pid/stat, field 22; /proc/sys/kernel/random/boot_id.
 
 Runs on: kernel, Jupyter server, terminal, lease and every rank.
@@ -18,33 +18,33 @@ from typing import Any
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
 _MOST = 2**31
-# What earlier versions wrote in place of ticks: seconds since the epoch, which a clock that is set moves.
+# What earlier versions wrote in place of ticks: seconds since the epoch, which change when the clock is set.
 _OLD_START = ("started_s", "create_time")
 _OLD_TOLERANCE_S = 2.0
 _ENDED = ("Z", "X")
 
 
 def own() -> dict[str, Any]:
-    """Return what names the calling process, as JSON values."""
+    """Return the identity of the calling process, as JSON values."""
     found = of(os.getpid())
     assert found is not None
     return found
 
 
 def of(pid: int) -> dict[str, Any] | None:
-    """Return what names a process of this host, as JSON values; None where there is none of that number.
+    """Return the identity of a process of this host, as JSON values; None where no process has that PID.
 
-    A zombie is none: it has ended.
+    A zombie does not count: it has ended.
 
     Args:
-        pid: its number, in this process's PID namespace.
+        pid: the process's, in this process's PID namespace.
     """
     start_ticks = _start_ticks(pid)
     return None if start_ticks is None else {**here(), "pid": pid, "start_ticks": start_ticks}
 
 
 def here() -> dict[str, str]:
-    """Return what names the place whose process numbers this process knows: a boot of a host, or a container on it.
+    """Return the identity of the place whose PIDs this process sees: a boot of a host, or a container on it.
 
     In a sandbox without such files in /proc, the host's name stands for its boot.
     """
@@ -61,11 +61,11 @@ def here() -> dict[str, str]:
 
 
 def lives(record: object) -> bool | None:
-    """Return whether a process that was named once lives; None where that cannot be known here.
+    """Return whether a recorded process still lives; None where that cannot be known here.
 
     Args:
-        record: what `of` returned, perhaps read from a file that holds anything. What is no such record names no
-            process that lives.
+        record: what `of` returned, or what a file holds in its place. Anything else is the record of no process that
+            lives.
     """
     if not isinstance(record, dict):
         return False
@@ -79,16 +79,16 @@ def lives(record: object) -> bool | None:
 
 
 def is_of_an_earlier_boot(record: object) -> bool:
-    """Return whether a process was named on a host of this one's name, under another boot: all of those have ended.
+    """Return whether a process was recorded on a host of this one's name, under another boot: all of those have ended.
 
-    Not to delete anything by: two hosts may have one name.
+    Delete nothing because of it: two hosts may have one name.
     """
     place = here()
     return isinstance(record, dict) and record.get("host") == place["host"] and record.get("boot") != place["boot"]
 
 
 def _start_ticks(pid: object) -> int | None:
-    """Return when a process began, in clock ticks since boot; None where there is none, or it has ended."""
+    """Return when a process started, in clock ticks since boot; None where there is none, or it has ended."""
     if not _is_number(pid):
         return None
     try:
@@ -100,7 +100,7 @@ def _start_ticks(pid: object) -> int | None:
 
 
 def _lived_by_clock(record: dict[str, Any]) -> bool:
-    """Return whether a process lives that an earlier version named by the wall clock."""
+    """Return whether a process that an earlier version recorded by the wall clock lives."""
     import psutil
 
     pid = record.get("pid")

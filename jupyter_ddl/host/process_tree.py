@@ -31,25 +31,25 @@ _LAST_WORDS_BYTES = 64 * 1024
 
 
 def end_with_parent(signum: signal.Signals = signal.SIGKILL) -> None:
-    """Ask the kernel for `signum` when the parent dies. The request outlives an exec of an ordinary program."""
+    """Ask Linux for `signum` when the parent dies. The request outlives an exec of an ordinary program."""
     parent_death_signal(signum)()
 
 
 def parent_death_signal(signum: signal.Signals) -> Callable[[], None]:
-    """Return what asks for `signum` when the parent dies: safe to call in a child of a process with threads."""
+    """Return what asks Linux for `signum` when the parent dies: safe to call in a child of a process with threads."""
     return partial(_prctl, _libc(), _PR_SET_PDEATHSIG, signum)
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends, so that none is lost from sight."""
+    """Become the parent of every descendant whose own parent ends, so that `end_descendants` finds it."""
     _prctl(_libc(), _PR_SET_CHILD_SUBREAPER, 1)
 
 
 def reserve_last_words(descriptor: int) -> None:
-    """Take room on its disk for what a process may print last to a file, which stays as long as it is.
+    """Reserve room on the disk for what a process may print last to a file, whose length does not change.
 
-    mpiexec names the rank that died when it ends: on a disk that has become full it could not. A file system that
-    cannot reserve, or what is not a file, is left as it is.
+    mpiexec names the rank that died when it ends: on a disk that has become full it could not. Nothing
+    happens where the file system cannot reserve room, or the descriptor is not a file's.
     """
     if sys.platform.startswith("linux") and stat.S_ISREG(os.fstat(descriptor).st_mode):
         allocate = ctypes.CDLL(None).fallocate
@@ -58,14 +58,14 @@ def reserve_last_words(descriptor: int) -> None:
 
 
 def end_descendants() -> None:
-    """End every process that this one started, or that those started: SIGTERM first, SIGKILL for what stays.
+    """End every process that this one started, or that those started: SIGTERM first, SIGKILL for those that stay.
 
-    After `adopt_orphans`, which makes those show whose own parent has ended.
+    Requires `adopt_orphans`: only then are those found whose own parent has ended.
     """
     import psutil
 
     me = psutil.Process()
-    # mpiexec and the controller end what is below them; what is left then was nobody's.
+    # mpiexec and the controller end their own descendants; what is left then has no other parent to end it.
     _end(me.children())
     _end(me.children(recursive=True))
 
@@ -75,7 +75,7 @@ def _end(processes: list[psutil.Process]) -> None:
 
     for process in processes:
         _signal(process, signal.SIGTERM)
-        # One that is stopped takes no notice of the first until it goes on.
+        # A stopped process handles SIGTERM only when SIGCONT resumes it.
         _signal(process, signal.SIGCONT)
     _, alive = psutil.wait_procs(processes, timeout=_GRACE_S)
     for process in alive:
@@ -89,7 +89,7 @@ def _signal(process: psutil.Process, signum: signal.Signals) -> None:
     try:
         process.send_signal(signum)
     except psutil.NoSuchProcess:
-        # It ended between the listing and now. psutil has checked that the number is not somebody else's by now.
+        # It has ended since the listing. psutil has checked that the PID is not another process's by now.
         return
 
 

@@ -7,7 +7,7 @@ rank-K.events.jsonl    the rank's events, numbered
 ```
 A full disk, or a folder that cannot be written, is reported once; the cell, or script, continues without files.
 
-Runs on: every rank. Of a script, the terminal's process has the logs, since it reads what the ranks write.
+Runs on: every rank. Of a script, the terminal's process writes the logs, since it reads what the ranks write.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class RunFiles:
 
     Args:
         rank: the rank.
-        kinds: those of the three that this process writes.
-        program: what runs there, for people: "cell" or "script".
+        kinds: which of the three files this process writes.
+        program: what runs there, for the warning: "cell" or "script".
 
     Attributes:
         tell: called with a sentence when nothing more can be written; once a run.
@@ -51,7 +51,7 @@ class RunFiles:
         self.tell: Callable[[str], None] = lambda _: None
 
     def begin(self, folder: str | None) -> None:
-        """Write into another folder from here on; nowhere where it is None."""
+        """Write into another folder from now on; nowhere where it is None."""
         problem = None
         with self._lock:
             self._close()
@@ -67,12 +67,12 @@ class RunFiles:
 
     @property
     def log_bytes(self) -> int:
-        """How long the log is."""
+        """The length of the log."""
         return self._size_bytes
 
     @property
     def has_log(self) -> bool:
-        """Whether what is printed is written anywhere."""
+        """Whether the rank's output is written to a log."""
         return self._open is not None
 
     def write_output(self, stream: Stream, data: bytes) -> None:
@@ -117,7 +117,7 @@ class RunFiles:
 
 
 class _Open:
-    """The descriptors of the files, all or none."""
+    """The descriptors of a run's files: all are open, or none."""
 
     def __init__(self, folder: Path, rank: int, kinds: Sequence[str]) -> None:
         self.descriptors: dict[str, int] = {}

@@ -1,10 +1,10 @@
-"""`python .../host/run_module.py MODULE ARGS...`: a module of ours, as `python -m` runs it, but not from here.
+"""Runs a module of ours as `python -m` does, but without the working folder: `run_module.py MODULE ARGS...`.
 
 `python -m` looks for every module in the working folder first, which is the notebook's: a `random.py`, `json.py` or
-`psutil.py` there would be imported in place of the real one, by all that a module of ours imports, and its start would
-fail. A script's folder is looked in in its place, and this one's is taken away again.
+`psutil.py` there would be imported in place of the real one by all that a module of ours imports, and its start would
+fail. A script has its own folder on `sys.path` instead, and this module removes that again.
 
-What PYTHONPATH says stays. `show_working_folder` adds the working folder where cells need it.
+PYTHONPATH keeps its effect. `show_working_folder` adds the working folder where cells need it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):  # -P, PYTHONSAFEPATH: Python 3.11
-    # Before anything is imported: it is this folder, whose files.py and mpi.py nobody means.
+    # Before anything is imported: it is this folder, whose files.py and mpi.py must not shadow other modules.
     del sys.path[0]
 
 import os
@@ -31,14 +31,14 @@ def command(module: str, *arguments: str) -> list[str]:
 
 
 def hide_working_folder() -> None:
-    """Have nothing imported from the working folder, though it may be on `sys.path`, until it is shown."""
+    """Prevent imports from the working folder, though it may be on `sys.path`, until `show_working_folder`."""
     # Source: Python's reference, "The Path Based Finder": None stands for a path that nothing can be imported from.
     sys.path_importer_cache[os.getcwd()] = None  # noqa: PTH109
 
 
 @contextmanager
 def without_working_folder() -> Iterator[None]:
-    """Have nothing imported from the working folder in the block: what we import late is no file beside a notebook."""
+    """Prevent imports from the working folder in the block: what we import late is no file beside a notebook."""
     folder = os.getcwd()  # noqa: PTH109
     hide_working_folder()
     try:

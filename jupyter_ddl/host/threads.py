@@ -1,4 +1,4 @@
-"""A thread of the kernel whose failure is known: what it raised is handed on, so that nothing waits for it for ever.
+"""Runs a thread of the kernel whose failure is reported, so that nothing waits for it for ever.
 
 Runs on: kernel.
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Supervised(threading.Thread):
-    """A daemon thread that hands on what its work raised.
+    """A daemon thread that reports what its work raised.
 
     Args:
-        work: what it does.
+        work: what it runs.
         name: the thread's.
         failed: called in the thread with what `work` raised, after that was printed.
         args: of `work`.
@@ -57,7 +57,7 @@ class Supervised(threading.Thread):
         """Do the work."""
         try:
             self._work(*self._arguments)
-        except BaseException as error:  # noqa: BLE001  SystemExit too would end the thread without a word
+        except BaseException as error:  # noqa: BLE001  SystemExit too would end the thread silently
             print_error(error)
             self._failed(error)
 
@@ -66,12 +66,12 @@ def print_error(error: BaseException) -> None:
     """Print an error of ours with its traceback, where there is still something to print on."""
     try:
         sys.excepthook(type(error), error, error.__traceback__)
-    except Exception:  # noqa: BLE001  a standard error that is closed must not hide what else is done about the error
+    except Exception:  # noqa: BLE001  a closed standard error must not prevent what else is done about the error
         return
 
 
 class ErrorsOnce:
-    """Prints errors of one part of ours: those from one place once, however often they come."""
+    """Prints the errors of one part of our code: those from one place once."""
 
     def __init__(self) -> None:
         self._places: set[tuple[str, str, int | None]] = set()
@@ -86,9 +86,9 @@ class ErrorsOnce:
 
 
 def described(error: BaseException) -> str:
-    """Return an exception as a part of a sentence, also where its own text cannot be had."""
+    """Render an exception as a part of a sentence, also where its own text is not available."""
     try:
         text = str(error).strip()
-    except Exception:  # noqa: BLE001  an error of anybody's class
+    except Exception:  # noqa: BLE001  an error of any class
         text = ""
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

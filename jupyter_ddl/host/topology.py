@@ -1,6 +1,6 @@
-"""What this host has for ranks: cores, memory, and the GPUs that we may use.
+"""Reads what this host has for ranks: cores, memory, and the GPUs that we may use.
 
-Importing this loads no NVML, and may be done on any host.
+Importing this loads no NVML, so it works on any host.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class Gpu:
 
     @property
     def device(self) -> str:
-        """Its entry in CUDA_VISIBLE_DEVICES: the index says more to people, but a MIG device has only its UUID."""
+        """Its entry in CUDA_VISIBLE_DEVICES: an index is easier to read, but a MIG device has only its UUID."""
         return self.uuid if self.mig else str(self.index)
 
 
 @dataclass(frozen=True)
 class ComputeProcess:
-    """A process that computes on a device, whoever's it is.
+    """A process of any user that computes on a device.
 
     Attributes:
         device: an entry of CUDA_VISIBLE_DEVICES.
-        pid: its number on the host, which is another one than in a container.
-        used_bytes: the memory that it holds there; None where the driver does not tell, as in a container.
+        pid: its PID on the host, which differs from the one in a container.
+        used_bytes: the memory that it holds there; None where the driver does not report it, as in a container.
     """
 
     device: str
@@ -78,7 +78,7 @@ def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
     Runs on: kernel.
 
     Raises:
-        ClusterError: there are GPUs, but NVML cannot tell about them.
+        ClusterError: there are GPUs, but NVML cannot report them.
     """
     import pynvml
 
@@ -140,7 +140,7 @@ def find_gpu(entry: str, gpus: Sequence[Gpu]) -> Gpu | None:
 
 
 def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
-    """Return the processes that compute on these devices; none for a device of which NVML does not tell.
+    """Return the processes that compute on these devices; none for a device whose processes NVML does not report.
 
     Runs on: kernel.
 
@@ -163,7 +163,7 @@ def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
 
 
 def free_bytes(devices: Sequence[str]) -> dict[str, int]:
-    """Return device -> its free memory, of the devices of which NVML tells it.
+    """Return device -> its free memory, of the devices for which NVML reports it.
 
     Args:
         devices: entries of CUDA_VISIBLE_DEVICES, as `visible_gpus` returns them.
@@ -225,7 +225,7 @@ def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
     try:
         return list(nvml.nvmlDeviceGetComputeRunningProcesses(_handle(nvml, device)))
     except nvml.NVMLError:
-        # A warning is lost, which no start should fail for: old drivers and some MIG devices do not tell.
+        # Only a warning is lost, and no start should fail for it: old drivers and some MIG devices report no processes.
         return []
 
 

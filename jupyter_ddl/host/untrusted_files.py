@@ -1,8 +1,8 @@
 """Reads files of folders in which a cell, or another program, may have left anything in a file's place.
 
-A link is not followed, a FIFO or a device is not opened, a file is read up to a bound however large it says that it is,
-and JSON that cannot be parsed is one kind of error: a `ValueError`. What is wrong with a file is an `OSError` that says
-so, as if the file could not be read, so that one `except (OSError, ValueError)` covers all that may be there.
+A link is not followed, a FIFO or a device is not opened, a file is read up to a limit whatever size it reports, and
+JSON that cannot be parsed is one kind of error: a `ValueError`. Any other problem with a file is an `OSError` that
+names it, as if the file could not be read, so that one `except (OSError, ValueError)` covers all that may be there.
 
 Runs on: kernel, Jupyter server, terminal, lease and every rank.
 """
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MAX_JSON_BYTES = 8 << 20
-"""A run of ten thousand ranks names their hosts and devices in a tenth of this."""
+"""The hosts and devices of ten thousand ranks take a tenth of this."""
 MAX_LINE_BYTES = 256 << 20
-"""An event is one line, and a figure in it may be large; a line that is larger still is no event of ours."""
+"""An event is one line, and a figure in it may be large; a longer line is no event of ours."""
 
 _BLOCK_BYTES = 1 << 20
 
 
 def open_file(path: Path, *, only_own: bool = False) -> BinaryIO:
-    """Open a regular file for reading, never waiting for what is in its place.
+    """Open a regular file for reading, and never block on what is in its place.
 
     Args:
         path: the file; its last part must not be a link.
@@ -42,7 +42,7 @@ def open_file(path: Path, *, only_own: bool = False) -> BinaryIO:
     _check(os.lstat(path), path, only_own=only_own)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        # After it too: it may have been replaced.
+        # And after: it may have been replaced.
         _check(os.fstat(descriptor), path, only_own=only_own)
         return os.fdopen(descriptor, "rb")
     except BaseException:
@@ -106,7 +106,7 @@ def read_object(path: Path, *, only_own: bool = False) -> dict[str, Any]:
     """
     content = read_json(path, only_own=only_own)
     if not isinstance(content, dict):
-        # As all else that is wrong with what a file holds: whoever reads it has one case to think of.
+        # Like every other problem with a file's content, so that a reader has one case to handle.
         raise ValueError(  # noqa: TRY004
             f"{path} must hold a JSON object. Received: {type(content).__name__}."
         )
@@ -145,13 +145,13 @@ def lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
 def next_data(file: BinaryIO, position: int) -> int:
     """Return the first position from `position` on that is in no hole of a sparse file; its size where there is none.
 
-    The file's own position is another one afterwards.
+    Changes the file's own position.
     """
     try:
         return os.lseek(file.fileno(), position, os.SEEK_DATA)
     except OSError as error:
         if error.errno != errno.ENXIO:
-            # A file system that does not say.
+            # A file system that does not report holes.
             return position
         return max(position, os.fstat(file.fileno()).st_size)
 

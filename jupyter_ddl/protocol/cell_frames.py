@@ -1,12 +1,12 @@
-"""What ranks and kernels agree on about stacks: the signal on which a rank writes its own, and the files of cells."""
+"""Defines the signal on which a rank writes its stacks, and recognises the file names of cells."""
 
 from __future__ import annotations
 
 import re
 import signal
 
-# Real-time signals are nobody's. SIGUSR1 and SIGUSR2 are what batch systems send before the walltime, what mpiexec
-# passes on, and what programs take for themselves; the C library has the first two real-time ones, debuggers the last.
+# Real-time signals have no fixed use. Batch systems send SIGUSR1 and SIGUSR2 before the walltime, mpiexec passes them
+# on, and programs use them; the C library uses the first two real-time ones, debuggers the last.
 SIGNAL = signal.SIGRTMIN + 11
 
 # Source: ipykernel 7.4, ipykernel/compiler.py, get_file_name

@@ -1,6 +1,6 @@
-"""The options of a cell or a script: one record, the same from the magic or the command line to the rank.
+"""Defines the options of a cell or a script: one record, the same from the magic or the command line to the rank.
 
-Whoever makes the record gets it checked: what holds by itself when it is made, what depends on the ranks by `checked`.
+Making the record checks what does not depend on the ranks; `checked` checks the rest.
 `jupyter_ddl.commands.arguments` has the command line's side; CONTRIBUTING.md says how to add an option.
 
 Runs on: kernel, terminal and every rank.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     Folder = str | os.PathLike[str]
 else:
-    # As it crosses to a rank, which the codec reads here: `checked` has made it a whole path.
+    # Its type on the way to a rank, which the codec reads here: `checked` has made it a whole path.
     Folder = str
 
 PER_RANK, GLOBAL = "per-rank", "global"
@@ -43,7 +43,7 @@ _UNRECORDED = ("sample_every_s", "count")
 
 
 def check_on_drift(on_drift: str) -> None:
-    """Raise unless this is something that can be done on drift.
+    """Raise unless this is an action that `fit` can take on drift.
 
     Raises:
         InvalidInput: it is none of the choices.
@@ -57,7 +57,7 @@ class AutoOptions:
     """How `--auto` distributes a program that was written for one process.
 
     Attributes:
-        batch: whose the batch size in the code is: "per-rank", each rank's; or "global", that of all ranks together.
+        batch: which batch size the code has: "per-rank", each rank's; or "global", that of all ranks together.
         scale_lr: how the learning rate grows with the batch: "linear", "sqrt" or "none". None leaves it to the
             optimizer: linear for SGD, sqrt for adaptive ones; none where the batch is global, and so no larger.
         warmup_epochs: over how many epochs it grows; None for 3, or a quarter of the epochs where that is less.
@@ -92,11 +92,11 @@ class AutoOptions:
 
 @dataclass(frozen=True)
 class StallOptions:
-    """When a stall is reported, and what then: some ranks wait in a collective for others that do not enter it.
+    """When a stall is reported, and what is done then: some ranks wait in a collective that others do not enter.
 
     Attributes:
         after_s: a stall is reported between half of this time and all of it after progress stopped; None for never.
-        action: "report" where the ranks are, or "abort" besides: release them, and raise RunStalled.
+        action: "report" where the ranks are; or "abort": also release them, and raise RunStalled.
 
     Raises:
         InvalidInput: `after_s` is too short, or `action` needs it.
@@ -109,7 +109,7 @@ class StallOptions:
         """Check the values."""
         if self.after_s is not None and not self.after_s >= _LEAST_STALL_S:
             raise InvalidInput(
-                f"A stall is told after {_LEAST_STALL_S:g} seconds at the least.",
+                f"A stall is reported after at least {_LEAST_STALL_S:g} seconds.",
                 f"{self.after_s:g}",
                 "Pass more, or 0 for never.",
             )
@@ -127,12 +127,12 @@ class CellOptions:
 
     Attributes:
         timeout_s: the kernel releases the ranks after this time; None for never.
-        independent: each rank trains a model of its own, so none warns of it.
+        independent: each rank trains a model of its own, so no rank warns of it.
         auto: how a program that was written for one process is distributed; None for one that distributes itself.
         sample_every_s: how often each rank sends a MetricsSample; None for never.
-        stalls: when a stall is reported, and what then.
+        stalls: when a stall is reported, and what is done then.
         checkpoint: the folder that `fit` saves to after each epoch, and resumes from (docs/checkpoints.md).
-        on_drift: what `fit` does where the ranks' weights have come apart: "stop" or "warn".
+        on_drift: what `fit` does where the ranks' weights differ: "stop" or "warn".
         above: lines of the notebook's cell above the code, which tracebacks count.
         count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
 
@@ -152,7 +152,7 @@ class CellOptions:
     count: Int64 | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        """Check what holds on any ranks."""
+        """Check what does not depend on the ranks."""
         if self.auto is not None and self.independent:
             raise InvalidInput(
                 "--auto trains one model on all ranks.",
@@ -178,14 +178,14 @@ class CellOptions:
             )
 
     def checked(self, ranks: Sequence[int], world_size: int) -> CellOptions:
-        """Return them for a cell on some ranks, with the checkpoints' folder as a whole path.
+        """Return these options for a cell on some ranks, with the checkpoints' folder as a whole path.
 
         Args:
             ranks: that run the cell.
             world_size: of all ranks.
 
         Raises:
-            InvalidInput: they need all ranks; or the checkpoints' folder has no whole path.
+            InvalidInput: the options need all ranks; or the checkpoints' folder has no whole path.
         """
         if self.auto is not None and len(ranks) < world_size:
             raise InvalidInput(
@@ -204,20 +204,20 @@ class CellOptions:
         return replace(self, checkpoint=_whole_path(self.checkpoint))
 
     def record(self) -> dict[str, Any]:
-        """Return what run.json keeps of them."""
+        """Return the options that run.json keeps."""
         return {name: value for name, value in asdict(self).items() if name not in _UNRECORDED}
 
 
-# A script's stalls are not followed.
+# A script's stalls are not reported.
 SCRIPT_OPTIONS = CellOptions(stalls=StallOptions(None))
-# In a process that is no rank of ours, neither stalls nor samples are.
+# In a process that is no rank of ours, neither stalls nor samples are reported.
 PLAIN_OPTIONS = replace(SCRIPT_OPTIONS, sample_every_s=None)
 
 
 class Options(TypedDict, total=False):
     """The keywords of `Session.run`: the fields of `CellOptions` that a caller sets.
 
-    For type checkers, which cannot make them of the dataclass; a test holds the two together.
+    For type checkers, which cannot derive them from the dataclass; a test compares the two.
     """
 
     timeout_s: float | None
@@ -254,7 +254,7 @@ def _whole_path(folder: str | os.PathLike[str]) -> str:
     try:
         return str(Path(folder).expanduser().absolute())
     except (OSError, RuntimeError) as error:
-        # os.getcwd's; and expanduser's of a user that is not known.
+        # From os.getcwd; and from expanduser for an unknown user.
         raise InvalidInput(
             "--checkpoint takes a folder from the working folder, or a whole path.",
             f"{folder} ({error.strerror if isinstance(error, OSError) else error})",

@@ -1,4 +1,4 @@
-"""Where `--checkpoint DIR` keeps a training, and which of its files is the newest whole one.
+"""Finds the checkpoints that `--checkpoint DIR` saved, and the newest whole one.
 
     DIR/fit-1/epoch-3.npz      the state after epoch 3 of the cell's first fit, epochs counted from 1
     DIR/fit-1/epoch-4.npz      the last two of each fit are kept
@@ -6,7 +6,7 @@
     DIR/fit-1/.epoch-5.npz.3f9c61d2.new being written: it gets its name when all of it is on the disk
 
 A file is a zip archive, which carries a checksum of each of its members: that tells a whole one from one that was cut
-off or damaged. `checkpoints/` writes it, and knows what is in it.
+off or damaged. `checkpoints/` writes it, and defines its content.
 
 Runs on: kernel and every rank. Imports no TensorFlow.
 """
@@ -30,12 +30,12 @@ _EPOCH = re.compile(r"epoch-([0-9]{1,9})\.npz")
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A file that is there; whether it is whole, `is_whole` says.
+    """A checkpoint's file; `is_whole` says whether it is whole.
 
     Attributes:
         path: the file.
-        fit: which fit of its cell, from 1.
-        epoch: after which epoch, from 1.
+        fit: the fit's number in its cell, from 1.
+        epoch: the epoch after which it was saved, from 1.
     """
 
     path: Path
@@ -68,7 +68,7 @@ def damaged(folder: str | os.PathLike[str], fit: int | None = None) -> list[Chec
 def is_whole(path: Path) -> bool:
     """Return whether all of a file is there and is what was written."""
     try:
-        # A FIFO would be waited for.
+        # Opening a FIFO would block.
         if not path.is_file():
             return False
         with zipfile.ZipFile(path) as archive:
@@ -92,8 +92,8 @@ def _matches(folder: Path, pattern: re.Pattern[str]) -> list[re.Match[str]]:
     try:
         names = [path.name for path in folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
-        # None was saved there. Another error is the caller's to tell: a training that cannot read its checkpoints must
-        # not begin at zero without a word.
+        # None was saved there. The caller reports any other error: a training that cannot read its checkpoints must
+        # not silently begin at zero.
         return []
     return [found for name in names if (found := pattern.fullmatch(name))]
 

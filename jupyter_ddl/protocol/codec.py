@@ -1,4 +1,4 @@
-"""Everything that crosses a process border is a frozen dataclass of JSON values with one codec, which is msgspec.
+"""Encodes and decodes what crosses a process border: frozen dataclasses of JSON values, by msgspec.
 
 `encode` gives a dict with a `type`, `as_line` a line of JSON. `decode` gives the dataclass back: one of those that
 cross the border where it is called, every field of the type that its class says, and of a newer version's fields those
@@ -8,8 +8,8 @@ JSON has no NaN and no infinity, and a loss may be either: both cross as the wor
 and `decode` makes numbers of them where a field holds numbers. A whole number beyond what a float holds crosses as the
 infinity of its sign. The same bytes go into a rank's file and over the socket.
 
-msgspec reads and writes no such words, no halves of surrogate pairs, and no NumPy; what has any of these goes through
-Python's own json on the slower path. Compared with ours before it, and with pydantic (benchmarks/fan_in.py): msgspec
+msgspec reads and writes no such words, no halves of surrogate pairs, and no NumPy; what has any of these takes the
+slower path through Python's own json. Compared with our earlier codec and with pydantic (benchmarks/fan_in.py): msgspec
 takes 3 and 2 us to write and read a sample, pydantic 2 and 4 without these checks, ours took 20 and 20.
 """
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-"""What JSON's integers are in every other program that reads our files."""
+"""The range of JSON's integers in the other programs that read our files."""
 
 # `nan`, `inf` and `-inf` are what jupyter_client's fallback made of them: the files of older runs have these.
 # Source: jupyter_client 8.10, jsonutil.py, json_clean
@@ -53,10 +53,10 @@ _NUMBERS = {
     "inf": math.inf,
     "-inf": -math.inf,
 }
-# Whole numbers up to here become a float without an OverflowError; larger ones no figure of ours can be.
+# Whole numbers up to here become a float without an OverflowError; no figure of ours is larger.
 _LARGEST = 1 << 1023
 _SHOWN = 60
-# Of its own: a cell may put another function in the place of json.dumps.
+# An encoder of our own: a cell may replace json.dumps.
 _to_json = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 _to_bytes = msgspec.json.Encoder().encode
 _Record = TypeVar("_Record")
@@ -110,7 +110,7 @@ def json_value(value: Any) -> Any:
     """Return a value as strict JSON has it.
 
     NaN and the infinities become words, and so does a whole number beyond the range of a float; a NumPy scalar becomes
-    the number that it is. What JSON has, lists and dicts of it too, stays as it is.
+    the number that it is. What JSON has, lists and dicts of it too, is not changed.
 
     Example:
         >>> json_value({"loss": float("nan"), "steps": 3, "bounds": (1.5, float("-inf"))})
@@ -127,7 +127,7 @@ def json_value(value: Any) -> Any:
         return {key: json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [json_value(item) for item in value]
-    # NumPy's scalars, without importing NumPy for them: all but float64 are no numbers of Python's.
+    # NumPy's scalars, without importing NumPy for them: only float64 is a Python number too.
     if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
         return json_value(value.item())
     return value
@@ -154,10 +154,10 @@ def decode(data: bytes | str | dict[str, Any], border: Any) -> Any:
 
     Args:
         data: its JSON, or what a parser made of that.
-        border: the classes that cross the border where it came, as a union: `Event`, `Request` ...
+        border: the classes that cross the border where it arrived, as a union: `Event`, `Request` ...
 
     Raises:
-        ValueError: it is no JSON, its `type` is missing or none of the border's, or a field is missing or not of the
+        ValueError: it is not JSON, its `type` is missing or none of the border's, or a field is missing or not of the
             type that its class says.
     """
     if isinstance(data, bytes | str):
@@ -165,7 +165,7 @@ def decode(data: bytes | str | dict[str, Any], border: Any) -> Any:
             if not may_be_deep(data):
                 return _readers(border)[_read_tag(data).type](data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError, KeyError):
-            # It may be one of what msgspec reads otherwise than we; if not, an error below says what is wrong.
+            # msgspec may read it differently from us; if it is wrong, the code below raises an error that says how.
             pass
         try:
             content = parse_json(data)

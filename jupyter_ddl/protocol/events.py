@@ -1,9 +1,9 @@
-"""What happened: on the ranks, and to a run.
+"""Defines the events: what happened on the ranks, and to a run.
 
-An **event** travels from a rank (or the session) to whoever looks: the cell's output, the run's folder, a dashboard.
+An **event** travels from a rank (or the session) to its readers: the cell's output, the run's folder, a dashboard.
 
 Order: a rank's events of a run are numbered from 1 (`n`) and arrive in that order; between ranks there is none but
-`at_s`. What the session itself says of a run has the number 0.
+`at_s`. The session's own events of a run have the number 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RankReady(Wire):
     Attributes:
         device: what the rank computes on, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
         threads: TensorFlow's intra-op threads on this rank.
-        uses_horovod: a cell has called `hvd.init()`, as a kernel that attaches must know.
+        uses_horovod: a cell has called `hvd.init()`; a kernel that attaches must know it.
     """
 
     type: ClassVar[str] = "rank_ready"
@@ -43,7 +43,7 @@ class RankReady(Wire):
 
 @dataclass(frozen=True)
 class RankWarm(Wire):
-    """TensorFlow and Horovod are imported on a rank, or why they are not.
+    """A rank has imported TensorFlow and Horovod, or could not.
 
     Attributes:
         versions: name -> version of what was imported.
@@ -75,10 +75,10 @@ class OutputChunk(Wire):
 
     Attributes:
         text: as written, control characters included; never HTML. Chunks are cut anywhere, also inside a line.
-        skipped_bytes: how much stands before `text` in the rank's log but was left out here, because the rank wrote
-            faster than anybody reads.
+        skipped_bytes: how much of the rank's log before `text` was left out here, because the rank wrote faster than
+            a reader reads.
         at_s: when it was sent, seconds since the epoch on the rank's host.
-        end_bytes: how much of the rank's log had been written by then.
+        end_bytes: the length of the rank's log by then.
     """
 
     type: ClassVar[str] = "output"
@@ -125,19 +125,20 @@ class OutputCleared(Wire):
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingReading:
-    """How the training on a rank went since the reading before; None for what is not known.
+    """How the training on a rank went since its last reading; None for what is not known.
 
     Attributes:
-        model: the model and a rank's batch, alike for the same code: "Sequential, 106,234 parameters, batch 128".
+        model: the model and a rank's batch, equal for the same code: "Sequential, 106,234 parameters, batch 128".
         step: training steps of this run so far.
         steps: of these, since the rank's last reading. The figures below are of these steps.
-        epoch: the epoch that goes on, from 0.
+        epoch: the current epoch, from 0.
         samples_per_s: of this rank.
         step_s: a step, on average, everything between two steps included.
         step_p50_s: a step, the median.
         step_p95_s: a step, the 95th percentile.
         input_s: of an average step, waiting for the batch.
-        exchange_s: of an average step, between the rank's own gradients and everybody's: the wait for slower ranks too.
+        exchange_s: of an average step, from the rank's own gradients to the reduced ones, the wait for slower ranks
+            included.
         loss: as Keras shows it: the mean over the epoch so far.
         metrics: name -> value, likewise.
     """
@@ -158,12 +159,12 @@ class TrainingReading:
 
 @dataclass(frozen=True, kw_only=True)
 class GpuReading:
-    """What a rank's device says; None for what it does not.
+    """What a rank's device reports; None for what it does not.
 
-    A MIG device has its own memory; how busy it is, its power and its temperature NVML does not tell.
+    NVML reports the memory of a MIG device, but not its utilization, power or temperature.
 
     Attributes:
-        gpu_pct: of the last sample period in which a kernel ran on the device, as NVML says.
+        gpu_pct: of NVML's last sample period, the part in which a GPU kernel ran on the device.
         gpu_memory_used_bytes: on the device, by every process.
         gpu_celsius: the device's temperature.
     """
@@ -177,9 +178,9 @@ class GpuReading:
 
 @dataclass(frozen=True)
 class MetricsSample(GpuReading, TrainingReading, Wire):
-    """How a rank fares, once a second or as often as was asked for.
+    """A rank's training and resources, once a second or as often as was requested.
 
-    What is None was not measured: no training went on, or the machine does not tell.
+    What is None was not measured: no training ran, or the machine does not report it.
 
     Attributes:
         at_s: seconds since the epoch on the rank's host.
@@ -198,10 +199,10 @@ class MetricsSample(GpuReading, TrainingReading, Wire):
 
 @dataclass(frozen=True)
 class StragglerMarked(Wire):
-    """A rank's own steps (without the exchange) became slower than the others', or are so no more.
+    """A rank's own steps (without the exchange) became slower than the others', or no longer are.
 
     Attributes:
-        is_straggler: whether it is one from here on.
+        is_straggler: whether it is one from now on.
         ratio: its own time for a step over the median of the ranks'.
         spends_on: what takes it longer than the others.
     """
@@ -221,7 +222,7 @@ class RankFinished(Wire):
 
     Attributes:
         uses_horovod: the cell, or an earlier one, has called `hvd.init()` itself.
-        horovod_runs: it is initialised now, and must be put to rest.
+        horovod_runs: Horovod is initialised now, and must be shut down.
     """
 
     type: ClassVar[str] = "rank_finished"
@@ -245,7 +246,7 @@ class RankFailed(Wire):
             an effect and not a cause.
         at_s: when it was raised, seconds since the epoch on the rank's host.
         reason: why it was released, as its Release says; None where none came.
-        given: what the rank gave to a collective that was refused because the ranks gave different things.
+        given: what the rank passed to a collective that was refused because the ranks passed different things.
     """
 
     type: ClassVar[str] = "rank_failed"
@@ -268,7 +269,7 @@ class RankLost(Wire):
     """A rank's process ended, and the whole MPI job with it; `rank` is None where no rank was the first.
 
     Attributes:
-        fault: how it ended: "lost", or "stopped" where that was asked for.
+        fault: how it ended: "lost", or "stopped" where that was requested.
     """
 
     type: ClassVar[str] = "rank_lost"
@@ -297,10 +298,10 @@ class RankAlive(Wire):
 
 @dataclass(frozen=True)
 class RankSilent(Wire):
-    """Nothing has come from a rank for a while, though it was asked; or it answers again.
+    """A rank has not answered for a while; or it answers again.
 
     Attributes:
-        seconds: for how long, or for how long it had not.
+        seconds: for how long it has not answered, or had not.
         fault: what is known of its process; None where it is back.
     """
 
@@ -314,7 +315,7 @@ class RankSilent(Wire):
 
 @dataclass(frozen=True)
 class CollectiveStalled(Wire):
-    """Horovod said, on the rank that coordinates a collective, that others do not come to it.
+    """Horovod reported, on the rank that coordinates a collective, that other ranks do not enter it.
 
     Attributes:
         waited_s: for how long at least.
@@ -334,7 +335,7 @@ class CollectiveStalled(Wire):
 
 @dataclass(frozen=True)
 class StallReported(Wire):
-    """The session looked where the ranks of a stalled run are.
+    """The session found where the ranks of a stalled run are.
 
     Attributes:
         ranks: those of the run.
@@ -357,7 +358,7 @@ class RankStacks(Wire):
         threads: the main thread first. Each has its `name`, and its `frames`, outermost first, each a list: file, line,
             function, and the line's text where it is a cell's ("" elsewhere). A frame without a file stands for others
             that are left out; its function says how many.
-        note: what else is to be told of how the rank was seen, or why it was not; "" for nothing.
+        note: what else is known of how the stacks were read, or why they were not; "" for nothing.
     """
 
     type: ClassVar[str] = "rank_stacks"
@@ -385,7 +386,7 @@ class LookedUp(Wire):
 
 @dataclass(frozen=True)
 class RunFinished(Wire):
-    """Every rank of the run has finished, failed or gone.
+    """Every rank of the run has finished, failed or ended.
 
     Attributes:
         fault: why it did not finish well; None where it did.

@@ -1,6 +1,6 @@
-"""With which status a rank's process ends where it can be a rank no longer, and what that means.
+"""Defines the statuses with which a rank's process ends itself, and what each means.
 
-The rank knows why it ends, and mpiexec tells the lease no more than a number.
+The rank knows why it ends, but mpiexec reports only a number to the lease.
 """
 
 from __future__ import annotations
@@ -16,4 +16,4 @@ MEANINGS = {
     CANNOT_REPORT: "it could not report how its cell ended; what it knows stands in the cluster's log",
     THREAD_ENDED: "a thread by which it is reached has ended, or its descriptors were closed",
 }
-"""Status -> what a rank that ended itself with it says."""
+"""Status -> why a rank ended itself with it."""

@@ -1,8 +1,8 @@
-"""A fault: a failure as data. `views.fault` makes its text, wherever it is shown.
+"""Defines a fault: a failure as data. `views.fault` renders its text, wherever it is shown.
 
-Codes and figures only, and no sentences but the words of others: what an exception said, what mpiexec printed, what a
-rank wrote last. A fault crosses borders as a part of RankLost, RankSilent, StallReported and RunFinished, and stands in
-a run's `run.json` and a cluster's `ended.json`.
+It has codes and figures, and no sentences but those of others: what an exception said, what mpiexec printed, what a
+rank wrote last. It crosses borders as a part of RankLost, RankSilent, StallReported and RunFinished, and stands in a
+run's `run.json` and a cluster's `ended.json`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Kind = Literal[
     "unanswered",  # ranks did not answer their release, and were left alone
     "stalled",  # ranks wait in a collective for others
     "timed out",  # the run's timeout passed
-    "interrupted",  # somebody interrupted the run
+    "interrupted",  # the run was interrupted
     "cut off",  # the kernel that ran it ended first
 ]
 # Of what is lost, or stopped: what ended first, or who stopped it.
@@ -30,12 +30,12 @@ Subject = Literal[
     "mpiexec",
     "controller",
     "lease",
-    "event reader",  # the kernel's thread that hears the ranks
+    "event reader",  # the kernel's thread that reads the ranks' events
     "lease watch",  # the kernel's thread that watches the lease
     "release",  # ranks that did not answer their release: all were ended
     "user",
     "kernel",
-    "unknown",  # an older version said it in words, which are in `facts.note`
+    "unknown",  # an older version wrote a sentence, which is in `facts.note`
 ]
 Cause = Literal[
     "out of memory killer",  # the Linux kernel's
@@ -65,7 +65,7 @@ ProcessState = Literal[
 Step = Literal[
     "restart",  # %ddl restart starts new ones
     "restart again",  # %ddl restart tries again
-    "replaced",  # new ones are being started by themselves
+    "replaced",  # new ones are being started automatically
     "restarting",  # new ones are being started, as the user asked
     "find the cause",  # they had replaced lost ones, and are not replaced once more
     "not replaced",  # they could not be; `problem` is why
@@ -90,7 +90,7 @@ class Remedy:
 
 @dataclass(frozen=True)
 class LastSample:
-    """What a rank's last sample said of it.
+    """What a rank's last sample reported.
 
     Attributes:
         before_s: how long before the fault.
@@ -172,7 +172,7 @@ class Facts:
         signum: the signal that ended it.
         status: what it exited with, where no signal ended it.
         is_unseen: nothing says how it ended: its process is gone.
-        oom_kills: how often the Linux kernel ended a process there for want of memory while the ranks lived.
+        oom_kills: how often the Linux kernel ended a process there for lack of memory while the ranks lived.
         last: the rank's last sample.
         evidence: the line that it printed, and from which the cause is known.
         output: what mpiexec or the controller printed last.
@@ -183,12 +183,12 @@ class Facts:
         killed: the ranks of a script that did not end when they were asked to.
         seconds: how long it lasted, or until then.
         limit_s: the time that was allowed.
-        by: who else than the cell's user interrupted it.
+        by: what interrupted it, where that was not the cell's user.
         outcome: how the run had ended when its ranks were asked to end.
         waits: the collectives in which ranks wait for others.
         processes: of the ranks that do not answer.
         places: where ranks are.
-        note: what an older version said in words.
+        note: the sentence that an older version wrote.
     """
 
     world_size: Int64 | None = None
@@ -224,7 +224,7 @@ class Fault:
         host: where the first of them ran.
         at_s: since when, seconds since the epoch.
         cause: what probably ended it; None where nothing is known.
-        text: what `views.fault` makes of it: only a fault that goes to a browser has it.
+        text: what `views.fault` renders of it: only a fault that goes to a browser has it.
     """
 
     kind: Kind
@@ -239,13 +239,13 @@ class Fault:
 
 
 def loss_in_words(cause: str, ranks: tuple[int, ...] = (), *, asked: bool = False, **known: Any) -> Fault:
-    """Return the fault of a loss that an older version said in words.
+    """Return the fault of a loss that an older version recorded as a sentence.
 
     Args:
         cause: its sentence, and what mpiexec printed in the lines below.
         ranks: the rank that ended first, where it was known.
         asked: the ranks were stopped.
-        known: what else stood beside the sentence: at_s, host, signum, oom_kills.
+        known: the other facts beside the sentence: at_s, host, signum, oom_kills.
     """
     note, _, output = cause.partition("\n")
     signum, oom_kills = known.get("signum"), known.get("oom_kills", 0)

@@ -1,4 +1,4 @@
-"""What kernels, the hub and browsers say to each other, and the check of what comes from outside.
+"""Defines the messages between kernels, the hub and browsers, and checks what comes from outside.
 
 A message is one line of JSON on the unix socket between kernel and hub, and one text frame on the WebSocket between hub
 and browser. A run's events are no messages: the hub reads them from the run's folder, and sends them as
@@ -31,7 +31,7 @@ class RankState(TypedDict):
 
 
 class ClusterState(TypedDict):
-    """The ranks of a kernel; `step` is what their start or replacement is at, `note` which defaults were taken."""
+    """The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used."""
 
     name: str
     state: Literal["starting", "idle", "running", "rebuilding", "lost", "stopped"]
@@ -48,7 +48,7 @@ class KernelState(Wire):
     Attributes:
         kernel: Jupyter's id of the kernel.
         cluster: its ranks; None where it has none.
-        run: the newest run that goes on; None where none does.
+        run: the newest active run; None where there is none.
         fault: the last fault's sentence, or the stall of a cell that runs; None again once the next cell begins, after
             a good one, or with new ranks.
     """
@@ -63,7 +63,7 @@ class KernelState(Wire):
 
 @dataclass(frozen=True)
 class KernelGone(Wire):
-    """A kernel is there no more, or has let go of the hub."""
+    """A kernel has ended, or has disconnected from the hub."""
 
     type: ClassVar[str] = "kernel_gone"
     kernel: str
@@ -77,8 +77,8 @@ class RunNotice(Wire):
         kernel: Jupyter's id of the kernel; of a script's run the script's name.
         state: "running", or its outcome.
         cell_id: JupyterLab's id of the cell that was executed; None where that is not known.
-        ranks: which, as people write them: "0,2-3".
-        seconds: what it took; None while it goes on.
+        ranks: which, as text: "0,2-3".
+        seconds: how long it took; None while it runs.
         fault: what went wrong, as a sentence; None where nothing did.
     """
 
@@ -110,10 +110,10 @@ class Control(Wire):
 
 @dataclass(frozen=True)
 class Answer(Wire):
-    """What a Control came to.
+    """The answer to a Control.
 
     Attributes:
-        result: what was asked for; None for a deed.
+        result: what was asked for; None for an action.
         error: why it was not done, as a sentence; None where it was.
     """
 
@@ -134,7 +134,7 @@ class Watch(Wire):
 
 @dataclass(frozen=True)
 class Taken(Wire):
-    """The browser has drawn a run's events before the one with number `next`: more may come."""
+    """The browser has rendered a run's events before the one with number `next`: more may come."""
 
     type: ClassVar[str] = "taken"
     run: str
@@ -143,7 +143,7 @@ class Taken(Wire):
 
 @dataclass(frozen=True)
 class Unwatch(Wire):
-    """Send no more of a run."""
+    """Stop sending a run's events."""
 
     type: ClassVar[str] = "unwatch"
     run: str
@@ -156,7 +156,7 @@ HubMessage = ToBrowser | FromBrowser
 
 
 def from_kernel(data: bytes | str) -> FromKernel:
-    """Return the message that a kernel sent, which may send anything.
+    """Return the message in what a kernel sent, which may be anything.
 
     Raises:
         ValueError: it is no message of a kernel's, or a field is missing or not what its class says.
@@ -166,7 +166,7 @@ def from_kernel(data: bytes | str) -> FromKernel:
 
 
 def from_browser(data: bytes | str) -> FromBrowser:
-    """Return the message that a browser sent, which may send anything.
+    """Return the message in what a browser sent, which may be anything.
 
     Raises:
         ValueError: it is no message of a browser's, or a field is missing or not what its class says.

@@ -1,6 +1,6 @@
-"""Every old spelling that works, in one place.
+"""Lists every old spelling that works.
 
-A row's sentence is said once, when a program first uses the spelling. docs/legacy.md is rendered from this table.
+A row's sentence is reported once, when a program first uses the spelling. docs/legacy.md is rendered from this table.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ class Row:
     """An old spelling.
 
     Attributes:
-        name: by which the code says it.
+        name: how the code refers to it.
         written: what programs write.
-        today: the sentence that tells what is written today.
+        today: the sentence that says what is written today.
         installed_by: the function that makes it work, as "module.function" of `jupyter_ddl.legacy`.
         root: the import that the function waits for, and whose module it is given: "keras" or "tensorflow".
     """
@@ -356,7 +356,7 @@ ROWS = (
     Row(
         "optimizer state of Keras 2",
         "keras.models.load_model('of_keras_2.h5')",
-        "The optimizer's state in this .h5 file is another Keras's: the model is loaded, its optimizer starts anew.",
+        "The optimizer's state in this .h5 file is another Keras's: the model is loaded, its optimizer is reset.",
         "model_files.patch_saving",
     ),
     Row(

@@ -1,4 +1,4 @@
-"""Every method and function of a library that a rank replaces: whose, in which versions, and why.
+"""Lists every method and function of a library that a rank replaces: whose, in which versions, and why.
 
 `engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
 compares it with the register of a real rank (tests/ranks/test_patches.py).
@@ -94,8 +94,8 @@ _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
 PATCHES = (
     # --- what makes a process a rank
-    Declared("builtins", ("input",), Layer.RANK, "refuses: nobody can answer on a rank"),
-    Declared("getpass", ("getpass",), Layer.RANK, "refuses: nobody can answer on a rank"),
+    Declared("builtins", ("input",), Layer.RANK, "refuses: no user can answer on a rank"),
+    Declared("getpass", ("getpass",), Layer.RANK, "refuses: no user can answer on a rank"),
     Declared("builtins", ("__import__",), Layer.RANK, "waits for the imports that start-up began", is_passing=True),
     Declared("ipyparallel.engine.app", ("Kernel",), Layer.RANK, "the kernel class with the rank's shell"),
     Declared(

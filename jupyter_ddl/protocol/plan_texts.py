@@ -1,4 +1,4 @@
-"""The plan of `--auto`: its rules in numbers, and its lines. What runs says them of objects, `--explain` of code.
+"""Computes and renders the plan of `--auto`: for the objects of a run, and for code with `--explain`.
 
 Runs on: kernel, terminal and every rank.
 """
@@ -19,7 +19,7 @@ WARMUP_PART = 4  # one in so many epochs, at most
 
 
 def scaling_of(kind: str | None, *, is_sgd: bool) -> str:
-    """Return how the learning rate grows with the batch: as was asked for, or as fits the optimizer.
+    """Return how the learning rate grows with the batch: as requested, or as fits the optimizer.
 
     Linear for SGD: Goyal et al. 2017, "Accurate, Large Minibatch SGD", section 2.1. The square root for optimizers that
     divide by the size of the gradients: Krizhevsky 2014, "One weird trick", section 5, which keeps their variance.
@@ -33,12 +33,12 @@ def factor_of(how: str, size: int) -> float:
 
 
 def warmup_of(epochs: int) -> float:
-    """Return over how many epochs the rate grows, where the program does not say it."""
+    """Return over how many epochs the rate grows, where the program does not set it."""
     return min(float(WARMUP_EPOCHS), epochs / WARMUP_PART)
 
 
 def part_of(batch: int, size: int) -> int:
-    """Return the samples of a batch that rank 0 has, where the ranks have parts of it."""
+    """Return how many samples of a batch rank 0 has, where the batch is divided among the ranks."""
     return -(-batch // size)
 
 

@@ -1,4 +1,4 @@
-"""The names of the files that belong to one rank: `rank-K.log` and its like.
+"""Names the files that belong to one rank: `rank-K.log` and others.
 
 | folder | kinds |
 |---|---|
@@ -15,9 +15,9 @@ LOG = "log"  # all bytes that the rank wrote to its standard streams
 STDERR_SPANS = "stderr.jsonl"  # [offset, length] of each stretch of the log that is stderr
 EVENTS = "events.jsonl"  # the rank's own events, numbered
 ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
-RUN_NOTE = "run"  # the folder of the run that the rank is at
-STACKS = "stacks"  # what the rank writes at a signal
-PROCESS = "process"  # which process the rank is
+RUN_NOTE = "run"  # the folder of the run that the rank executes
+STACKS = "stacks"  # the stacks that the rank writes on a signal
+PROCESS = "process"  # the identity of the rank's process
 
 # A rank in a file's name, as ranks write it.
 _RANK = "0|[1-9][0-9]{0,8}"

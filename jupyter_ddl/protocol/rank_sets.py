@@ -1,4 +1,4 @@
-"""Sets of ranks as people write and read them: `0,2-3`."""
+"""Parses and renders sets of ranks as users write them: `0,2-3`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the session asks of a rank. See `jupyter_ddl.protocol.events` for what comes back."""
+"""Defines what the session asks of a rank. `jupyter_ddl.protocol.events` defines what comes back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class RunCell(Wire):
         ranks: every rank that runs it.
         horovod: initialise Horovod before the cell begins. Collective: all ranks of the world are asked, those outside
             `ranks` by PrepareHorovod.
-        log_dir: the folder where rank K writes all that it prints meanwhile, as rank-K.log, on its host.
+        log_dir: the folder where rank K writes all that it prints during the run, as rank-K.log, on its host.
         options: the cell's.
     """
 
@@ -75,7 +75,7 @@ class RestHorovod(Wire):
 
 @dataclass(frozen=True)
 class Describe(Wire):
-    """Send RankReady (again), and RankWarm when that has happened, once this has come both in turn and at once."""
+    """Send RankReady (again), and RankWarm if it was sent, once this has arrived both in turn and at once."""
 
     type: ClassVar[str] = "describe"
 
@@ -92,7 +92,7 @@ class Release(Wire):
     """End the run on this rank: shut Horovod down under a blocked collective, and interrupt Python code.
 
     Attributes:
-        run: which; "" for whatever runs there, also what another kernel began.
+        run: which; "" for any run there, also one of another kernel.
         reason: what the rank's own report says, e.g. "rank 1 raised".
     """
 
@@ -103,12 +103,12 @@ class Release(Wire):
 
 @dataclass(frozen=True)
 class ReleaseAsked(Wire):
-    """Sent to the cluster's other kernels, with the Release that went to all ranks: they see to its end.
+    """Sent to the cluster's other kernels, with the Release that went to all ranks: they release their own runs too.
 
     Attributes:
         kernel: who sent it.
         reason: as of Release.
-        at_s: when; a run that began later is not meant.
+        at_s: when; a run that began later is not released.
     """
 
     type: ClassVar[str] = "release_asked"
@@ -122,7 +122,7 @@ class LookAtStacks(Wire):
     """Send RankStacks: where the rank's threads are now.
 
     Attributes:
-        look: tells this request from others; the answer has it too.
+        look: identifies this request; the answer has it too.
     """
 
     type: ClassVar[str] = "look_at_stacks"
@@ -134,7 +134,7 @@ class LookUp(Wire):
     """Send LookedUp: what the rank's IPython knows of the code at the cursor.
 
     Attributes:
-        look: tells this request from others; the answer has it too.
+        look: identifies this request; the answer has it too.
         what: "complete" or "inspect".
         cursor: in characters of `code`.
         detail: of "inspect": 1 for the source too.
@@ -153,7 +153,7 @@ class PushValues(Wire):
     """Set variables to the values in the message's buffers; answer with ValuesMoved, on the same socket.
 
     Attributes:
-        move: tells this request from others; the answer has it too, and a Release of it interrupts the rank.
+        move: identifies this request; the answer has it too, and a Release of it interrupts the rank.
         names: the variables.
         frames: how many of the message's buffers each value takes, in the order of `names`.
     """

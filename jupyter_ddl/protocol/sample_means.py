@@ -1,7 +1,7 @@
-"""What a rank's samples come to: the mean of its whole training, and of its last ten seconds.
+"""Computes the means of a rank's samples: of its whole training, and of its last ten seconds.
 
-The list of runs, the dashboard, the table in a terminal and the saved picture all read these. The browser has the same
-(labextension/src/model/means.ts); both are tested on labextension/schema/figures.fixture.json.
+The list of runs, the dashboard, the table in a terminal and the saved picture all read these. The browser computes them
+too (labextension/src/model/means.ts); both are tested on labextension/schema/figures.fixture.json.
 
 Runs on: kernel, Jupyter server.
 """
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import MetricsSample
 
-# A second is long enough for a rate, and short enough to be told as that of now; ten of them do not jump.
+# A second is long enough for a rate, and short enough for the current one; the mean of ten does not jump.
 WINDOW_S = 10
-# Beyond this no time is one.
+# A larger number is no time.
 FAR = 1e30
 
 
 @dataclass(frozen=True)
 class Mean:
-    """What some of a rank's steps came to; None for what was not measured.
+    """The mean of some of a rank's steps; None for what was not measured.
 
     Attributes:
         samples_per_s: of this rank: the samples over the time that their steps took.
@@ -56,9 +56,9 @@ class _Sums:
     input_steps: float = 0.0
 
     def take(self, sample: MetricsSample) -> None:
-        """Add the steps of a sample that tells their time."""
+        """Add the steps of a sample that has their time."""
         assert sample.step_s is not None
-        # One that does not say how many steps it is of is of one.
+        # A sample without a number of steps is of one.
         steps = sample.steps or 1
         seconds = sample.step_s * steps
         self.steps += steps
@@ -111,7 +111,7 @@ class SampleMeans:
         if sample.step_s is None:
             return
         self._all.take(sample)
-        # A clock that tells no time leaves its samples in the second before.
+        # A sample without a valid time counts in the newest second.
         second = math.floor(sample.at_s) if abs(sample.at_s) < FAR else self._newest_second
         self._newest_second = max(self._newest_second, second)
         oldest = self._newest_second - WINDOW_S
@@ -132,17 +132,17 @@ class SampleMeans:
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """Return the sum of what is there, e.g. of the ranks' rates; None of nothing."""
+    """Return the sum of the known values, e.g. of the ranks' rates; None where there is none."""
     found = [value for value in values if value is not None]
     return sum(found) if found else None
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Return the mean of what is there, e.g. of the ranks' losses; None of nothing."""
+    """Return the mean of the known values, e.g. of the ranks' losses; None where there is none."""
     found = [value for value in values if value is not None]
     return sum(found) / len(found) if found else None
 
 
 def _over(part: float, whole: float) -> float | None:
-    """Return a quotient; None where nothing was measured. NaN is something that was."""
+    """Return a quotient; None where nothing was measured. NaN counts as measured."""
     return part / whole if whole else None

@@ -1,4 +1,4 @@
-"""The pipes between a terminal and the ranks of its script, as named pipes in a folder of their own.
+"""Makes and opens the named pipes between a terminal and the ranks of its script, in a folder of their own.
 
 A rank's standard streams are the pipes themselves: what C++ code, a crash handler or a process that the script started
 writes comes the same way, complete, and in the order in which it was written. Events (to the terminal) and requests
@@ -49,7 +49,7 @@ class Pipes:
 
     def open_to_request(self) -> int:
         """Return a descriptor that writes requests without waiting. Runs on: the terminal."""
-        # For reading too, since a pipe that nobody reads yet cannot be opened for writing alone.
+        # For reading too, since a pipe without a reader cannot be opened for writing alone.
         return os.open(self._path("requests"), os.O_RDWR | os.O_NONBLOCK)
 
     def take_streams(self) -> None:

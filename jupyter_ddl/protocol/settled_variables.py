@@ -1,4 +1,4 @@
-"""Environment variables that are settled on the ranks: none may be set, by `--env`, in the kernel or in a cell.
+"""Refuses to set environment variables that are settled on the ranks: by `--env`, in the kernel or in a cell.
 
 Runs on: kernel and every rank. Imports nothing heavy.
 """
@@ -15,10 +15,10 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# What Horovod may only be told as it is anyway. Another controller than MPI finds no peer, and its initialisation never
-# ends. Source: horovod 0.28.1, horovod/common/utils/env_parser.cc
+# Horovod's own choice is the only valid value of these. A controller other than MPI finds no peer, and its
+# initialisation never ends. Source: horovod 0.28.1, horovod/common/utils/env_parser.cc
 _ONLY_MPI = ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
-# Which rank this is, and where its peers are: mpiexec says so. Source: horovod 0.28.1, horovod/common/gloo/
+# Which rank this is, and where its peers are: mpiexec sets it. Source: horovod 0.28.1, horovod/common/gloo/
 # gloo_context.h, horovod/runner/common/util/env.py; Open MPI 5, PMIx 5, MPICH 4 and Intel MPI's variables of a rank.
 _OF_A_RANK = re.compile(
     r"HOROVOD_(GLOO_\w+|RANK|SIZE|LOCAL_RANK|LOCAL_SIZE|CROSS_RANK|CROSS_SIZE|HOSTNAME|ELASTIC|SECRET_KEY|HOST_ID)"
@@ -32,7 +32,7 @@ TENSORFLOW = "tensorflow"
 
 
 def is_settled(name: str) -> bool:
-    """Return whether a variable is, but for a value that changes nothing."""
+    """Return whether a variable is settled, so that only a value that changes nothing may be set."""
     return name.startswith(_PREFIXES) and (name in _ONLY_MPI or _OF_A_RANK.fullmatch(name) is not None)
 
 
@@ -57,16 +57,16 @@ def refusal(assignments: str) -> InvalidInput:
 
 
 def check(environment: Mapping[str, str], inherited: Mapping[str, str]) -> None:
-    """Raise where the ranks would not find each other, or Keras would compute with something else than TensorFlow.
+    """Raise where the ranks would not find each other, or Keras would not compute with TensorFlow.
 
     Args:
         environment: what the user gives to the ranks.
-        inherited: what they have else: the variables of the process that starts them.
+        inherited: their other variables: those of the process that starts them.
 
     Raises:
         InvalidInput: as above.
     """
-    # What the kernel itself is to a rank's MPI, where it runs in a job, each rank's mpiexec sets anew.
+    # A kernel inside an MPI job has a rank's variables of that job; each rank's mpiexec sets them again.
     theirs = {name: inherited[name] for name in _ONLY_MPI if name in inherited} | dict(environment)
     settled = [f"{name}={value}" for name, value in theirs.items() if changes(name, value)]
     if settled:
@@ -109,5 +109,5 @@ def _in_file(path: Path) -> str:
     try:
         settings = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError):
-        return ""  # Keras leaves out what it cannot read
+        return ""  # Keras ignores what it cannot read
     return str(settings.get("backend", "")) if isinstance(settings, dict) else ""

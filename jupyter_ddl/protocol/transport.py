@@ -1,4 +1,4 @@
-"""The border to ranks: one verb. Requests go to ranks by `send`, and events come back by a callback.
+"""Defines the interface to ranks: requests go to ranks by `send`, and events come back by a callback.
 
 | transport | carries |
 |---|---|
@@ -6,7 +6,7 @@
 | `script.listener.Listener` | one script, over named pipes |
 | `cluster.simulated_ranks.SimulatedRanks` | either, to ranks that are simulated in this process |
 
-Whoever makes a transport passes `on_event`, which is called with each event of the ranks and must not block.
+The code that makes a transport passes `on_event`, which is called with each event of the ranks and must not block.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RankTransport(Protocol):
     """Carries requests to ranks, and calls back with their events."""
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
-        """Send a request; nothing where the ranks are gone, which an event says.
+        """Send a request; do nothing where the ranks are gone, which an event reports.
 
         Args:
             request: what the ranks are asked.

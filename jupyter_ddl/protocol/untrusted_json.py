@@ -1,4 +1,4 @@
-"""Parses JSON that anybody may have written: whatever is wrong with it is a `ValueError`.
+"""Parses JSON from any source: everything that is wrong with it is a `ValueError`.
 
 Runs on: kernel, Jupyter server, terminal, lease and every rank.
 """
@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 MAX_DEPTH = 64
-"""Levels of a JSON value: whoever goes through it does so by calls within calls."""
+"""Levels of a JSON value: code that walks through it is recursive."""
 
 
 def parse_json(text: str | bytes) -> Any:

@@ -157,7 +157,7 @@ def test_ranks_that_are_not_known_are_not_named() -> None:
 
 @pytest.mark.parametrize("after_s", [4.9, -1.0, float("nan")])
 def test_a_stall_takes_some_seconds_to_be_seen(after_s: float) -> None:
-    with pytest.raises(InvalidInput, match=r"A stall is told after 5 seconds at the least\. Received: "):
+    with pytest.raises(InvalidInput, match=r"A stall is reported after at least 5 seconds\. Received: "):
         StallOptions(after_s)
 
 

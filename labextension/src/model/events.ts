@@ -8,7 +8,7 @@ export interface Remedy {
   readonly problem: string;
 }
 
-/** What a rank's last sample said of it. */
+/** What a rank's last sample reported. */
 export interface LastSample {
   readonly before_s: number;
   readonly rss_bytes: number;
@@ -106,7 +106,7 @@ export interface RankReady {
   readonly uses_horovod: boolean;
 }
 
-/** TensorFlow and Horovod are imported on a rank, or why they are not. */
+/** A rank has imported TensorFlow and Horovod, or could not. */
 export interface RankWarm {
   readonly type: "rank_warm";
   readonly rank: number;
@@ -158,7 +158,7 @@ export interface OutputCleared {
   readonly n: number;
 }
 
-/** How a rank fares, once a second or as often as was asked for. */
+/** A rank's training and resources, once a second or as often as was requested. */
 export interface MetricsSample {
   readonly type: "metrics";
   readonly model: string | null;
@@ -186,7 +186,7 @@ export interface MetricsSample {
   readonly n: number;
 }
 
-/** A rank's own steps (without the exchange) became slower than the others', or are so no more. */
+/** A rank's own steps (without the exchange) became slower than the others', or no longer are. */
 export interface StragglerMarked {
   readonly type: "straggler";
   readonly run: string;
@@ -240,7 +240,7 @@ export interface RankAlive {
   readonly interrupted: string | null;
 }
 
-/** Nothing has come from a rank for a while, though it was asked; or it answers again. */
+/** A rank has not answered for a while; or it answers again. */
 export interface RankSilent {
   readonly type: "rank_silent";
   readonly rank: number;
@@ -250,7 +250,7 @@ export interface RankSilent {
   readonly is_back: boolean;
 }
 
-/** Horovod said, on the rank that coordinates a collective, that others do not come to it. */
+/** Horovod reported, on the rank that coordinates a collective, that other ranks do not enter it. */
 export interface CollectiveStalled {
   readonly type: "collective_stalled";
   readonly run: string;
@@ -262,7 +262,7 @@ export interface CollectiveStalled {
   readonly n: number;
 }
 
-/** The session looked where the ranks of a stalled run are. */
+/** The session found where the ranks of a stalled run are. */
 export interface StallReported {
   readonly type: "stall_reported";
   readonly run: string;
@@ -289,7 +289,7 @@ export interface LookedUp {
   readonly content: Readonly<Record<string, unknown>>;
 }
 
-/** Every rank of the run has finished, failed or gone. */
+/** Every rank of the run has finished, failed or ended. */
 export interface RunFinished {
   readonly type: "run_finished";
   readonly run: string;

@@ -12,7 +12,7 @@ export interface RankState {
   readonly state: "ready" | "running" | "lost" | "ended" | "silent";
 }
 
-/** The ranks of a kernel; `step` is what their start or replacement is at, `note` which defaults were taken. */
+/** The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used. */
 export interface ClusterState {
   readonly name: string;
   readonly state: "starting" | "idle" | "running" | "rebuilding" | "lost" | "stopped";
@@ -32,7 +32,7 @@ export interface KernelState {
   readonly fault: string | null;
 }
 
-/** A kernel is there no more, or has let go of the hub. */
+/** A kernel has ended, or has disconnected from the hub. */
 export interface KernelGone {
   readonly type: "kernel_gone";
   readonly kernel: string;
@@ -50,7 +50,7 @@ export interface RunNotice {
   readonly fault: string | null;
 }
 
-/** What a Control came to. */
+/** The answer to a Control. */
 export interface Answer {
   readonly type: "answer";
   readonly id: string;
@@ -74,14 +74,14 @@ export interface Watch {
   readonly next: number;
 }
 
-/** The browser has drawn a run's events before the one with number `next`: more may come. */
+/** The browser has rendered a run's events before the one with number `next`: more may come. */
 export interface Taken {
   readonly type: "taken";
   readonly run: string;
   readonly next: number;
 }
 
-/** Send no more of a run. */
+/** Stop sending a run's events. */
 export interface Unwatch {
   readonly type: "unwatch";
   readonly run: string;

@@ -110,7 +110,7 @@ def test_a_stopped_rank_is_told(pair: Session) -> None:
         seen = pair.stacks([1])
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert seen[1].note == "its process is stopped (SIGSTOP); SIGCONT lets it go on"
+    assert seen[1].note == "its process is stopped (SIGSTOP); SIGCONT resumes it"
 
 
 def test_another_process_with_the_ranks_number_is_left_alone(pair: Session, monkeypatch: pytest.MonkeyPatch) -> None:
