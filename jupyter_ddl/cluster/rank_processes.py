@@ -151,13 +151,15 @@ class DeathWatch:
         if self._ticks in _SIGNALS:
             for pid in self._left_behind():
                 _signal(pid, _SIGNALS[self._ticks])
-        if self._ticks == _TOLD_TICKS:
+        if self._ticks == (_TOLD_TICKS_COLLECTED if self.first.is_unseen else _TOLD_TICKS):
             self._tell(self.first)
 
 
 # At the first tick mpiexec may be about to report all itself.
 _SIGNALS = {2: signal.SIGTERM, 3: signal.SIGKILL}
 _TOLD_TICKS = 6
+# mpiexec has collected the rank's status: it alone knows how the rank ended, and a crowded machine delays its report.
+_TOLD_TICKS_COLLECTED = 8
 
 
 def _signal(pid: int, signum: signal.Signals) -> None:

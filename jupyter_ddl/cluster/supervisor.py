@@ -42,8 +42,8 @@ _TICK_S = 1.0
 # Ranks send samples once a second: one that sent nothing for this long is asked.
 _ASK_S = 3.0
 SILENT_S = 10.0
-# The lease, which knows more, reports a rank that has ended within 3 s.
-_GONE_S = 4.0
+# The lease, which knows more, reports a rank that has ended within 4 s.
+_GONE_S = 4.75
 
 
 class Supervisor:

@@ -79,7 +79,7 @@ def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(stuck: Session
     assert error is None
     assert "jupyter_ddl: rank 1 has not answered for 1" in text
     assert (
-        f"its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` lets it go" in text
+        f"its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` resumes it" in text
     )
     assert "jupyter_ddl: rank 1 is back after 1" in text
     assert text.count("jupyter_ddl: ") == 2
