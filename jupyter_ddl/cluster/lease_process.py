@@ -50,10 +50,7 @@ def last_words(folder: ClusterFolder) -> str:
 def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
     """Make a lease that this kernel started end its cluster, and wait until it has."""
     assert lease.stdin is not None
-    if lease.stdin.closed:
-        # A kept cluster was detached from, or an earlier call closed it.
-        lease.terminate()
-    else:
+    if not lease.stdin.closed:
         try:
             with lease.stdin as pipe:
                 pipe.write(b"stop\n")

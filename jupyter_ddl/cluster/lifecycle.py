@@ -195,9 +195,6 @@ class Cluster:
         """Disconnect from the cluster without ending it."""
         if self.channel is not None:
             self.channel.close()
-        if self.spec.keep and self._lease is not None and self._lease.stdin is not None:
-            # As at this kernel's end, which the lease of a kept cluster outlives.
-            self._lease.stdin.close()
 
     def _on_event(self, event: Event) -> None:
         rank: int | None = getattr(event, "rank", None)

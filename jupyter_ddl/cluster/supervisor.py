@@ -208,8 +208,6 @@ class Supervisor:
         if self._lease is not None:
             # A kernel that attached and stops the cluster waits until the lease is gone, which its zombie is not.
             self._lease.wait()
-            assert self._lease.stdout is not None
-            self._lease.stdout.close()
 
     def _has_said_how_it_ends(self) -> bool:
         """Wait for a tick; return whether the lease has reported how the cluster ended, or is gone."""
