@@ -34,7 +34,7 @@ def show_panel(page: Page) -> Locator:
 
 
 def search_runs(panel: Locator, text: str, count: int) -> None:
-    """Search the list, and wait until it shows so many runs.
+    """Search the list, and wait until it shows `count` runs.
 
     Args:
         panel: the sidebar's.

@@ -233,7 +233,7 @@ class Lab:
                 self._join(follower)
 
     def close(self) -> None:
-        """End all that still goes on."""
+        """End all that is still active."""
         self.settle()
         self.session.stop()
         self.settle()
@@ -272,11 +272,11 @@ class Lab:
     # What holds whatever happened.
 
     def check(self) -> None:
-        """Check what must be so once nothing goes on any more."""
+        """Check what must hold once nothing is active."""
         assert self.state in (LifecycleState.READY, LifecycleState.RUNNING, LifecycleState.LOST, LifecycleState.STOPPED)
         living = [cluster for cluster in self.clusters if cluster.lost is None]
         wanted = [self.cluster] if self.state in (LifecycleState.READY, LifecycleState.RUNNING) else []
-        assert living == wanted, "ranks live that nobody wants, or those that are wanted do not"
+        assert living == wanted, "unwanted ranks live, or wanted ones do not"
         runs = [run for _, run in self.runs] + [follower.run for _, follower in self.cells]
         active = [run for run in runs if run.id in self.session.busy]
         assert (self.state is LifecycleState.RUNNING) == any(not run.is_over for run in active)

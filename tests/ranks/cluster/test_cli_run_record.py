@@ -1,4 +1,4 @@
-"""The run of a script is a run: it is listed, has its logs and figures, and is followed while it goes on."""
+"""The run of a script is a run: it is listed, has its logs and figures, and is followed while it runs."""
 
 from __future__ import annotations
 
