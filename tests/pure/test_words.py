@@ -1,6 +1,6 @@
 """Private words do not come back: CONTRIBUTING.md's glossary has the ones to use, and this list those not to use.
 
-It reads comments, docstrings and texts, and not names.
+It reads comments, docstrings and texts, and not names; the documentation and the notebooks whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ import pytest
 import jupyter_ddl
 
 PACKAGE = Path(jupyter_ddl.__file__).parent
-BROWSER = PACKAGE.parent / "labextension" / "src"
+ROOT = PACKAGE.parent
+BROWSER = ROOT / "labextension" / "src"
 
 # Word -> what to write.
 NOT_TO_USE = {
@@ -31,17 +32,23 @@ NOT_TO_USE = {
     r"\b(?:can|cannot|could) be had\b": "is (not) available",
 }
 # Where a word is right: file -> the words around it.
-ALLOWED: dict[str, tuple[str, ...]] = {}
+ALLOWED = {"docs/security.md": ("user `nobody`", "shows as `nobody`")}
 
-
+GLOSSARY = re.compile(r"^\| not \| but \|\n(?:\|.*\n)+", re.MULTILINE)
 PYTHON = sorted(PACKAGE.rglob("*.py"))
 TYPESCRIPT = sorted(BROWSER.rglob("*.ts"))
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("docs/*.md")),
+    *sorted(ROOT.glob("notebooks/*.ipynb")),
+]
 
 
 def prose_of(path: Path) -> str:
-    """Return a module's comments and texts, docstrings among them; of TypeScript all of it."""
+    """Return a module's comments and texts, docstrings among them; of others all but the glossary's second list."""
     if path.suffix != ".py":
-        return path.read_text()
+        return GLOSSARY.sub("", path.read_text())
     with path.open("rb") as file:
         tokens = tokenize.tokenize(io.BytesIO(file.read()).readline)
         texts = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
@@ -58,9 +65,9 @@ def private_words(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", [*PYTHON, *TYPESCRIPT], ids=lambda path: path.relative_to(PACKAGE.parent).as_posix())
-def test_a_module_has_no_private_words(path: Path) -> None:
-    allowed = ALLOWED.get(path.relative_to(PACKAGE.parent).as_posix(), ())
+@pytest.mark.parametrize("path", [*PYTHON, *TYPESCRIPT, *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_file_has_no_private_words(path: Path) -> None:
+    allowed = ALLOWED.get(path.relative_to(ROOT).as_posix(), ())
     found = [line for line in private_words(prose_of(path)) if not any(words in line for words in allowed)]
     assert not found, "\n".join(found)
 
