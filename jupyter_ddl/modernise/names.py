@@ -91,20 +91,13 @@ def optimizer_class(meaning: str) -> str | None:
     return {name.lower(): name for name in OPTIMIZERS}.get(match[1].lower())
 
 
-# With the learning rate that Keras 3 gives each where none is passed.
+# With the learning rate that Keras gives each where none is passed.
+# Source: keras 3.15, src/optimizers/*.py, the default of learning_rate
 OPTIMIZERS = {
+    **dict.fromkeys(("RMSprop", "Adam", "AdamW", "Adadelta", "Adagrad", "Adamax", "Nadam", "Ftrl"), "0.001"),
+    **dict.fromkeys(("Adafactor", "Lion", "Lamb", "Muon"), "0.001"),
     "SGD": "0.01",
-    "RMSprop": "0.001",
-    "Adam": "0.001",
-    "AdamW": "0.001",
-    "Adadelta": "0.001",
-    "Adagrad": "0.001",
-    "Adamax": "0.001",
-    "Nadam": "0.001",
-    "Ftrl": "0.001",
-    "Adafactor": "0.001",
-    "Lion": "0.001",
-    "Lamb": "0.001",
+    "ScheduleFreeAdamW": "0.0025",
 }
 
 
