@@ -5,38 +5,18 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from jupyter_ddl.pipelines import cache_placement
 from jupyter_ddl.pipelines.lineage import Recipe, rebuilt, recipe_of
-from jupyter_ddl.pipelines.properties import are_names, are_same
+from jupyter_ddl.pipelines.properties import COMPARED, are_names, are_same
 from jupyter_ddl.pipelines.shard_rules import READERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from jupyter_ddl.pipelines.trials import Change
 
 # Operations with which a map may be exchanged: they do not change elements.
 _LEAVES_ELEMENTS = ("shuffle", "repeat", "prefetch", "with_options")
-_COMPARED = 16  # elements, to see whether two passes give the same
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of a pipeline.
-
-    Attributes:
-        name: what it is, e.g. "map in parallel".
-        code: how one writes it.
-        make: makes the changed pipeline; the second argument, where it is not None, is how many elements a cache may
-            hold, so that a measurement need not read all data first.
-    """
-
-    name: str
-    code: str
-    make: Callable[[Any, int | None], Any]
 
 
 def possible(dataset: Any) -> list[Change]:
@@ -56,9 +36,7 @@ def possible(dataset: Any) -> list[Change]:
     changes = [
         change for change in (parallel_reads, parallel_map, vectorised) if change.make(dataset, None) is not dataset
     ]
-    held = cache_placement.possible(dataset)
-    if held is not None:
-        changes.append(Change(held.name, held.code, held.make))
+    changes += cache_placement.possible(dataset)
     recipe = recipe_of(dataset)
     return changes if recipe is not None and recipe.name == "prefetch" else [*changes, prefetch]
 
@@ -111,11 +89,11 @@ def _batch_first(recipe: Recipe, old: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _takes_batches(mapping: Recipe) -> bool:
     """Return whether a map's function returns the same for a batch as for its elements one by one."""
-    for sample in mapping.inputs[0].batch(_COMPARED).take(1):
+    for sample in mapping.inputs[0].batch(COMPARED).take(1):
         elements = tf.data.Dataset.from_tensor_slices(sample)
-        one_by_one = mapping.made_of([elements]).batch(_COMPARED)
+        one_by_one = mapping.made_of([elements]).batch(COMPARED)
         try:
-            at_once = list(mapping.made_of([elements.batch(_COMPARED)]))
+            at_once = list(mapping.made_of([elements.batch(COMPARED)]))
         except Exception:  # noqa: BLE001 (the user's function, on what it was not written for: it may raise anything)
             return False
         return are_same(list(one_by_one), at_once)
