@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import libcst as cst
 
-from jupyter_ddl.explain.names import found
-from jupyter_ddl.modernise.names import keyword
+from jupyter_ddl.modernise.names import found, keyword
 
 if TYPE_CHECKING:
     from jupyter_ddl.explain.names import Names

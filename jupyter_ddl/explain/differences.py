@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl.explain.names import found, methods_of
-from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.explain.names import methods_of
+from jupyter_ddl.modernise.names import code_of, found, keyword
 from jupyter_ddl.protocol import plan_texts
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain.names import IN_PLACE, found, methods_of
-from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.explain.names import IN_PLACE, methods_of
+from jupyter_ddl.modernise.names import code_of, found, keyword
 
 if TYPE_CHECKING:
     from jupyter_ddl.explain.calls import MethodCall

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import operator
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import libcst as cst
 from libcst._metadata_dependent import LazyValue
 from libcst.metadata import Assignment, ImportAssignment, ParentNodeProvider, PositionProvider, ScopeProvider
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.modernise.names import OPTIMIZERS, Codemod, canonical, code_of
+from jupyter_ddl.modernise.names import OPTIMIZERS, Codemod, canonical, code_of, found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -43,16 +43,6 @@ _OPERATORS: dict[type[ast.AST], Any] = {
     ast.Pow: operator.pow,
     ast.USub: operator.neg,
 }
-_Node = TypeVar("_Node", bound=cst.CSTNode)
-
-
-def found(node: cst.CSTNode, kind: type[_Node], *, outside: tuple[type[cst.CSTNode], ...] = ()) -> Iterator[_Node]:
-    """Yield the nodes of a kind below a node, in the program's order; none in nodes of the kinds `outside`."""
-    for child in node.children:
-        if not isinstance(child, outside):
-            if isinstance(child, kind):
-                yield child
-            yield from found(child, kind, outside=outside)
 
 
 def methods_of(made: cst.ClassDef) -> dict[str, cst.FunctionDef]:
@@ -169,8 +159,7 @@ class Names(Codemod):
 
     def _value_of_name(self, name: str, node: cst.BaseExpression) -> Any:
         """Return the one constant that a name in an expression is assigned."""
-        names = [node] if isinstance(node, cst.Name) else found(node, cst.Name)
-        given = [self.assigned(part) for part in names if part.value == name]
+        given = [self.assigned(part) for part in found(node, cst.Name) if part.value == name]
         values = {None if is_part else self.constant(value) for each in given for value, is_part in each or []}
         if None in given or None in values or len(values) != 1:
             raise ValueError(name)

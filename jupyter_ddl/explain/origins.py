@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import libcst as cst
 
 from jupyter_ddl.explain.data_kinds import returned, yields
-from jupyter_ddl.explain.names import found
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.modernise.names import code_of, found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

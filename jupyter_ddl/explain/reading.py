@@ -11,9 +11,9 @@ import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain.calls import ARGUMENTS, MethodCall, by_name
-from jupyter_ddl.explain.names import IN_PLACE, Names, found
+from jupyter_ddl.explain.names import IN_PLACE, Names
 from jupyter_ddl.explain.origins import Origins
-from jupyter_ddl.modernise.names import code_of, keyword, optimizer_class
+from jupyter_ddl.modernise.names import code_of, found, keyword, optimizer_class, rate_argument
 
 if TYPE_CHECKING:
     from libcst.metadata import MetadataWrapper
@@ -122,8 +122,7 @@ class Reading(Names):
         meaning = self.meaning(node.func)
         self._refuse_loop(node, meaning)
         if name := optimizer_class(meaning):
-            first = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
-            self.optimizers.append(OptimizerCall(node, name, keyword(node, "learning_rate", "lr") or first))
+            self.optimizers.append(OptimizerCall(node, name, rate_argument(node)))
         elif isinstance(node.func, cst.Attribute) and node.func.attr.value in ARGUMENTS:
             self._add(node, node.func)
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jupyter_ddl.explain.differences import reductions
-from jupyter_ddl.explain.names import IN_PLACE, found, methods_of
+from jupyter_ddl.explain.names import IN_PLACE, methods_of
 from jupyter_ddl.explain.reading import ONE_OPTIMIZER
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.modernise.names import code_of, found
 from jupyter_ddl.protocol.cell_options import GLOBAL
 
 if TYPE_CHECKING:

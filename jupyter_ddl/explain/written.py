@@ -5,8 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain.names import IN_PLACE, found
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.explain.names import IN_PLACE
+from jupyter_ddl.modernise.names import code_of, found
 
 
 def check(module: cst.Module, *, compiles: int, fits: int) -> None:

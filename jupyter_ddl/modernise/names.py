@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import libcst as cst
 from libcst.metadata import ParentNodeProvider, QualifiedNameProvider, ScopeProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from libcst.metadata import BaseMetadataProvider
 
 KERAS_LAYER = ("horovod.tensorflow.keras", "horovod.keras", "jupyter_ddl.keras")
 _COMPAT = re.compile(r"^tensorflow\.compat\.v[12]\.")
 _OPTIMIZER_NAME = re.compile(r"(?:^|_)(?:opt|optimi[sz]er)(?:_|$)", re.IGNORECASE)
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def canonical(name: str) -> str:
@@ -99,6 +100,22 @@ OPTIMIZERS = {
     "SGD": "0.01",
     "ScheduleFreeAdamW": "0.0025",
 }
+
+
+def found(node: cst.CSTNode, kind: type[_Node], *, outside: tuple[type[cst.CSTNode], ...] = ()) -> Iterator[_Node]:
+    """Yield the nodes of a kind in a tree, in the program's order; none in nodes of the kinds `outside`."""
+    if isinstance(node, outside):
+        return
+    if isinstance(node, kind):
+        yield node
+    for child in node.children:
+        yield from found(child, kind, outside=outside)
+
+
+def rate_argument(call: cst.Call) -> cst.Arg | None:
+    """Return the learning rate that an optimizer's class is called with: by name, or first."""
+    first = call.args[0] if call.args and call.args[0].keyword is None and not call.args[0].star else None
+    return keyword(call, "lr", "learning_rate") or first
 
 
 def keyword(call: cst.Call, *names: str) -> cst.Arg | None:
