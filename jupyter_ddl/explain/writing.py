@@ -102,14 +102,15 @@ class Writing(cst.CSTTransformer):
         return node.with_changes(func=cst.parse_expression("hvd.load_model"), args=args)
 
     def _fit(self, call: MethodCall, given: dict[str, cst.Arg]) -> cst.BaseExpression:
-        written = Fit(self._settings, call, given).written()
-        if written.before and self._statement is None:
+        fit = Fit(self._settings, call, given)
+        written = fit.written()
+        if fit.before and self._statement is None:
             raise InvalidInput(
                 "fit with validation_split must be in a statement of its own.", call.place, "Give it a line."
             )
-        self._before += written.before
-        self.snippets |= written.snippets
-        return cst.parse_expression(written.call)
+        self._before += fit.before
+        self.snippets |= fit.snippets
+        return cst.parse_expression(written)
 
     def _evaluate(self, call: MethodCall, node: cst.Call) -> cst.Call:
         if code_of(call.receiver) in ("self", "self.model"):
@@ -123,9 +124,7 @@ class Writing(cst.CSTTransformer):
     def _predict(self, node: cst.Call, given: dict[str, cst.Arg]) -> cst.Call:
         old = given.get("verbose")
         value = cst.parse_expression(verbose_on_rank_0(None if old is None else code_of(old.value)))
-        if old is None:
-            return node.with_changes(args=added(node.args, argument("verbose", value)))
-        return node.with_changes(args=replaced(node.args, old, old.with_changes(value=value)))
+        return _with_argument(node, old, "verbose", value)
 
     def _compile(self, call: MethodCall, node: cst.Call) -> cst.Call:
         settings = self._settings
@@ -137,11 +136,7 @@ class Writing(cst.CSTTransformer):
             made = cst.parse_expression(f"keras.optimizers.{name}(learning_rate={rate})")
         self._notes.append(_DISTRIBUTED)
         wrapped = cst.parse_expression(f"hvd.DistributedOptimizer({code_of(made)})")
-        if given is None:
-            args = added(node.args, argument("optimizer", wrapped))
-        else:
-            args = replaced(node.args, given, given.with_changes(value=wrapped))
-        return _in_lines(node.with_changes(args=args))
+        return _in_lines(_with_argument(node, given, "optimizer", wrapped))
 
     def _optimizer(self, call: OptimizerCall, node: cst.Call) -> cst.Call:
         settings = self._settings
@@ -149,7 +144,7 @@ class Writing(cst.CSTTransformer):
             if settings.scaling(call.name) == NONE:
                 return node
             rate = cst.parse_expression(self._scaled(OPTIMIZERS[call.name], call.name))
-            return node.with_changes(args=added(node.args, argument("learning_rate", rate)))
+            return _with_argument(node, None, "learning_rate", rate)
         place = next(i for i, arg in enumerate(call.node.args) if arg is call.rate)
         given = node.args[place]
         if settings.schedule_of(call.rate.value):
@@ -161,7 +156,7 @@ class Writing(cst.CSTTransformer):
             text = f"ScheduleOfAllRanks({code_of(given.value)})"
         else:
             text = self._scaled(code_of(given.value), call.name)
-        return node.with_changes(args=replaced(node.args, given, given.with_changes(value=cst.parse_expression(text))))
+        return _with_argument(node, given, "learning_rate", cst.parse_expression(text))
 
     def _scaled(self, rate: str, optimizer: str) -> str:
         how = self._settings.scaling(optimizer)
@@ -184,6 +179,12 @@ class Writing(cst.CSTTransformer):
         if call is None or call.func.attr.value != "append" or len(call.args) != 1:
             return False
         return self._reading.is_rank_0_callback(call.args[0].value)
+
+
+def _with_argument(call: cst.Call, old: cst.Arg | None, name: str, value: cst.BaseExpression) -> cst.Call:
+    """Return a call with another value for an argument, or with one more."""
+    args = added(call.args, argument(name, value)) if old is None else call.args
+    return call.with_changes(args=replaced(args, old, old.with_changes(value=value)) if old is not None else args)
 
 
 def _method_call(statement: cst.SimpleStatementLine) -> Any:
