@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import libcst as cst
 from libcst._metadata_dependent import LazyValue
-from libcst.metadata import Assignment, ImportAssignment, ParentNodeProvider, PositionProvider, ScopeProvider
+from libcst.metadata import PositionProvider
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.modernise.names import OPTIMIZERS, Codemod, canonical, code_of, found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from libcst.metadata import BaseMetadataProvider, MetadataWrapper
 
@@ -79,7 +79,7 @@ class Names(Codemod):
         if known := super().meaning(node):
             return known
         root, dot, rest = code_of(node).partition(".")
-        is_unbound = root in _CONVENTIONS and self._scope_of_root(node) == set()
+        is_unbound = root in _CONVENTIONS and self.bound_by(node) == set()
         return canonical(f"{_CONVENTIONS[root]}{dot}{rest}") if is_unbound else ""
 
     def line(self, node: cst.CSTNode) -> int:
@@ -89,41 +89,6 @@ class Names(Codemod):
     def refusal(self, rule: str, node: cst.CSTNode, remedy: str = IN_PLACE, *, what: str | None = None) -> InvalidInput:
         """Return the error that names a node, by its code or as `what`, with its line."""
         return InvalidInput(rule, f"line {self.line(node)}: {code_of(node) if what is None else what}", remedy)
-
-    def around(self, node: cst.CSTNode) -> Iterator[Any]:
-        """Yield what a node is in, from its parent to the module."""
-        while (parent := self.get_metadata(ParentNodeProvider, node)) is not None:
-            yield parent
-            node = parent
-
-    def bindings(self, name: cst.CSTNode) -> list[cst.CSTNode]:
-        """Return the nodes that bind a name in its scope: what it is assigned to, parameters, imports."""
-        bound = (self._scope_of_root(name) or set()) if isinstance(name, cst.Name) else set()
-        return [binding.node for binding in bound if isinstance(binding, Assignment)]
-
-    def is_imported(self, node: cst.CSTNode) -> bool:
-        """Return whether the first of a dotted name's parts is one that this code imports."""
-        return any(isinstance(binding, ImportAssignment) for binding in self._scope_of_root(node) or ())
-
-    def assignment(self, target: cst.CSTNode) -> tuple[cst.BaseExpression, bool] | None:
-        """Return what a node that binds a name assigns to it, and whether it is a part of that; None for others."""
-        is_part = False
-        for node in self.around(target):
-            if isinstance(node, (cst.Element, cst.Tuple, cst.List)):
-                is_part = True
-            elif isinstance(node, (cst.Assign, cst.AnnAssign)):
-                return None if node.value is None else (node.value, is_part)
-            elif not isinstance(node, cst.AssignTarget):
-                break
-        return None
-
-    def assigned(self, name: cst.CSTNode) -> list[tuple[cst.BaseExpression, bool]] | None:
-        """Return what a name is assigned, each with whether that is a part of it (`a, b = it`).
-
-        None where it is bound in another way, too (a parameter, `for`, `with`), or nowhere in this code.
-        """
-        given = [self.assignment(node) for node in self.bindings(name)]
-        return None if None in given or not given else [each for each in given if each is not None]
 
     def definition(self, name: cst.BaseExpression, kind: type[Any]) -> Any:
         """Return the one function or class of this code that a name stands for; None for others."""
@@ -164,10 +129,3 @@ class Names(Codemod):
         if None in given or None in values or len(values) != 1:
             raise ValueError(name)
         return values.pop()
-
-    def _scope_of_root(self, node: cst.CSTNode) -> Any:
-        """Return what binds the first of a dotted name's parts; None for what is no name."""
-        while isinstance(node, cst.Attribute):
-            node = node.value
-        scope = self.get_metadata(ScopeProvider, node)
-        return None if scope is None or not isinstance(node, cst.Name) else scope[node.value]
