@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from jupyter_ddl.pipelines import cache_placement
 from jupyter_ddl.pipelines.lineage import Recipe, rebuilt, recipe_of
+from jupyter_ddl.pipelines.prefetch import prefetch
 from jupyter_ddl.pipelines.properties import COMPARED, are_names, are_same
 from jupyter_ddl.pipelines.shard_rules import READERS
 from jupyter_ddl.pipelines.trials import Change
@@ -32,13 +33,11 @@ def possible(dataset: Any) -> list[Change]:
     vectorised = Change(
         "vectorised map", "batch before map: the function takes whole batches", lambda ds, _: rebuilt(ds, _batch_first)
     )
-    prefetch = Change("prefetch", "prefetch(tf.data.AUTOTUNE) at the end", lambda ds, _: ds.prefetch(tf.data.AUTOTUNE))
+    ahead = Change("prefetch", "prefetch(tf.data.AUTOTUNE) at the end", lambda ds, _: prefetch(ds))
     changes = [
         change for change in (parallel_reads, parallel_map, vectorised) if change.make(dataset, None) is not dataset
     ]
-    changes += cache_placement.possible(dataset)
-    recipe = recipe_of(dataset)
-    return changes if recipe is not None and recipe.name == "prefetch" else [*changes, prefetch]
+    return [*changes, *cache_placement.possible(dataset), *([] if prefetch(dataset) is dataset else [ahead])]
 
 
 # --- in parallel -------------------------------------------------------------------------------------------------
