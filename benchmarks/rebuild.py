@@ -14,17 +14,10 @@ import time
 import jupyter_ddl
 from benchmarks.harness import Row, interleave, report
 from benchmarks.start import FIRST_ALLREDUCE
+from benchmarks.start import ours as fresh
 from jupyter_ddl.errors import ClusterLost
 
 _POLL_S = 0.005
-
-
-def fresh() -> float:
-    """Return seconds of a start."""
-    began_s = time.perf_counter()
-    with jupyter_ddl.start(n=2, name=f"bench-{os.getpid()}") as session:
-        session.run(FIRST_ALLREDUCE)
-        return time.perf_counter() - began_s
 
 
 def main() -> None:

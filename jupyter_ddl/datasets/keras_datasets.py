@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import importlib
 import io
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -44,67 +43,50 @@ MODULES = (
 
 def install() -> None:
     """Make `keras.datasets` use this machine's copies. Keras 3 must have been imported."""
-    finder = _files()
     for name in MODULES:
         module = importlib.import_module(f"keras.src.datasets.{name}")
-        patch(module, "get_file", finder.get, Layer.DATA, instead)
+        patch(module, "get_file", get_file, Layer.DATA, instead)
 
 
-class Files:
-    """Finds the files that `keras.datasets` asks for."""
+def get_file(
+    fname: str = "", origin: str = "", file_hash: str | None = None, *, extract: bool = False, **options: Any
+) -> Any:
+    """Replace Keras's `get_file`: return the path of the file or, with `extract`, of the folder.
 
-    def __init__(self, keras_files: Any) -> None:
-        """Find files.
+    Args:
+        fname: its name in Keras's cache. Old programs have one for each rank ("mnist-0.npz"), since their downloads
+            would overwrite one another; here that name is tried, and then the file's own.
+        origin: where Keras downloads it.
+        file_hash: of the file as it was published; None where Keras knows none.
+        extract: the file is an archive.
+        options: other arguments of Keras's own `get_file`.
 
-        Args:
-            keras_files: Keras's module of `get_file` and `validate_file`.
-        """
-        self._keras = keras_files
-
-    def get(
-        self, fname: str = "", origin: str = "", file_hash: str | None = None, *, extract: bool = False, **options: Any
-    ) -> Any:
-        """Replace Keras's `get_file`: return the path of the file or, with `extract`, of the folder.
-
-        Args:
-            fname: its name in Keras's cache. Old programs have one for each rank ("mnist-0.npz"), since their downloads
-                would overwrite one another; here that name is tried, and then the file's own.
-            origin: where Keras downloads it.
-            file_hash: of the file as it was published; None where Keras knows none.
-            extract: the file is an archive.
-            options: other arguments of Keras's own `get_file`.
-
-        Raises:
-            InvalidInput: there is neither a copy nor a network.
-        """
-        published = Path(urlsplit(origin).path).name
-        folder = digits.keras_cache().parent / options.get("cache_subdir", "datasets")
-
-        def is_whole(path: Path) -> bool:
-            return path.is_file() and (file_hash is None or self._keras.validate_file(path, file_hash))
-
-        own = _own_copy(published, folder.name)
-        if not extract:
-            if own is not None:
-                return own
-            named = folder / (fname or published)
-            return str(named if is_whole(named) else _downloaded(origin, folder / published, is_whole))
-        if own is None:
-            # Where Keras would put it itself, so that Keras finds it.
-            # Source: keras 3.15.1, keras/src/utils/file_utils.py, get_file (`download_target`)
-            _downloaded(origin, folder / f"{fname}_archive", is_whole)
-        else:
-            origin = Path(own).absolute().as_uri()
-        # The ranks of a host, one after another.
-        with files.locked(folder / f".{fname}.extraction", mode=files.SHARED):
-            return self._keras.get_file(fname, origin, file_hash=file_hash, extract=True, **options)
-
-
-@cache
-def _files() -> Files:
+    Raises:
+        InvalidInput: there is neither a copy nor a network.
+    """
     from keras.src.utils import file_utils
 
-    return Files(file_utils)
+    published = Path(urlsplit(origin).path).name
+    folder = digits.keras_cache().parent / options.get("cache_subdir", "datasets")
+
+    def is_whole(path: Path) -> bool:
+        return path.is_file() and (file_hash is None or file_utils.validate_file(path, file_hash))
+
+    own = _own_copy(published, folder.name)
+    if not extract:
+        if own is not None:
+            return own
+        named = folder / (fname or published)
+        return str(named if is_whole(named) else _downloaded(origin, folder / published, is_whole))
+    if own is None:
+        # Where Keras would put it itself, so that Keras finds it.
+        # Source: keras 3.15.1, keras/src/utils/file_utils.py, get_file (`download_target`)
+        _downloaded(origin, folder / f"{fname}_archive", is_whole)
+    else:
+        origin = Path(own).absolute().as_uri()
+    # The ranks of a host, one after another.
+    with files.locked(folder / f".{fname}.extraction", mode=files.SHARED):
+        return file_utils.get_file(fname, origin, file_hash=file_hash, extract=True, **options)
 
 
 def _own_copy(published: str, subfolder: str) -> Any:

@@ -4,9 +4,9 @@
 |---|---|
 | explanation | `explain` and `render`: from the code to the plan and the program |
 | names, calls, data_kinds, origins | what names, arguments and data are, as far as the code says it |
-| reading, written | one visit of the code: what it calls; what cannot be written out |
+| reading, written | what the code calls, and what of it cannot be written out; a last look at what was written |
 | settings | what `--auto` would do: kinds of data, learning rates, warm-up |
-| models, optimizers, steps | which models the code trains, with which optimizers and steps |
+| models, steps | which models the code trains, with which optimizers and steps |
 | differences | what gives another result on several ranks |
 | plan | the plan's lines |
 | writing, fitting, comments | the rewriting: statements, calls of fit, the comments inside them |

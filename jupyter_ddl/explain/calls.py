@@ -13,37 +13,15 @@ if TYPE_CHECKING:
 # In the order in which they may be passed without a name.
 # Source: keras 3.15, src/trainers/trainer.py and src/backend/tensorflow/trainer.py
 ARGUMENTS = {
-    "compile": (
-        "optimizer",
-        "loss",
-        "loss_weights",
-        "metrics",
-        "weighted_metrics",
-        "run_eagerly",
-        "steps_per_execution",
-        "jit_compile",
+    method: tuple(names.split())
+    for method, names in {
+        "compile": "optimizer loss loss_weights metrics weighted_metrics run_eagerly steps_per_execution jit_compile "
         "auto_scale_loss",
-    ),
-    "fit": (
-        "x",
-        "y",
-        "batch_size",
-        "epochs",
-        "verbose",
-        "callbacks",
-        "validation_split",
-        "validation_data",
-        "shuffle",
-        "class_weight",
-        "sample_weight",
-        "initial_epoch",
-        "steps_per_epoch",
-        "validation_steps",
-        "validation_batch_size",
-        "validation_freq",
-    ),
-    "evaluate": ("x", "y", "batch_size", "verbose", "sample_weight", "steps", "callbacks", "return_dict"),
-    "predict": ("x", "batch_size", "verbose", "steps", "callbacks"),
+        "fit": "x y batch_size epochs verbose callbacks validation_split validation_data shuffle class_weight "
+        "sample_weight initial_epoch steps_per_epoch validation_steps validation_batch_size validation_freq",
+        "evaluate": "x y batch_size verbose sample_weight steps callbacks return_dict",
+        "predict": "x batch_size verbose steps callbacks",
+    }.items()
 }
 
 

@@ -1,20 +1,19 @@
 """Finds parts of a model that compute something else on several ranks than in one process, as `--auto` reports them."""
 
-# ruff: noqa: N802 (libcst's hooks)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl.explain.models import methods_of
-from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.explain.names import methods_of
+from jupyter_ddl.modernise.names import code_of, found, keyword
 from jupyter_ddl.protocol import plan_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from jupyter_ddl.explain.reading import Reading
     from jupyter_ddl.explain.settings import Settings
 
 _LOSS_OF_COMPILE = {"compute_loss", "_compute_loss", "compiled_loss", "train_step"}
@@ -25,33 +24,35 @@ _ADDS = {"assign_add", "assign_sub", "update_state"}
 
 def rows(settings: Settings) -> dict[str, str]:
     """Return the plan's rows about what differs, by their names."""
-    finder = _Code()
-    settings.reading.wrapper.module.visit(finder)
-    own = list(_own_losses(settings, finder))
-    has_sums = any(_is_sum(call) for call in finder.calls)
-    losses = plan_texts.loss(own, has_sums=has_sums, whole_batches=settings.shares_batches)
-    return plan_texts.joined({"loss": losses, "metrics": list(_metrics(settings, finder))})
+    reading = settings.reading
+    own = list(_own_losses(reading))
+    losses = plan_texts.loss(own, has_sums=bool(reductions(reading, _SUMS)), whole_batches=settings.shares_batches)
+    return plan_texts.joined({"loss": losses, "metrics": list(_metrics(reading))})
 
 
-def _own_losses(settings: Settings, finder: _Code) -> Iterator[str]:
-    for made in finder.classes:
+def reductions(reading: Reading, kinds: tuple[str, ...]) -> list[cst.Call]:
+    """Return the calls that pass one of these as `reduction`."""
+    given = [(call, keyword(call, "reduction")) for call in reading.calls]
+    return [call for call, arg in given if arg is not None and code_of(arg.value) in kinds]
+
+
+def _own_losses(reading: Reading) -> Iterator[str]:
+    for made in filter(reading.may_be_model, reading.classes):
         own = methods_of(made)
-        if not settings.reading.may_be_model(made):
-            continue
         if "train_step" in own and not _LOSS_OF_COMPILE & _attributes(own["train_step"]):
             yield "train_step"
         if "compute_loss" in own and "compute_loss" not in _attributes(own["compute_loss"]):
             yield "compute_loss"
-    for made in finder.classes:
+    for made in reading.classes:
         call = methods_of(made).get("call")
         if call is not None and "add_loss" in _attributes(call):
             yield f"add_loss of {made.name.value}"
 
 
-def _metrics(settings: Settings, finder: _Code) -> Iterator[str]:
-    for made in finder.classes:
+def _metrics(reading: Reading) -> Iterator[str]:
+    for made in reading.classes:
         own = methods_of(made)
-        meanings = [settings.reading.meaning(base.value) or code_of(base.value) for base in made.bases]
+        meanings = [reading.meaning(base.value) or code_of(base.value) for base in made.bases]
         if not {"update_state", "result"} & own.keys() or not any("metrics." in meaning for meaning in meanings):
             continue
         updates = [_attributes(method) for name, method in own.items() if name not in _NO_UPDATES]
@@ -59,30 +60,5 @@ def _metrics(settings: Settings, finder: _Code) -> Iterator[str]:
         yield plan_texts.metric(made.name.value, adds_up=adds and not any("assign" in names for names in updates))
 
 
-def _is_sum(call: cst.Call) -> bool:
-    given = keyword(call, "reduction")
-    return given is not None and code_of(given.value) in _SUMS
-
-
 def _attributes(function: cst.FunctionDef) -> set[str]:
-    finder = _Code()
-    function.body.visit(finder)
-    return finder.attributes
-
-
-class _Code(cst.CSTVisitor):
-    """Classes, calls, and the names of attributes."""
-
-    def __init__(self) -> None:
-        self.classes: list[cst.ClassDef] = []
-        self.calls: list[cst.Call] = []
-        self.attributes: set[str] = set()
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.classes.append(node)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self.calls.append(node)
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        self.attributes.add(node.attr.value)
+    return {node.attr.value for node in found(function.body, cst.Attribute)}

@@ -62,8 +62,6 @@ def explain(
         )
     wrapper = MetadataWrapper(_parsed(hidden))
     reading = Reading(wrapper)
-    wrapper.module.visit(reading)
-    reading.check()
     models.check(reading)
     steps.check(reading, options)
     settings = Settings(reading, options, world_size)

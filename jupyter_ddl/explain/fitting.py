@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import libcst as cst
@@ -33,21 +32,6 @@ _OWN = {
 }
 
 
-@dataclass
-class Written:
-    """A call, and what must be there for it.
-
-    Attributes:
-        call: the text.
-        before: statements before it.
-        snippets: names of what it uses of `snippets`.
-    """
-
-    call: str = ""
-    before: list[str] = field(default_factory=list)
-    snippets: set[str] = field(default_factory=set)
-
-
 class Fit:
     """One call of `fit`.
 
@@ -55,6 +39,10 @@ class Fit:
         settings: how the program is distributed.
         call: as the program has it.
         given: its arguments by name, with what has been rewritten inside them.
+
+    Attributes:
+        before: statements that must stand before it.
+        snippets: names of what it uses of `snippets`.
     """
 
     def __init__(self, settings: Settings, call: MethodCall, given: Mapping[str, cst.Arg]) -> None:
@@ -63,9 +51,10 @@ class Fit:
         self._texts = {name: code_of(arg.value) for name, arg in given.items() if code_of(arg.value) != "None"}
         self._given = given
         self._kind = settings.kind(call)
-        self._written = Written()
+        self.before: list[str] = []
+        self.snippets: set[str] = set()
 
-    def written(self) -> Written:
+    def written(self) -> str:
         """Return the call as a rank makes it.
 
         Raises:
@@ -80,8 +69,7 @@ class Fit:
         lines += self._steps() + self._validation() + self._callbacks()
         lines.append(f"verbose={verbose_on_rank_0(self._texts.get('verbose'))},")
         body = "\n".join(f"    {line}" for line in "\n".join(lines).split("\n"))
-        self._written.call = f"{code_of(self._call.node.func)}(\n{body}\n)"
-        return self._written
+        return f"{code_of(self._call.node.func)}(\n{body}\n)"
 
     @property
     def _takes_parts(self) -> bool:
@@ -97,7 +85,7 @@ class Fit:
                 raise InvalidInput("parts takes class_weight with arrays alone.", self._call.place, remedy)
             return f"{_PARTS}({x}, shuffle=False)"
         if self._kind is Kind.PYDATASET:
-            self._written.snippets.add("EVERY_NTH")
+            self.snippets.add("EVERY_NTH")
             return f"EveryNth({x})"
         if self._kind is Kind.GENERATOR:
             return f"(batch for batch in itertools.islice({x}, hvd.rank(), None, hvd.size()))"
@@ -106,11 +94,11 @@ class Fit:
     def _arrays(self) -> str:
         texts = dict(self._texts)
         if "class_weight" in texts:
-            self._written.snippets.add("CLASS_WEIGHTS")
+            self.snippets.add("CLASS_WEIGHTS")
             texts["sample_weight"] = f"weights_of({texts['y']}, {texts['class_weight']})"
         if self._splits:
             begins = f"int({self._number_of_rows()} * (1 - {texts['validation_split']}))"
-            self._written.before = [
+            self.before = [
                 f"# The last part of the data is for validation.\nvalidation_begins = {begins}",
             ]
         first = {name: self._part(text, ":validation_begins") for name, text in texts.items()}
@@ -187,7 +175,7 @@ class Fit:
         reading, settings = self._settings.reading, self._settings
         lines: list[str] = []
         if reading.normalises:
-            self._written.snippets.add("MOVING_STATISTICS")
+            self.snippets.add("MOVING_STATISTICS")
             lines += ["AverageMovingStatistics(),"]
         lines += [
             "# The metrics of all ranks, before other callbacks read them.",
@@ -198,11 +186,11 @@ class Fit:
         lines += [*self._users(), *warmup] if settings.sets_rate_in_steps else [*warmup, *self._users()]
         start = "hvd.callbacks.BroadcastGlobalVariablesCallback(0)"
         if "BackupAndRestore" in reading.code:
-            self._written.snippets.add("START_TOGETHER")
+            self.snippets.add("START_TOGETHER")
             start = "StartTogether(0)"
         lines += ["# All ranks begin with rank 0's weights.", f"{start},"]
         if reading.draws_in_layers:
-            self._written.snippets.add("OWN_RANDOM_NUMBERS")
+            self.snippets.add("OWN_RANDOM_NUMBERS")
             lines += ["OwnRandomNumbers(),"]
         inner = "\n".join(f"    {line}" for line in "\n".join(lines).split("\n"))
         return ["callbacks=[", *inner.split("\n"), "],"]
@@ -226,7 +214,7 @@ class Fit:
         settings = self._settings
         epochs = settings.warmup_epochs(self._call)
         if settings.warms_up_by_itself:
-            self._written.snippets.add("WARM_UP_SCHEDULE" if settings.has_schedule else "WARM_UP_RATE")
+            self.snippets.add("WARM_UP_SCHEDULE" if settings.has_schedule else "WARM_UP_RATE")
             factor = settings.factor(settings.how)
             return ["# A larger rate, from small steps at first.", f"WarmUp({factor}, {epochs}),"]
         if epochs == "0":

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jupyter_ddl.explain import snippets
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.modernise.names import code_of, found
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 # What a program may use by a name that it may not have imported.
 _IMPORTS = {
@@ -55,7 +55,7 @@ def _end_of_imports(body: Sequence[cst.BaseStatement]) -> int:
     """Return after which statement a program's own imports end; what sets the environment may be among them."""
     end = 0
     for place, statement in enumerate(body):
-        if any(_imported(statement)) or _is_first_word(statement, place):
+        if _imported(statement) or _is_first_word(statement, place):
             end = place + 1
         elif not code_of(statement).strip().startswith(("os.environ", _MAGIC)):
             break
@@ -67,18 +67,13 @@ def _is_first_word(statement: cst.BaseStatement, place: int) -> bool:
     return place == 0 and code_of(statement).strip().startswith(('"', "'", _MAGIC))
 
 
-def _imported(statement: cst.BaseStatement) -> Iterator[str]:
-    for part in statement.body if isinstance(statement, cst.SimpleStatementLine) else ():
-        if isinstance(part, (cst.Import, cst.ImportFrom)):
-            yield from _names_of(part)
-
-
-def _names_of(part: cst.Import | cst.ImportFrom) -> Iterator[str]:
-    if isinstance(part.names, cst.ImportStar):
-        yield "*"
-        return
-    for alias in part.names:
-        yield alias.evaluated_alias or alias.evaluated_name.partition(".")[0]
+def _imported(statement: cst.BaseStatement) -> set[str]:
+    if not isinstance(statement, cst.SimpleStatementLine):
+        return set()
+    names = {
+        alias.evaluated_alias or alias.evaluated_name.partition(".")[0] for alias in found(statement, cst.ImportAlias)
+    }
+    return names or {"*" for _ in found(statement, cst.ImportStar)}
 
 
 def _is_used(name: str, code: str) -> bool:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import libcst as cst
 from libcst._metadata_dependent import LazyValue
-from libcst.metadata import Assignment, ImportAssignment, ParentNodeProvider, PositionProvider, ScopeProvider
+from libcst.metadata import PositionProvider
 
-from jupyter_ddl.explain.optimizers import RATES
-from jupyter_ddl.modernise.names import Codemod, canonical, code_of
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.modernise.names import OPTIMIZERS, Codemod, canonical, code_of, found
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from libcst.metadata import BaseMetadataProvider, MetadataWrapper
 
+IN_PLACE = "Run it with --auto, without --explain: nothing needs to be written out for that."
 RANK_0_CALLBACKS = ("ModelCheckpoint", "TensorBoard", "CSVLogger", "BackupAndRestore", "RemoteMonitor")
 _ON_RANK_0 = {f"keras.callbacks.{name}" for name in RANK_0_CALLBACKS}
 # What a name stands for where an earlier cell imported it.
@@ -30,7 +31,7 @@ _CONVENTIONS = {
     "optimizers": "keras.optimizers",
     "callbacks": "keras.callbacks",
     "tfds": "tensorflow_datasets",
-    **{name: f"keras.optimizers.{name}" for name in RATES},
+    **{name: f"keras.optimizers.{name}" for name in OPTIMIZERS},
     **{name: f"keras.callbacks.{name}" for name in (*RANK_0_CALLBACKS, "ReduceLROnPlateau", "LearningRateScheduler")},
 }
 _OPERATORS: dict[type[ast.AST], Any] = {
@@ -44,8 +45,13 @@ _OPERATORS: dict[type[ast.AST], Any] = {
 }
 
 
+def methods_of(made: cst.ClassDef) -> dict[str, cst.FunctionDef]:
+    """Return a class's methods by name."""
+    return {part.name.value: part for part in made.body.body if isinstance(part, cst.FunctionDef)}
+
+
 class Names(Codemod):
-    """A visitor that looks names up, also after its visit.
+    """Looks up the names of a program.
 
     Args:
         wrapper: of the program's tree.
@@ -58,8 +64,10 @@ class Names(Codemod):
 
     def __init__(self, wrapper: MetadataWrapper) -> None:
         super().__init__()
-        self.wrapper = wrapper
+        self.module = wrapper.module
         self._known: Mapping[Any, Mapping[cst.CSTNode, Any]] = wrapper.resolve_many(self.METADATA_DEPENDENCIES)
+        self.calls = list(found(self.module, cst.Call))
+        self.classes = list(found(self.module, cst.ClassDef))
 
     def get_metadata(self, key: Any, node: cst.CSTNode, default: Any = None) -> Any:
         """Return what a provider says of a node of the original tree."""
@@ -71,29 +79,16 @@ class Names(Codemod):
         if known := super().meaning(node):
             return known
         root, dot, rest = code_of(node).partition(".")
-        return canonical(f"{_CONVENTIONS[root]}{dot}{rest}") if root in _CONVENTIONS and self._is_unbound(node) else ""
+        is_unbound = root in _CONVENTIONS and self.bound_by(node) == set()
+        return canonical(f"{_CONVENTIONS[root]}{dot}{rest}") if is_unbound else ""
 
     def line(self, node: cst.CSTNode) -> int:
         """Return the line that a node begins on, from 1."""
         return int(self.get_metadata(PositionProvider, node).start.line)
 
-    def assigned(self, name: cst.Name) -> list[tuple[cst.BaseExpression, bool]] | None:
-        """Return what a name is assigned, each with whether that is a part of it (`a, b = it`).
-
-        None where it is bound in another way, too (a parameter, `for`, `with`), or nowhere in this code.
-        """
-        found = []
-        for node in self.bindings(name):
-            given = self.assignment(node)
-            if given is None:
-                return None
-            found.append(given)
-        return found or None
-
-    def assigned_in_order(self, name: cst.Name) -> list[cst.BaseExpression] | None:
-        """Return what a name is assigned, from its first line to its last; None as `assigned`."""
-        given = self.assigned(name)
-        return None if given is None else sorted((value for value, _ in given), key=self.line)
+    def refusal(self, rule: str, node: cst.CSTNode, remedy: str = IN_PLACE, *, what: str | None = None) -> InvalidInput:
+        """Return the error that names a node, by its code or as `what`, with its line."""
+        return InvalidInput(rule, f"line {self.line(node)}: {code_of(node) if what is None else what}", remedy)
 
     def definition(self, name: cst.BaseExpression, kind: type[Any]) -> Any:
         """Return the one function or class of this code that a name stands for; None for others."""
@@ -106,17 +101,8 @@ class Names(Codemod):
             return None
         try:
             return self._value(ast.parse(code_of(node).strip(), mode="eval").body, node)
-        except (ValueError, ArithmeticError, TypeError, SyntaxError):
+        except (ValueError, ArithmeticError, TypeError, SyntaxError, KeyError):
             return None
-
-    def is_imported(self, node: cst.CSTNode) -> bool:
-        """Return whether the first of a dotted name's parts is one that this code imports."""
-        while isinstance(node, cst.Attribute):
-            node = node.value
-        scope = self.get_metadata(ScopeProvider, node, None)
-        if scope is None or not isinstance(node, cst.Name):
-            return False
-        return any(isinstance(binding, ImportAssignment) for binding in scope[node.value])
 
     def is_rank_0_callback(self, node: cst.BaseExpression) -> bool:
         """Return whether an expression is a callback that writes files, or to a network."""
@@ -129,56 +115,17 @@ class Names(Codemod):
         if isinstance(tree, ast.Constant):
             return tree.value
         if isinstance(tree, ast.BinOp):
-            left, right = self._value(tree.left, node), self._value(tree.right, node)
-            return _operation(tree.op)(left, right)
+            return _OPERATORS[type(tree.op)](self._value(tree.left, node), self._value(tree.right, node))
         if isinstance(tree, ast.UnaryOp):
-            return _operation(tree.op)(self._value(tree.operand, node))
+            return _OPERATORS[type(tree.op)](self._value(tree.operand, node))
         if isinstance(tree, ast.Name):
             return self._value_of_name(tree.id, node)
         raise ValueError(tree)
 
     def _value_of_name(self, name: str, node: cst.BaseExpression) -> Any:
         """Return the one constant that a name in an expression is assigned."""
-        given = [self.assigned(part) for part in _names_in(node, name)]
-        values = {None if is_part else self.constant(value) for found in given for value, is_part in found or []}
+        given = [self.assigned(part) for part in found(node, cst.Name) if part.value == name]
+        values = {None if is_part else self.constant(value) for each in given for value, is_part in each or []}
         if None in given or None in values or len(values) != 1:
             raise ValueError(name)
         return values.pop()
-
-    def bindings(self, name: cst.CSTNode) -> list[cst.CSTNode]:
-        """Return the nodes that bind a name in its scope: what it is assigned to, parameters, imports."""
-        scope = self.get_metadata(ScopeProvider, name, None)
-        if scope is None or not isinstance(name, cst.Name):
-            return []
-        return [binding.node for binding in scope[name.value] if isinstance(binding, Assignment)]
-
-    def _is_unbound(self, node: cst.CSTNode) -> bool:
-        while isinstance(node, cst.Attribute):
-            node = node.value
-        scope = self.get_metadata(ScopeProvider, node, None)
-        return isinstance(node, cst.Name) and scope is not None and not scope[node.value]
-
-    def assignment(self, target: cst.CSTNode) -> tuple[cst.BaseExpression, bool] | None:
-        """Return what a node that binds a name assigns to it, and whether it is a part of that; None for others."""
-        is_part = False
-        node = self.get_metadata(ParentNodeProvider, target, None)
-        while isinstance(node, (cst.Element, cst.Tuple, cst.List)):
-            is_part = True
-            node = self.get_metadata(ParentNodeProvider, node, None)
-        if isinstance(node, cst.AssignTarget):
-            node = self.get_metadata(ParentNodeProvider, node, None)
-        if isinstance(node, (cst.Assign, cst.AnnAssign)) and node.value is not None:
-            return node.value, is_part
-        return None
-
-
-def _operation(sign: ast.AST) -> Any:
-    if type(sign) not in _OPERATORS:
-        raise ValueError(sign)
-    return _OPERATORS[type(sign)]
-
-
-def _names_in(node: cst.CSTNode, name: str) -> list[cst.Name]:
-    if isinstance(node, cst.Name):
-        return [node] if node.value == name else []
-    return [found for child in node.children for found in _names_in(child, name)]

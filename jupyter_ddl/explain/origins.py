@@ -1,16 +1,13 @@
 """Traces where a value comes from: through names, attributes, functions and their parameters."""
 
-# ruff: noqa: N802 (libcst's hooks)
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import libcst as cst
-from libcst.metadata import ParentNodeProvider
 
-from jupyter_ddl.explain.data_kinds import Returns
-from jupyter_ddl.modernise.names import code_of
+from jupyter_ddl.explain.data_kinds import returned, yields
+from jupyter_ddl.modernise.names import code_of, found
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,15 +22,16 @@ class Origins:
     """Looks up what expressions of one program come from.
 
     Args:
-        names: of the program, visited.
+        names: of the program.
     """
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        finder = _Finder()
-        names.wrapper.module.visit(finder)
-        self._calls, self._attributes = finder.calls, finder.attributes
-        self.classes = finder.classes
+        self._attributes: dict[str, list[cst.BaseExpression]] = {}
+        for assignment in found(names.module, cst.Assign):
+            for target in assignment.targets:
+                if isinstance(target.target, cst.Attribute):
+                    self._attributes.setdefault(code_of(target.target), []).append(assignment.value)
 
     def of(self, value: cst.BaseExpression, before: int | None = None) -> set[Origin]:
         """Return what makes the values that an expression may have.
@@ -44,77 +42,72 @@ class Origins:
         """
         return set(self._of(value, frozenset(), before))
 
-    def class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
-        """Return the class that a node stands in the methods of; None outside of one."""
-        while (parent := self._parent(node)) is not None:
-            if isinstance(parent, cst.ClassDef):
-                return parent
-            node = parent
-        return None
-
     def _of(self, value: cst.BaseExpression, seen: frozenset[int], before: int | None = None) -> Iterator[Origin]:
         if id(value) in seen:
             return
         seen |= {id(value)}
         if isinstance(value, cst.Name):
             yield from self._of_name(value, seen, before)
-        elif isinstance(value, cst.Call):
-            yield from self._of_call(value, seen)
-        elif isinstance(value, cst.IfExp):
-            yield from self._of(value.body, seen)
-            yield from self._of(value.orelse, seen)
-        elif isinstance(value, cst.NamedExpr):
-            yield from self._of(value.value, seen)
-        elif isinstance(value, cst.Subscript) and isinstance(value.value, cst.Name):
-            yield from self._of_container(value, seen)
-        elif isinstance(value, cst.Attribute) and (given := self._attributes.get(code_of(value))):
-            for part in given:
-                yield from self._of(part, seen)
-        elif isinstance(value, cst.Attribute):
-            yield code_of(value)
+            return
+        made_of = self._parts(value)
+        if made_of is None:
+            is_text = isinstance(value, cst.Subscript) and isinstance(value.value, cst.Name)
+            yield code_of(value) if is_text or isinstance(value, cst.Attribute) else value
         else:
-            yield value
+            for part in made_of:
+                yield from (self._of(part, seen) if isinstance(part, cst.BaseExpression) else [part])
+
+    def _parts(self, value: cst.BaseExpression) -> list[Any] | None:
+        """Return which expressions give an expression its value, or the class whose object it is; None for itself."""
+        if isinstance(value, cst.Call):
+            return self._results(value)
+        if isinstance(value, cst.IfExp):
+            return [value.body, value.orelse]
+        if isinstance(value, cst.NamedExpr):
+            return [value.value]
+        if isinstance(value, cst.Subscript):
+            return self._elements(value.value)
+        return self._attributes.get(code_of(value)) if isinstance(value, cst.Attribute) else None
 
     def _of_name(self, name: cst.Name, seen: frozenset[int], before: int | None) -> Iterator[Origin]:
         bindings = self._names.bindings(name)
         if not bindings:
-            if name.value == "self" and (owner := self.class_of(name)) is not None:
-                yield owner
-            else:
-                yield name.value
+            yield (self._class_of(name) if name.value == "self" else None) or name.value
             return
         assigned = [(node, self._names.assignment(node)) for node in bindings]
         if before is not None and all(given is not None for _, given in assigned):
-            assigned = self._last(assigned, before)
+            # Of the assignments before that line the last; where there is none, all of them.
+            earlier = [each for each in assigned if self._names.line(each[0]) <= before]
+            assigned = [max(earlier, key=lambda each: self._names.line(each[0]))] if earlier else assigned
         for node, given in assigned:
+            parameter = node if isinstance(node, cst.Param) else next(self._names.around(node), None)
             if given is not None and not given[1]:
                 yield from self._of(given[0], seen)
-            elif isinstance(parent := self._parent(node), cst.Param) or isinstance(node, cst.Param):
-                yield from self._of_parameter(node if isinstance(node, cst.Param) else parent, seen)
+            elif isinstance(parameter, cst.Param):
+                yield from self._of_parameter(parameter, seen)
             else:
                 yield node
 
-    def _last(self, assigned: list[Any], before: int) -> list[Any]:
-        """Return the last of the assignments before a line, and where there is none, all of them."""
-        earlier = [each for each in assigned if self._names.line(each[0]) <= before]
-        return [max(earlier, key=lambda each: self._names.line(each[0]))] if earlier else assigned
+    def _class_of(self, node: cst.CSTNode) -> cst.ClassDef | None:
+        """Return the class that a node stands in the methods of; None outside of one."""
+        return next((each for each in self._names.around(node) if isinstance(each, cst.ClassDef)), None)
 
-    def _of_parameter(self, parameter: Any, seen: frozenset[int]) -> Iterator[Origin]:
-        """Return what a function's parameter is given in the calls of it, or the parameter where none is seen."""
+    def _of_parameter(self, parameter: cst.Param, seen: frozenset[int]) -> Iterator[Origin]:
+        """Yield what a function's parameter is given in the calls of it, or the parameter where none is seen."""
         name = parameter.name.value
-        parameters = self._parent(parameter)
-        function = self._parent(parameters)
+        parameters, function = list(self._names.around(parameter))[:2]
         if not isinstance(function, cst.FunctionDef):
             yield parameter
             return
-        owner = self.class_of(function)
-        positions = [each.name.value for each in getattr(parameters, "params", ())]
+        owner = self._class_of(function)
+        positions = [each.name.value for each in parameters.params]
         if owner is not None:
             if positions[:1] == [name]:
                 yield owner  # self
                 return
             positions = positions[1:]
-        given = [self._argument(call, name, positions) for call in self._calls.get(function.name.value, [])]
+        calls = [call for call in self._names.calls if _called(call) == function.name.value]
+        given = [_argument(call, name, positions) for call in calls]
         if not given or None in given:
             yield parameter
             return
@@ -122,60 +115,30 @@ class Origins:
             if value is not None:
                 yield from self._of(value, seen)
 
-    def _argument(self, call: cst.Call, name: str, positions: list[str]) -> cst.BaseExpression | None:
-        if any(arg.star for arg in call.args):
-            return None
-        by_place = iter(positions)
-        found = {next(by_place, "?") if arg.keyword is None else arg.keyword.value: arg.value for arg in call.args}
-        return found.get(name)
-
-    def _of_call(self, call: cst.Call, seen: frozenset[int]) -> Iterator[Origin]:
+    def _results(self, call: cst.Call) -> list[Any] | None:
+        """Return what a function of this code returns, or the class that is called; None for others."""
         if (made := self._names.definition(call.func, cst.ClassDef)) is not None:
-            yield made
-            return
+            return [made]
         function = self._names.definition(call.func, cst.FunctionDef)
-        if function is None:
-            yield call
-            return
-        returns = Returns()
-        function.body.visit(returns)
-        if not returns.values or returns.yields:
-            yield call
-        for value in returns.values:
-            yield from self._of(value, seen)
+        return None if function is None or yields(function) else returned(function) or None
 
-    def _of_container(self, value: cst.Subscript, seen: frozenset[int]) -> Iterator[Origin]:
-        """Return what a list or dict that is written out holds; else the text, which means the same elsewhere."""
-        given = self._names.assigned(value.value) if isinstance(value.value, cst.Name) else None
-        displays = [part for part, is_part in given or [] if isinstance(part, (cst.List, cst.Tuple, cst.Dict))]
-        if not displays or len(displays) != len(given or []):
-            yield code_of(value)
-            return
-        for display in displays:
-            for element in display.elements:
-                yield from self._of(element.value, seen)
-
-    def _parent(self, node: Any) -> Any:
-        return self._names.get_metadata(ParentNodeProvider, node, None)
+    def _elements(self, container: cst.BaseExpression) -> list[cst.BaseExpression] | None:
+        """Return what a list or dict that is written out holds; else None: its text means the same elsewhere."""
+        given = [value for value, _ in self._names.assigned(container) or []]
+        displays = [each for each in given if isinstance(each, (cst.List, cst.Tuple, cst.Dict))]
+        if not displays or len(displays) != len(given):
+            return None
+        return [element.value for display in displays for element in display.elements]
 
 
-class _Finder(cst.CSTVisitor):
-    """All calls by the last part of what they call, all assignments to attributes by their text, and all classes."""
+def _called(call: cst.Call) -> str:
+    """Return the last part of the name of what is called."""
+    return code_of(call.func).rpartition(".")[2]
 
-    def __init__(self) -> None:
-        self.calls: dict[str, list[cst.Call]] = {}
-        self.attributes: dict[str, list[cst.BaseExpression]] = {}
-        self.classes: list[cst.ClassDef] = []
 
-    def visit_Call(self, node: cst.Call) -> None:
-        name = node.func.attr if isinstance(node.func, cst.Attribute) else node.func
-        if isinstance(name, cst.Name):
-            self.calls.setdefault(name.value, []).append(node)
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Attribute):
-                self.attributes.setdefault(code_of(target.target), []).append(node.value)
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:
-        self.classes.append(node)
+def _argument(call: cst.Call, name: str, positions: list[str]) -> cst.BaseExpression | None:
+    if any(arg.star for arg in call.args):
+        return None
+    by_place = iter(positions)
+    given = {next(by_place, "?") if arg.keyword is None else arg.keyword.value: arg.value for arg in call.args}
+    return given.get(name)

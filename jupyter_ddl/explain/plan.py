@@ -98,8 +98,8 @@ def _rate(settings: Settings, call: MethodCall, fit: MethodCall) -> str:
 def _rate_now(settings: Settings, rate: cst.BaseExpression | str | None, factor: float, how: str) -> str:
     if rate is None:
         return f"the optimizer's own ({_WHEN_IT_RUNS}) times {factor:.4g} ({how})"
-    if isinstance(rate, cst.BaseExpression) and settings.is_schedule(rate):
-        return plan_texts.schedule(settings.schedule_class(rate), factor, how)
+    if isinstance(rate, cst.BaseExpression) and (schedule := settings.schedule_of(rate)):
+        return plan_texts.schedule(schedule, factor, how)
     number = rate if isinstance(rate, str) else settings.reading.constant(rate)
     if number is None:
         assert isinstance(rate, cst.BaseExpression)

@@ -1,7 +1,5 @@
 """Reads the code: its optimizers, its calls of `compile`, `fit` and `evaluate`; refuses what cannot be rewritten."""
 
-# ruff: noqa: D102, N802 (libcst's hooks)
-
 from __future__ import annotations
 
 import re
@@ -12,14 +10,12 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain import optimizers
 from jupyter_ddl.explain.calls import ARGUMENTS, MethodCall, by_name
-from jupyter_ddl.explain.names import Names
-from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.explain.names import IN_PLACE, Names
+from jupyter_ddl.explain.origins import Origins
+from jupyter_ddl.modernise.names import code_of, found, keyword, optimizer_class, rate_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from libcst.metadata import MetadataWrapper
 
 # Modules of ours and Horovod's that distribute a program.
@@ -34,7 +30,26 @@ _OTHER_LIBRARIES = {
     *("pandas", "prophet", "pytorch_lightning", "regex", "scipy", "sklearn", "sksurv", "spacy", "statsmodels", "torch"),
     *("umap", "xgboost", *sys.stdlib_module_names),
 }
-_IN_PLACE = "Run it with --auto, without --explain: nothing needs to be written out for that."
+# Rules and remedies.
+ONE_OPTIMIZER = (
+    "--auto distributes the one optimizer of compile: which data a second one is for, it cannot know.",
+    "Write the program with hvd.DistributedGradientTape.",
+)
+_LOOP = (
+    (
+        "--explain writes out what trains with fit; a loop of the program's own must say itself which data and "
+        "which gradients are whose."
+    ),
+    (
+        "Give each rank its part of the data, and write hvd.DistributedGradientTape(tape); or put the step in a "
+        "train_step of the model, and call fit."
+    ),
+)
+_STRATEGY = ("--auto distributes a model that is not distributed yet.", "Drop the strategy and its scope.")
+_STATEFUL = (
+    "A stateful layer keeps a state for each sample of a batch, which must come to the same place each time.",
+    "Pass stateful=False, or divide the sequences among the ranks yourself.",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +62,41 @@ class OptimizerCall:
 
 
 class Reading(Names):
-    """Visits the program once.
+    """Reads the program once.
+
+    Attributes:
+        code: the program's text.
+        origins: what its values come from.
+        methods: the calls of each method of Keras's.
+        compiles, fits: those of `compile` and `fit`.
+        optimizers: the calls that make optimizers.
 
     Raises:
-        InvalidInput: it does what cannot be written out.
+        InvalidInput: it does what cannot be written out, nothing is trained, or nothing is compiled.
     """
 
     def __init__(self, wrapper: MetadataWrapper) -> None:
         super().__init__(wrapper)
         self.code = wrapper.module.code
-        self.compiles: list[MethodCall] = []
-        self.fits: list[MethodCall] = []
-        self.evaluations: list[MethodCall] = []
-        self.predictions: list[MethodCall] = []
+        self.origins = Origins(self)
+        self.methods: dict[str, list[MethodCall]] = {name: [] for name in ARGUMENTS}
+        self.compiles, self.fits = self.methods["compile"], self.methods["fit"]
         self.optimizers: list[OptimizerCall] = []
-        self._functions: list[str] = []
-        self._loops = 0
+        self._refuse_distributed()
+        for call in self.calls:
+            self._read(call)
+        if not self.fits:
+            raise InvalidInput(
+                "--explain writes out a program that trains with fit.",
+                "code without a call of fit",
+                "Pass the code that compiles the model and calls fit.",
+            )
+        if not self.compiles:
+            raise InvalidInput(
+                "--explain must see which optimizer it is.",
+                f"{self.fits[0].place}, and no compile",
+                f"Put compile and fit in one cell. {IN_PLACE}",
+            )
 
     @property
     def sets_rate(self) -> bool:
@@ -84,62 +118,13 @@ class Reading(Names):
         """Whether it sets the seeds of Python, NumPy and Keras."""
         return "set_random_seed(" in self.code
 
-    def visit_Import(self, node: cst.Import) -> None:
-        self._refuse_distributed(node, [code_of(alias.name) for alias in node.names])
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
-        module = code_of(node.module) if node.module is not None else ""
-        names = node.names if not isinstance(node.names, cst.ImportStar) else ()
-        self._refuse_distributed(node, [f"{module}.{code_of(alias.name)}" for alias in names])
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self._functions.append(node.name.value)
-
-    def leave_FunctionDef(self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef) -> cst.FunctionDef:  # noqa: ARG002
-        self._functions.pop()
-        return updated_node
-
-    def visit_For(self, node: cst.For) -> None:  # noqa: ARG002 (libcst's signature)
-        self._loops += 1
-
-    def leave_For(self, original_node: cst.For, updated_node: cst.For) -> cst.For:  # noqa: ARG002
-        self._loops -= 1
-        return updated_node
-
-    def visit_While(self, node: cst.While) -> None:  # noqa: ARG002
-        self._loops += 1
-
-    def leave_While(self, original_node: cst.While, updated_node: cst.While) -> cst.While:  # noqa: ARG002
-        self._loops -= 1
-        return updated_node
-
-    def visit_Call(self, node: cst.Call) -> None:
+    def _read(self, node: cst.Call) -> None:
         meaning = self.meaning(node.func)
         self._refuse_loop(node, meaning)
-        if name := optimizers.class_of(meaning):
-            first = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
-            self.optimizers.append(OptimizerCall(node, name, keyword(node, "learning_rate", "lr") or first))
+        if name := optimizer_class(meaning):
+            self.optimizers.append(OptimizerCall(node, name, rate_argument(node)))
         elif isinstance(node.func, cst.Attribute) and node.func.attr.value in ARGUMENTS:
             self._add(node, node.func)
-
-    def check(self) -> None:
-        """Look at the whole, after the visit.
-
-        Raises:
-            InvalidInput: nothing is trained, or nothing is compiled.
-        """
-        if not self.fits:
-            raise InvalidInput(
-                "--explain writes out a program that trains with fit.",
-                "code without a call of fit",
-                "Pass the code that compiles the model and calls fit.",
-            )
-        if not self.compiles:
-            raise InvalidInput(
-                "--explain must see which optimizer it is.",
-                f"{self.fits[0].place}, and no compile",
-                f"Put compile and fit in one cell. {_IN_PLACE}",
-            )
 
     def _add(self, node: cst.Call, func: cst.Attribute) -> None:
         method = func.attr.value
@@ -147,20 +132,14 @@ class Reading(Names):
             return
         arguments = by_name(node, method)
         if arguments is None:
-            raise InvalidInput(
-                f"--explain must see what {method} is given.",
-                f"line {self.line(node)}: {code_of(node)}",
-                f"Write the arguments out in the call. {_IN_PLACE}",
-            )
+            rule, remedy = f"--explain must see what {method} is given.", "Write the arguments out in the call."
+            raise self.refusal(rule, node, f"{remedy} {IN_PLACE}")
         if others := [name for name in arguments if method == "compile" and name.endswith("_optimizer")]:
-            raise InvalidInput(
-                "--auto distributes the one optimizer of compile: which data a second one is for, it cannot know.",
-                f"line {self.line(node)}: {code_of(func)}({others[0]}=...)",
-                "Write the program with hvd.DistributedGradientTape.",
-            )
-        call = MethodCall(node, method, func.value, arguments, self.line(node), bool(self._loops or self._functions))
-        lists = {"compile": self.compiles, "fit": self.fits, "evaluate": self.evaluations, "predict": self.predictions}
-        lists[method].append(call)
+            rule, remedy = ONE_OPTIMIZER
+            raise self.refusal(rule, node, remedy, what=f"{code_of(func)}({others[0]}=...)")
+        may_repeat = any(isinstance(each, (cst.For, cst.While, cst.FunctionDef)) for each in self.around(node))
+        call = MethodCall(node, method, func.value, arguments, self.line(node), may_repeat)
+        self.methods[method].append(call)
 
     def is_foreign(self, receiver: cst.BaseExpression) -> bool:
         """Return whether an object is another library's (scikit-learn's have fit, too), or Keras's own method."""
@@ -194,35 +173,31 @@ class Reading(Names):
         root = self.meaning(node).partition(".")[0]
         return root in _OTHER_LIBRARIES and self.is_imported(node)
 
-    def _refuse_distributed(self, node: cst.CSTNode, modules: Iterable[str]) -> None:
-        if any(_DISTRIBUTES.match(module) for module in modules):
-            raise InvalidInput(
-                "--explain writes Horovod into a program that has none.",
-                f"line {self.line(node)}: {code_of(node)}",
-                "Run it without --auto: it says itself how it is distributed.",
-            )
+    def _refuse_distributed(self) -> None:
+        lines = found(self.module, cst.SimpleStatementLine)
+        for node in (statement for line in lines for statement in line.body):
+            if not isinstance(node, (cst.Import, cst.ImportFrom)) or isinstance(node.names, cst.ImportStar):
+                continue
+            module = f"{code_of(node.module)}." if isinstance(node, cst.ImportFrom) and node.module else ""
+            if any(_DISTRIBUTES.match(f"{module}{code_of(alias.name)}") for alias in node.names):
+                raise self.refusal(
+                    "--explain writes Horovod into a program that has none.",
+                    node,
+                    "Run it without --auto: it says itself how it is distributed.",
+                )
 
     def _refuse_loop(self, node: cst.Call, meaning: str) -> None:
         method = node.func.attr.value if isinstance(node.func, cst.Attribute) else ""
-        place = f"line {self.line(node)}: {code_of(node.func)}(...)"
-        if meaning == "tensorflow.GradientTape" and "train_step" not in self._functions:
-            raise InvalidInput(
-                "--explain writes out what trains with fit; a loop of the program's own must say itself which data and "
-                "which gradients are whose.",
-                place,
-                "Give each rank its part of the data, and write hvd.DistributedGradientTape(tape); or put the step in "
-                "a train_step of the model, and call fit.",
-            )
-        if method in ("train_on_batch", "test_on_batch"):
-            raise InvalidInput("--explain writes out what trains with fit.", place, _IN_PLACE)
-        if meaning.startswith("tensorflow.distribute.") and meaning.endswith("Strategy"):
-            raise InvalidInput(
-                "--auto distributes a model that is not distributed yet.", place, "Drop the strategy and its scope."
-            )
-        if (stateful := keyword(node, "stateful")) is not None and code_of(stateful.value) == "True":
-            raise InvalidInput(
-                "A stateful layer keeps a state for each sample of a batch, which must come to the same place each "
-                "time.",
-                place,
-                "Pass stateful=False, or divide the sequences among the ranks yourself.",
-            )
+        stateful = keyword(node, "stateful")
+        refused = {
+            _LOOP: meaning == "tensorflow.GradientTape" and not self._is_in_train_step(node),
+            ("--explain writes out what trains with fit.", IN_PLACE): method in ("train_on_batch", "test_on_batch"),
+            _STRATEGY: meaning.startswith("tensorflow.distribute.") and meaning.endswith("Strategy"),
+            _STATEFUL: stateful is not None and code_of(stateful.value) == "True",
+        }
+        for (rule, remedy), is_there in refused.items():
+            if is_there:
+                raise self.refusal(rule, node, remedy, what=f"{code_of(node.func)}(...)")
+
+    def _is_in_train_step(self, node: cst.CSTNode) -> bool:
+        return any(isinstance(each, cst.FunctionDef) and each.name.value == "train_step" for each in self.around(node))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain import optimizers
 from jupyter_ddl.explain.data_kinds import Kind, kind_of
-from jupyter_ddl.explain.origins import Origins
-from jupyter_ddl.modernise.names import code_of, keyword
+from jupyter_ddl.explain.models import SEE_OPTIMIZER
+from jupyter_ddl.modernise.names import OPTIMIZERS, code_of, keyword, optimizer_class
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import GLOBAL, LINEAR, NONE, SQRT
 
 if TYPE_CHECKING:
     from jupyter_ddl.explain.calls import MethodCall
+    from jupyter_ddl.explain.origins import Origin
     from jupyter_ddl.explain.reading import OptimizerCall, Reading
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
@@ -28,7 +28,6 @@ _OF_UNKNOWN_LENGTH = re.compile(
 )
 _BEFORE_STEP = re.compile(r"def on_(train_)?batch_begin\b")
 _SCALES_LOSS = ("keras.optimizers.LossScaleOptimizer", "keras.mixed_precision.LossScaleOptimizer")
-_SEE_OPTIMIZER = "--explain must see which optimizer it is."
 _NAME_IT = "Write e.g. optimizer=keras.optimizers.Adam(1e-3) in this code; --auto without --explain takes any."
 
 
@@ -97,7 +96,7 @@ class Settings:
     @property
     def has_schedule(self) -> bool:
         """Whether a learning rate is a schedule object."""
-        return any(call.rate is not None and self.is_schedule(call.rate.value) for call in self.reading.optimizers)
+        return any(call.rate is not None and self.schedule_of(call.rate.value) for call in self.reading.optimizers)
 
     @property
     def warms_up_by_itself(self) -> bool:
@@ -110,24 +109,17 @@ class Settings:
         counts = all(call.value("steps_per_epoch") is not None for call in self.reading.fits)
         return self.has_schedule or self.reading.sets_rate or (bool(_OF_UNKNOWN_LENGTH.search(code)) and not counts)
 
-    def is_schedule(self, rate: cst.BaseExpression) -> bool:
-        """Return whether a learning rate is a schedule object."""
-        if isinstance(rate, cst.Call):
-            if self.reading.meaning(rate.func).startswith("keras.optimizers.schedules."):
-                return True
-            made = self.reading.definition(rate.func, cst.ClassDef)
-            return made is not None and any("LearningRateSchedule" in code_of(base.value) for base in made.bases)
-        if isinstance(rate, cst.Name):
-            return any(self.is_schedule(value) for value, _ in self.reading.assigned(rate) or [])
-        return False
+    def schedule_of(self, rate: cst.BaseExpression) -> str:
+        """Return the class of a learning rate that is a schedule object; the code where it is one of several."""
+        names = {self._schedule_class(origin) for origin in self.reading.origins.of(rate)}
+        return names.pop() if len(names) == 1 else code_of(rate) if all(names) else ""
 
-    def schedule_class(self, rate: cst.BaseExpression) -> str:
-        """Return the class of a schedule, or else how it is written."""
-        if isinstance(rate, cst.Call):
-            return code_of(rate.func).rpartition(".")[2]
-        values = self.reading.assigned(rate) if isinstance(rate, cst.Name) else None
-        names = {self.schedule_class(value) for value, _ in values or []}
-        return names.pop() if len(names) == 1 else code_of(rate)
+    def _schedule_class(self, origin: Origin) -> str:
+        if isinstance(origin, cst.ClassDef):
+            is_one = any("LearningRateSchedule" in code_of(base.value) for base in origin.bases)
+            return origin.name.value if is_one else ""
+        meaning = self.reading.meaning(origin.func) if isinstance(origin, cst.Call) else ""
+        return meaning.rpartition(".")[2] if meaning.startswith("keras.optimizers.schedules.") else ""
 
     def optimizer_of(self, call: MethodCall) -> str:
         """Return the class of the optimizer that a call of `compile` is given.
@@ -139,14 +131,12 @@ class Settings:
         if given is None:
             return "RMSprop"  # Keras's own default
         if (text := self.text_of(given)) is not None:
-            name = optimizers.class_of_string(text)
-            if name is None:
-                raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
-            return name
-        found = {None if made is None else made.name for made in self._made_by(given)}
+            found = {optimizer_class(f"keras.optimizers.{text}")}
+        else:
+            found = {None if made is None else made.name for made in self._made_by(given)}
         name = found.pop() if len(found) == 1 else None
         if name is None:
-            raise InvalidInput(_SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
+            raise InvalidInput(SEE_OPTIMIZER, f"{call.place} with optimizer={code_of(given)}", _NAME_IT)
         return name
 
     def text_of(self, given: cst.BaseExpression | None) -> str | None:
@@ -158,11 +148,11 @@ class Settings:
         """Return the learning rate in the code, or Keras's default as text; None where the code does not show it."""
         given = call.value("optimizer")
         if given is None or self.text_of(given) is not None:
-            return optimizers.RATES[self.optimizer_of(call)]
+            return OPTIMIZERS[self.optimizer_of(call)]
         made = self._made_by(given)
         if len(made) != 1 or made[0] is None:
             return None
-        return optimizers.RATES[made[0].name] if made[0].rate is None else made[0].rate.value
+        return OPTIMIZERS[made[0].name] if made[0].rate is None else made[0].rate.value
 
     def kind(self, fit: MethodCall) -> Kind | None:
         """Return what kind of data a call of `fit` is given.
@@ -199,7 +189,7 @@ class Settings:
     def _made_by(self, given: cst.BaseExpression) -> list[OptimizerCall | None]:
         """Return the calls that make an optimizer, wherever in the code they are; None for what is made elsewhere."""
         found: list[OptimizerCall | None] = []
-        for origin in Origins(self.reading).of(given):
+        for origin in self.reading.origins.of(given):
             made = next((each for each in self.reading.optimizers if each.node is origin), None)
             if made is None and isinstance(origin, cst.Call) and self.reading.meaning(origin.func) in _SCALES_LOSS:
                 inner = keyword(origin, "inner_optimizer") or next(iter(origin.args), None)

@@ -9,13 +9,12 @@ from typing import Any
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.explain import optimizers
 from jupyter_ddl.explain.calls import MethodCall, by_name
 from jupyter_ddl.explain.fitting import LINE_LENGTH, Fit, verbose_on_rank_0
-from jupyter_ddl.explain.names import Names
+from jupyter_ddl.explain.models import LOADS
 from jupyter_ddl.explain.reading import OptimizerCall
 from jupyter_ddl.explain.settings import Settings, times
-from jupyter_ddl.modernise.names import added, argument, code_of, keyword, replaced
+from jupyter_ddl.modernise.names import OPTIMIZERS, added, argument, code_of, keyword, replaced
 from jupyter_ddl.protocol.cell_options import LINEAR, NONE
 
 _DISTRIBUTED = "# Average the gradients over the ranks before each update."
@@ -25,23 +24,22 @@ _RATES = {
 }
 _EVALUATED = "# Each rank evaluates its part; the result is that of all."
 _LOADED = "# The optimizer that was saved averages the gradients again."
-_LOADS = ("keras.models.load_model", "keras.saving.load_model")
 _SAVED = "# One rank writes the file."
 _WAIT = "hvd.barrier()  # it is there before any rank continues"
 _SAVES = ("save", "save_weights", "export")
 _RANK_0 = "hvd.rank() == 0"
 
 
-class Writing(Names):
+class Writing(cst.CSTTransformer):
     """Rewrites the tree that `settings.reading` has visited."""
 
     def __init__(self, settings: Settings) -> None:
         reading = settings.reading
-        super().__init__(reading.wrapper)
+        super().__init__()
+        self._reading = reading
         self._settings = settings
-        methods = (*reading.compiles, *reading.fits, *reading.evaluations, *reading.predictions)
         self._calls: dict[int, MethodCall | OptimizerCall] = {id(call.node): call for call in reading.optimizers}
-        self._calls |= {id(call.node): call for call in methods}
+        self._calls |= {id(call.node): call for calls in reading.methods.values() for call in calls}
         self._models = {code_of(call.receiver) for call in (*reading.compiles, *reading.fits)}
         self._notes: list[str] = []
         self._before: list[str] = []
@@ -71,7 +69,7 @@ class Writing(Names):
         return cst.FlattenSentinel([first, *others])
 
     def leave_Element(self, original_node: cst.Element, updated_node: cst.Element) -> cst.BaseElement:
-        if not self.is_rank_0_callback(original_node.value):
+        if not self._reading.is_rank_0_callback(original_node.value):
             return updated_node
         chosen = cst.parse_expression(f"([{code_of(updated_node.value)}] if {_RANK_0} else [])")
         return cst.StarredElement(chosen, comma=updated_node.comma)
@@ -94,7 +92,7 @@ class Writing(Names):
 
     def _other(self, original: cst.Call, node: cst.Call) -> cst.Call:
         """Return a call of something else; a model that is loaded is distributed as one that is compiled."""
-        if self.meaning(original.func) not in _LOADS or keyword(node, "compile") is not None:
+        if self._reading.meaning(original.func) not in LOADS or keyword(node, "compile") is not None:
             return node
         self._notes.append(_LOADED)
         args = list(node.args)
@@ -104,14 +102,15 @@ class Writing(Names):
         return node.with_changes(func=cst.parse_expression("hvd.load_model"), args=args)
 
     def _fit(self, call: MethodCall, given: dict[str, cst.Arg]) -> cst.BaseExpression:
-        written = Fit(self._settings, call, given).written()
-        if written.before and self._statement is None:
+        fit = Fit(self._settings, call, given)
+        written = fit.written()
+        if fit.before and self._statement is None:
             raise InvalidInput(
                 "fit with validation_split must be in a statement of its own.", call.place, "Give it a line."
             )
-        self._before += written.before
-        self.snippets |= written.snippets
-        return cst.parse_expression(written.call)
+        self._before += fit.before
+        self.snippets |= fit.snippets
+        return cst.parse_expression(written)
 
     def _evaluate(self, call: MethodCall, node: cst.Call) -> cst.Call:
         if code_of(call.receiver) in ("self", "self.model"):
@@ -125,9 +124,7 @@ class Writing(Names):
     def _predict(self, node: cst.Call, given: dict[str, cst.Arg]) -> cst.Call:
         old = given.get("verbose")
         value = cst.parse_expression(verbose_on_rank_0(None if old is None else code_of(old.value)))
-        if old is None:
-            return node.with_changes(args=added(node.args, argument("verbose", value)))
-        return node.with_changes(args=replaced(node.args, old, old.with_changes(value=value)))
+        return _with_argument(node, old, "verbose", value)
 
     def _compile(self, call: MethodCall, node: cst.Call) -> cst.Call:
         settings = self._settings
@@ -135,26 +132,22 @@ class Writing(Names):
         given = (by_name(node, "compile") or {}).get("optimizer")
         made = given.value if given is not None else None
         if made is None or settings.text_of(call.value("optimizer")) is not None:
-            rate = self._scaled(optimizers.RATES[name], name)
+            rate = self._scaled(OPTIMIZERS[name], name)
             made = cst.parse_expression(f"keras.optimizers.{name}(learning_rate={rate})")
         self._notes.append(_DISTRIBUTED)
         wrapped = cst.parse_expression(f"hvd.DistributedOptimizer({code_of(made)})")
-        if given is None:
-            args = added(node.args, argument("optimizer", wrapped))
-        else:
-            args = replaced(node.args, given, given.with_changes(value=wrapped))
-        return _in_lines(node.with_changes(args=args))
+        return _in_lines(_with_argument(node, given, "optimizer", wrapped))
 
     def _optimizer(self, call: OptimizerCall, node: cst.Call) -> cst.Call:
         settings = self._settings
         if call.rate is None:
             if settings.scaling(call.name) == NONE:
                 return node
-            rate = cst.parse_expression(self._scaled(optimizers.RATES[call.name], call.name))
-            return node.with_changes(args=added(node.args, argument("learning_rate", rate)))
+            rate = cst.parse_expression(self._scaled(OPTIMIZERS[call.name], call.name))
+            return _with_argument(node, None, "learning_rate", rate)
         place = next(i for i, arg in enumerate(call.node.args) if arg is call.rate)
         given = node.args[place]
-        if settings.is_schedule(call.rate.value):
+        if settings.schedule_of(call.rate.value):
             if settings.shares_batches:
                 return node
             self.snippets.add("SCHEDULE")
@@ -163,7 +156,7 @@ class Writing(Names):
             text = f"ScheduleOfAllRanks({code_of(given.value)})"
         else:
             text = self._scaled(code_of(given.value), call.name)
-        return node.with_changes(args=replaced(node.args, given, given.with_changes(value=cst.parse_expression(text))))
+        return _with_argument(node, given, "learning_rate", cst.parse_expression(text))
 
     def _scaled(self, rate: str, optimizer: str) -> str:
         how = self._settings.scaling(optimizer)
@@ -185,7 +178,13 @@ class Writing(Names):
         call = _method_call(statement)
         if call is None or call.func.attr.value != "append" or len(call.args) != 1:
             return False
-        return self.is_rank_0_callback(call.args[0].value)
+        return self._reading.is_rank_0_callback(call.args[0].value)
+
+
+def _with_argument(call: cst.Call, old: cst.Arg | None, name: str, value: cst.BaseExpression) -> cst.Call:
+    """Return a call with another value for an argument, or with one more."""
+    args = added(call.args, argument(name, value)) if old is None else call.args
+    return call.with_changes(args=replaced(args, old, old.with_changes(value=value)) if old is not None else args)
 
 
 def _method_call(statement: cst.SimpleStatementLine) -> Any:

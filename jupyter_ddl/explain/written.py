@@ -5,10 +5,8 @@ from __future__ import annotations
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.modernise.names import code_of
-
-_WRAPPED = "hvd.DistributedOptimizer("
-_BEGINS_TOGETHER = ("hvd.callbacks.BroadcastGlobalVariablesCallback(", "StartTogether(")
+from jupyter_ddl.explain.names import IN_PLACE
+from jupyter_ddl.modernise.names import code_of, found
 
 
 def check(module: cst.Module, *, compiles: int, fits: int) -> None:
@@ -22,29 +20,21 @@ def check(module: cst.Module, *, compiles: int, fits: int) -> None:
     Raises:
         InvalidInput: one was not, so that each rank would train a model of its own.
     """
-    finder = _Finder()
-    module.visit(finder)
-    for what, found, wanted in (("compile", finder.compiles, compiles), ("fit", finder.fits, fits)):
-        if found != wanted:
+    calls = [call for call in found(module, cst.Call) if isinstance(call.func, cst.Attribute)]
+    for method, wanted in (("compile", compiles), ("fit", fits)):
+        own = [call for call in calls if code_of(call.func).endswith(f".{method}")]
+        count = sum(_exchanges(call, method) for call in own)
+        if count != wanted:
             raise InvalidInput(
                 "A program that --explain writes exchanges the gradients of each model that it trains.",
-                f"{found} of {wanted} calls of {what} that do",
-                "Run it with --auto, without --explain: nothing needs to be written out for that.",
+                f"{count} of {wanted} calls of {method} that do",
+                IN_PLACE,
             )
 
 
-class _Finder(cst.CSTVisitor):
-    """Counts the calls that are written for several ranks."""
-
-    def __init__(self) -> None:
-        self.compiles = 0
-        self.fits = 0
-
-    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802 (libcst's hook)
-        if not isinstance(node.func, cst.Attribute):
-            return
-        texts = [code_of(arg.value) for arg in node.args]
-        if node.func.attr.value == "compile":
-            self.compiles += any(text.startswith(_WRAPPED) for text in texts)
-        elif node.func.attr.value == "fit":
-            self.fits += any(mark in text for text in texts for mark in _BEGINS_TOGETHER)
+def _exchanges(call: cst.Call, method: str) -> bool:
+    texts = [code_of(arg.value) for arg in call.args]
+    if method == "compile":
+        return any(text.startswith("hvd.DistributedOptimizer(") for text in texts)
+    starts = ("hvd.callbacks.BroadcastGlobalVariablesCallback(", "StartTogether(")
+    return any(start in text for text in texts for start in starts)

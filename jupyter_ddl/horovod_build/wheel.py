@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import BuildError
+from jupyter_ddl.horovod_build.pip import run_logged
 from jupyter_ddl.paths import MPICXX_VARIABLE, NCCL_VARIABLE
 
 if TYPE_CHECKING:
@@ -86,35 +86,16 @@ def build_wheel(
         *(sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "--verbose", "--no-build-isolation"),
         *("--use-pep517", "--no-deps", "--no-cache-dir", "--wheel-dir", str(folder), str(sources)),
     ]
-    status = _run_logged(command, env, log, progress)
+
+    def show(line: str) -> None:
+        if percent := _PERCENT.match(line):
+            progress.percent(int(percent[1]))
+
+    status, _ = run_logged(command, log, env=env, on_line=show)
     wheels = sorted(folder.glob("horovod-*.whl"))
     if status != 0 or len(wheels) != 1:
         raise _compile_error(target, log)
     return wheels[0]
-
-
-def _run_logged(command: list[str], env: Mapping[str, str], log: Path, progress: Progress) -> int:
-    """Run a command with its output into the log, and its percentages to the user."""
-    with (
-        log.open("a", encoding="utf-8") as file,
-        subprocess.Popen(
-            command,
-            env=dict(env),
-            cwd="/",  # `python -m` looks for modules in its working folder first
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        ) as process,
-    ):
-        file.write(f"$ {' '.join(command)}\n")
-        assert process.stdout is not None
-        for line in process.stdout:
-            file.write(line)
-            if percent := _PERCENT.match(line):
-                progress.percent(int(percent[1]))
-    return process.returncode
 
 
 def _nccl_variables(cuda: Cuda) -> dict[str, str]:

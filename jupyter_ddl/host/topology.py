@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,8 @@ def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
     import pynvml
 
     try:
-        pynvml.nvmlInit()
+        with _nvml() as nvml:
+            return tuple(_gpus(nvml))
     except pynvml.NVMLError_LibraryNotFound:
         return ()
     except pynvml.NVMLError_DriverNotLoaded as error:
@@ -93,12 +95,6 @@ def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
         raise _nvml_failed(error) from error
     except pynvml.NVMLError as error:
         raise _nvml_failed(error) from error
-    try:
-        return tuple(_gpus(pynvml))
-    except pynvml.NVMLError as error:
-        raise _nvml_failed(error) from error
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def visible_gpus(gpus: Sequence[Gpu] | None = None) -> tuple[str, ...]:
@@ -149,17 +145,12 @@ def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
     """
     if not devices:
         return ()
-    import pynvml
-
-    pynvml.nvmlInit()
-    try:
+    with _nvml() as nvml:
         return tuple(
             ComputeProcess(device, process.pid, process.usedGpuMemory)
             for device in dict.fromkeys(devices)
-            for process in _processes_on(pynvml, device)
+            for process in _processes_on(nvml, device)
         )
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def free_bytes(devices: Sequence[str]) -> dict[str, int]:
@@ -170,19 +161,25 @@ def free_bytes(devices: Sequence[str]) -> dict[str, int]:
     """
     if not devices:
         return {}
-    import pynvml
-
-    pynvml.nvmlInit()
-    try:
-        found = {device: _free_bytes(pynvml, device) for device in devices}
-    finally:
-        pynvml.nvmlShutdown()
+    with _nvml() as nvml:
+        found = {device: _free_bytes(nvml, device) for device in devices}
     return {device: free for device, free in found.items() if free is not None}
 
 
 def default_rank_count(gpu_count: int, physical_core_count: int) -> int:
     """Return how many ranks to start: one per GPU; with no GPU one per two physical cores, at least 2."""
     return gpu_count or max(2, physical_core_count // 2)
+
+
+@contextmanager
+def _nvml() -> Iterator[ModuleType]:
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        yield pynvml
+    finally:
+        pynvml.nvmlShutdown()
 
 
 def _gpus(nvml: ModuleType) -> Iterator[Gpu]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import libcst as cst
-from libcst.metadata import ParentNodeProvider, QualifiedNameProvider, ScopeProvider
+from libcst.metadata import (
+    Assignment,
+    ImportAssignment,
+    ParentNodeProvider,
+    QualifiedNameProvider,
+    ScopeProvider,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from libcst.metadata import BaseMetadataProvider
 
 KERAS_LAYER = ("horovod.tensorflow.keras", "horovod.keras", "jupyter_ddl.keras")
 _COMPAT = re.compile(r"^tensorflow\.compat\.v[12]\.")
 _OPTIMIZER_NAME = re.compile(r"(?:^|_)(?:opt|optimi[sz]er)(?:_|$)", re.IGNORECASE)
+_Node = TypeVar("_Node", bound=cst.CSTNode)
 
 
 def canonical(name: str) -> str:
@@ -62,25 +69,51 @@ class Codemod(cst.CSTTransformer):
         meaning = self.meaning(call.func)
         return meaning == "hvd.DistributedOptimizer" or optimizer_class(meaning) is not None
 
-    def _is_assigned_one(self, node: cst.Name) -> bool:
-        scope = self.get_metadata(ScopeProvider, node, None)
-        if scope is None:
-            return False
-        for assignment in scope[node.value]:
-            target = getattr(assignment, "node", None)
-            statement = self._assignment_of(target)
-            if statement is None or not isinstance(statement.value, cst.Call):
-                return False
-            if not self.makes_optimizer(statement.value):
-                return False
-        return bool(scope[node.value])
+    def _is_assigned_one(self, name: cst.Name) -> bool:
+        given = self.assigned(name) or []
+        return bool(given) and all(isinstance(value, cst.Call) and self.makes_optimizer(value) for value, _ in given)
 
-    def _assignment_of(self, target: cst.CSTNode | None) -> cst.Assign | None:
-        if target is None:
-            return None
-        parent = self.get_metadata(ParentNodeProvider, target, None)
-        grandparent = self.get_metadata(ParentNodeProvider, parent, None) if parent is not None else None
-        return grandparent if isinstance(grandparent, cst.Assign) else None
+    def around(self, node: cst.CSTNode) -> Iterator[Any]:
+        """Yield what a node is in, from its parent to the module."""
+        while (parent := self.get_metadata(ParentNodeProvider, node, None)) is not None:
+            yield parent
+            node = parent
+
+    def bindings(self, name: cst.CSTNode) -> list[cst.CSTNode]:
+        """Return the nodes that bind a name in its scope: what it is assigned to, parameters, imports."""
+        bound = (self.bound_by(name) or set()) if isinstance(name, cst.Name) else set()
+        return [binding.node for binding in bound if isinstance(binding, Assignment)]
+
+    def assignment(self, target: cst.CSTNode) -> tuple[cst.BaseExpression, bool] | None:
+        """Return what a node that binds a name assigns to it, and whether it is a part of that; None for others."""
+        is_part = False
+        for node in self.around(target):
+            if isinstance(node, (cst.Element, cst.Tuple, cst.List)):
+                is_part = True
+            elif isinstance(node, (cst.Assign, cst.AnnAssign)):
+                return None if node.value is None else (node.value, is_part)
+            elif not isinstance(node, cst.AssignTarget):
+                break
+        return None
+
+    def assigned(self, name: cst.CSTNode) -> list[tuple[cst.BaseExpression, bool]] | None:
+        """Return what a name is assigned, each with whether that is a part of it (`a, b = it`).
+
+        None where it is bound in another way, too (a parameter, `for`, `with`), or nowhere in this code.
+        """
+        given = [self.assignment(node) for node in self.bindings(name)]
+        return None if None in given or not given else [each for each in given if each is not None]
+
+    def is_imported(self, node: cst.CSTNode) -> bool:
+        """Return whether the first of a dotted name's parts is one that this code imports."""
+        return any(isinstance(binding, ImportAssignment) for binding in self.bound_by(node) or ())
+
+    def bound_by(self, node: cst.CSTNode) -> Any:
+        """Return what binds the first of a dotted name's parts; None for what is no name."""
+        while isinstance(node, cst.Attribute):
+            node = node.value
+        scope = self.get_metadata(ScopeProvider, node, None)
+        return None if scope is None or not isinstance(node, cst.Name) else scope[node.value]
 
 
 def optimizer_class(meaning: str) -> str | None:
@@ -91,21 +124,30 @@ def optimizer_class(meaning: str) -> str | None:
     return {name.lower(): name for name in OPTIMIZERS}.get(match[1].lower())
 
 
-# With the learning rate that Keras 3 gives each where none is passed.
+# With the learning rate that Keras gives each where none is passed.
+# Source: keras 3.15, src/optimizers/*.py, the default of learning_rate
 OPTIMIZERS = {
+    **dict.fromkeys(("RMSprop", "Adam", "AdamW", "Adadelta", "Adagrad", "Adamax", "Nadam", "Ftrl"), "0.001"),
+    **dict.fromkeys(("Adafactor", "Lion", "Lamb", "Muon"), "0.001"),
     "SGD": "0.01",
-    "RMSprop": "0.001",
-    "Adam": "0.001",
-    "AdamW": "0.001",
-    "Adadelta": "0.001",
-    "Adagrad": "0.001",
-    "Adamax": "0.001",
-    "Nadam": "0.001",
-    "Ftrl": "0.001",
-    "Adafactor": "0.001",
-    "Lion": "0.001",
-    "Lamb": "0.001",
+    "ScheduleFreeAdamW": "0.0025",
 }
+
+
+def found(node: cst.CSTNode, kind: type[_Node], *, outside: tuple[type[cst.CSTNode], ...] = ()) -> Iterator[_Node]:
+    """Yield the nodes of a kind in a tree, in the program's order; none in nodes of the kinds `outside`."""
+    if isinstance(node, outside):
+        return
+    if isinstance(node, kind):
+        yield node
+    for child in node.children:
+        yield from found(child, kind, outside=outside)
+
+
+def rate_argument(call: cst.Call) -> cst.Arg | None:
+    """Return the learning rate that an optimizer's class is called with: by name, or first."""
+    first = call.args[0] if call.args and call.args[0].keyword is None and not call.args[0].star else None
+    return keyword(call, "lr", "learning_rate") or first
 
 
 def keyword(call: cst.Call, *names: str) -> cst.Arg | None:

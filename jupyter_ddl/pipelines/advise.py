@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import tensorflow as tf
@@ -15,35 +16,13 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.pipelines import speedups
 from jupyter_ddl.pipelines.cache import ranks_of_this_host
 from jupyter_ddl.pipelines.properties import batch_size_of
-from jupyter_ddl.pipelines.stopwatch import median, training_step
-from jupyter_ddl.pipelines.trials import LEAST_GAIN, Gain, Trials, Tried
+from jupyter_ddl.pipelines.stopwatch import training_step
+from jupyter_ddl.pipelines.trials import LEAST_GAIN, Gain, Row, Trials
 
 # A pipeline this near to the model's own speed would gain nothing noticeable.
 _AS_FAST = 0.9
 # Shares of the time: the first measurement, each change alone, and some together.
 _SLOTS = 12
-
-
-@dataclass(frozen=True)
-class Row:
-    """One change, as it was measured.
-
-    Attributes:
-        change: what it is.
-        code: how one writes it.
-        gain: how many times as fast the pipeline is, with this change and those above it; alone, where it does not
-            help.
-        batches_per_s: in that form.
-        helps: whether it is advised.
-        helps_alone: whether it would be advised without the others.
-    """
-
-    change: str
-    code: str
-    gain: float
-    batches_per_s: float
-    helps: bool
-    helps_alone: bool = False
 
 
 @dataclass(frozen=True)
@@ -121,14 +100,8 @@ def _advice(ds: Any, first: Any, step: Any, slot_s: float) -> Advice:
     model_per_s = median(rates["model"]) if alone else None
     if alone and Gain.of(rates["as it is"], rates["model"]).times >= _AS_FAST:
         return Advice((), per_s, model_per_s, ds, model_is_the_bottleneck=True)
-    trials.held = max(int(per_s * slot_s), 4) * batch_size
-    tried, best = trials.take(ds, speedups.possible(ds))
-    return Advice(tuple(_row(each) for each in tried), per_s, model_per_s, best)
-
-
-def _row(tried: Tried) -> Row:
-    change = tried.change
-    return Row(change.name, change.code, tried.times, tried.batches_per_s, tried.helps, tried.helps_alone)
+    rows, best = trials.take(ds, speedups.possible(ds), held=max(int(per_s * slot_s), 4) * batch_size)
+    return Advice(tuple(rows), per_s, model_per_s, best)
 
 
 def _lines(advice: Advice) -> list[str]:

@@ -5,85 +5,52 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.pipelines.cache import RAM, Estimate, kept_in, measured, ranks_of_this_host, room
+from jupyter_ddl.pipelines.cache import RAM, kept_in, measured, ranks_of_this_host, room
 from jupyter_ddl.pipelines.lineage import Recipe, recipe_of
-from jupyter_ddl.pipelines.properties import are_same, line
+from jupyter_ddl.pipelines.properties import COMPARED, are_same, line
 from jupyter_ddl.pipelines.shard_rules import BATCHING, RANDOM_ORDER, READERS
-from jupyter_ddl.pipelines.storage import NVME, RAMDISK, Place, size
+from jupyter_ddl.pipelines.storage import NVME, RAMDISK, size
+from jupyter_ddl.pipelines.trials import Change
 
 # These take no time in each epoch: data in memory and their order.
 _COSTS = {"map", "filter", "flat_map", "interleave", "unbatch", "from_generator", "load", *READERS}
-_COMPARED = 16  # elements, to see whether two passes give the same
 
 
-@dataclass(frozen=True)
-class Kept:
-    """A cache that a pipeline has room for.
-
-    Attributes:
-        where: "ram", "ramdisk" or "nvme".
-        after: the operation that it follows.
-        estimate: how much room it takes.
-    """
-
-    where: str
-    after: str
-    estimate: Estimate
-
-    @property
-    def name(self) -> str:
-        """What it is, in words."""
-        whole = self.estimate.total_bytes
-        told = f"{size(self.estimate.element_bytes)} an element" if whole is None else size(whole)
-        return f"cache in {'memory' if self.where == RAM else self.where} ({told})"
-
-    @property
-    def code(self) -> str:
-        """How one writes it."""
-        return f'jupyter_ddl.data.cache(..., "{self.where}") after {self.after}'
-
-    def make(self, dataset: Any, elements: int | None) -> Any:
-        """Return the pipeline with its cache.
-
-        Args:
-            dataset: the pipeline, perhaps changed otherwise meanwhile.
-            elements: how many to hold, so that a measurement need not read all data first; None for all.
-        """
-        steady, above = _steady(dataset)
-        if steady is None:
-            return dataset
-        made = kept_in(steady if elements is None else steady.take(elements), self._place())
-        for each in above:
-            made = each.made_of([made])
-        return made
-
-    def _place(self) -> Place:
-        return room(self.where, (self.estimate.total_bytes or 0) * ranks_of_this_host()[0])
-
-
-def possible(dataset: Any) -> Kept | None:
-    """Return a cache that may make a pipeline faster; None where nothing is slow before it, or there is no room."""
+def possible(dataset: Any) -> list[Change]:
+    """Return a cache that may make a pipeline faster; none where nothing is slow before it, or there is no room."""
     steady, _ = _steady(dataset)
-    if steady is None:
-        return None
-    if int(steady.cardinality()) == tf.data.INFINITE_CARDINALITY:
-        return None
-    recipe = recipe_of(steady)
-    estimate = measured(steady)
+    if steady is None or int(steady.cardinality()) == tf.data.INFINITE_CARDINALITY:
+        return []
+    recipe, estimate = recipe_of(steady), measured(steady)
+    whole = estimate.total_bytes
+    told = f"{size(estimate.element_bytes)} an element" if whole is None else size(whole)
+    needed_bytes = (whole or 0) * ranks_of_this_host()[0]
+    after = "the source" if recipe is None else _named(recipe)
     for where in (RAM, RAMDISK, NVME):
-        candidate = Kept(where, "the source" if recipe is None else _named(recipe), estimate)
         try:
-            candidate._place()
+            room(where, needed_bytes)
         except InvalidInput:
             continue
-        return candidate
-    return None
+        name = f"cache in {'memory' if where == RAM else where} ({told})"
+        return [
+            Change(name, f'jupyter_ddl.data.cache(..., "{where}") after {after}', partial(_cached, where, needed_bytes))
+        ]
+    return []
+
+
+def _cached(where: str, needed_bytes: int, dataset: Any, elements: int | None) -> Any:
+    """Return a pipeline, perhaps changed otherwise meanwhile, with its cache, of all elements or of so many."""
+    steady, above = _steady(dataset)
+    if steady is None:
+        return dataset
+    cached = kept_in(steady if elements is None else steady.take(elements), room(where, needed_bytes))
+    return _made(cached, above)
 
 
 def _steady(dataset: Any) -> tuple[Any, list[Recipe]]:
@@ -128,7 +95,7 @@ def _made(start: Any, operations: list[Recipe]) -> Any:
 
 
 def _is_same_twice(dataset: Any) -> bool:
-    some = dataset.take(_COMPARED)
+    some = dataset.take(COMPARED)
     return are_same(list(some), list(some))
 
 
@@ -141,8 +108,8 @@ def _is_same_in_any_order(start: Any, operations: list[Recipe]) -> bool:
     for number, each in enumerate(operations):
         if each.name == "map":
             dataset = _made(start, operations[:number])
-            in_place = list(each.made_of([dataset]).take(_COMPARED))
-            one_earlier = list(each.made_of([dataset.skip(1)]).take(_COMPARED - 1))
+            in_place = list(each.made_of([dataset]).take(COMPARED))
+            one_earlier = list(each.made_of([dataset.skip(1)]).take(COMPARED - 1))
             if not are_same(in_place[1:], one_earlier):
                 return False
     return True

@@ -14,6 +14,9 @@ import tensorflow as tf
 from jupyter_ddl.pipelines.lineage import Recipe, recipe_of
 from jupyter_ddl.pipelines.shard_rules import BATCHING, READERS
 
+COMPARED = 16
+"""Elements, to see whether two passes give the same."""
+
 
 def file_names(recipe: Recipe) -> list[Any] | None:
     """Return the names that a reader of files was given; None for a dataset of them, and for what is no reader."""

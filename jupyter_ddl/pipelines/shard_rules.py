@@ -27,47 +27,22 @@ class Way(Enum):
 
 # By the names of tf.data.Dataset's methods.
 WAYS = {
-    "from_tensors": Way.STANDS,
-    "from_tensor_slices": Way.STANDS,
-    "from_sparse_tensor_slices": Way.STANDS,
-    "from_generator": Way.STANDS,
-    "range": Way.STANDS,
-    "counter": Way.STANDS,
-    "load": Way.STANDS,
-    "random": Way.NOT,
-    "list_files": Way.LOOSELY,
-    "map": Way.EXACTLY,
-    "prefetch": Way.EXACTLY,
-    "cache": Way.EXACTLY,
-    "snapshot": Way.EXACTLY,
-    "with_options": Way.EXACTLY,
-    "zip": Way.EXACTLY,
-    "concatenate": Way.LOOSELY,
-    "shuffle": Way.LOOSELY,
-    "filter": Way.LOOSELY,
-    "ignore_errors": Way.LOOSELY,
-    "rejection_resample": Way.LOOSELY,
-    "batch": Way.LOOSELY,
-    "padded_batch": Way.LOOSELY,
-    "ragged_batch": Way.LOOSELY,
-    "sparse_batch": Way.LOOSELY,
-    "bucket_by_sequence_length": Way.LOOSELY,
-    "rebatch": Way.LOOSELY,
-    "repeat": Way.REPEATS,
-    "flat_map": Way.FANS_OUT,
-    "interleave": Way.FANS_OUT,
-    "unbatch": Way.FANS_OUT,
-    "sample_from_datasets": Way.NOT,
-    "choose_from_datasets": Way.NOT,
-    "take": Way.NOT,
-    "skip": Way.NOT,
-    "shard": Way.NOT,
-    "enumerate": Way.NOT,
-    "window": Way.NOT,
-    "group_by_window": Way.NOT,
-    "scan": Way.NOT,
-    "take_while": Way.NOT,
-    "unique": Way.NOT,
+    name: way
+    for way, names in {
+        Way.STANDS: ("from_tensors from_tensor_slices from_sparse_tensor_slices from_generator range counter load"),
+        Way.NOT: (
+            "random sample_from_datasets choose_from_datasets take skip shard enumerate window "
+            "group_by_window scan take_while unique"
+        ),
+        Way.LOOSELY: (
+            "list_files concatenate shuffle filter ignore_errors rejection_resample batch "
+            "padded_batch ragged_batch sparse_batch bucket_by_sequence_length rebatch"
+        ),
+        Way.EXACTLY: "map prefetch cache snapshot with_options zip",
+        Way.REPEATS: "repeat",
+        Way.FANS_OUT: "flat_map interleave unbatch",
+    }.items()
+    for name in names.split()
 }
 # Classes of tf.data that read files, whose names they take as `filenames`.
 READERS = ("TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset")

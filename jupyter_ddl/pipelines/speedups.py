@@ -5,38 +5,19 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from jupyter_ddl.pipelines import cache_placement
 from jupyter_ddl.pipelines.lineage import Recipe, rebuilt, recipe_of
-from jupyter_ddl.pipelines.properties import are_names, are_same
+from jupyter_ddl.pipelines.prefetch import prefetch
+from jupyter_ddl.pipelines.properties import COMPARED, are_names, are_same
 from jupyter_ddl.pipelines.shard_rules import READERS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from jupyter_ddl.pipelines.trials import Change
 
 # Operations with which a map may be exchanged: they do not change elements.
 _LEAVES_ELEMENTS = ("shuffle", "repeat", "prefetch", "with_options")
-_COMPARED = 16  # elements, to see whether two passes give the same
-
-
-@dataclass(frozen=True)
-class Change:
-    """A change of a pipeline.
-
-    Attributes:
-        name: what it is, e.g. "map in parallel".
-        code: how one writes it.
-        make: makes the changed pipeline; the second argument, where it is not None, is how many elements a cache may
-            hold, so that a measurement need not read all data first.
-    """
-
-    name: str
-    code: str
-    make: Callable[[Any, int | None], Any]
 
 
 def possible(dataset: Any) -> list[Change]:
@@ -52,15 +33,11 @@ def possible(dataset: Any) -> list[Change]:
     vectorised = Change(
         "vectorised map", "batch before map: the function takes whole batches", lambda ds, _: rebuilt(ds, _batch_first)
     )
-    prefetch = Change("prefetch", "prefetch(tf.data.AUTOTUNE) at the end", lambda ds, _: ds.prefetch(tf.data.AUTOTUNE))
+    ahead = Change("prefetch", "prefetch(tf.data.AUTOTUNE) at the end", lambda ds, _: prefetch(ds))
     changes = [
         change for change in (parallel_reads, parallel_map, vectorised) if change.make(dataset, None) is not dataset
     ]
-    held = cache_placement.possible(dataset)
-    if held is not None:
-        changes.append(Change(held.name, held.code, held.make))
-    recipe = recipe_of(dataset)
-    return changes if recipe is not None and recipe.name == "prefetch" else [*changes, prefetch]
+    return [*changes, *cache_placement.possible(dataset), *([] if prefetch(dataset) is dataset else [ahead])]
 
 
 # --- in parallel -------------------------------------------------------------------------------------------------
@@ -111,11 +88,11 @@ def _batch_first(recipe: Recipe, old: Any, inputs: tuple[Any, ...]) -> Any:
 
 def _takes_batches(mapping: Recipe) -> bool:
     """Return whether a map's function returns the same for a batch as for its elements one by one."""
-    for sample in mapping.inputs[0].batch(_COMPARED).take(1):
+    for sample in mapping.inputs[0].batch(COMPARED).take(1):
         elements = tf.data.Dataset.from_tensor_slices(sample)
-        one_by_one = mapping.made_of([elements]).batch(_COMPARED)
+        one_by_one = mapping.made_of([elements]).batch(COMPARED)
         try:
-            at_once = list(mapping.made_of([elements.batch(_COMPARED)]))
+            at_once = list(mapping.made_of([elements.batch(COMPARED)]))
         except Exception:  # noqa: BLE001 (the user's function, on what it was not written for: it may raise anything)
             return False
         return are_same(list(one_by_one), at_once)

@@ -5,7 +5,6 @@ Runs on: every rank; nothing here is a collective, so one rank may measure alone
 
 from __future__ import annotations
 
-import statistics
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,9 @@ import tensorflow as tf
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-ROUNDS = 3
+_ROUNDS = 3
 # The uncounted start of each measurement, which uses up buffers that filled while another pipeline was measured.
 _UNCOUNTED = 0.3
 
@@ -64,17 +63,17 @@ class Feed:
 
 
 def measure(feeds: Mapping[str, Feed], seconds: float) -> dict[str, list[float]]:
-    """Return the batches per second of each feed in each round; they take turns, so that all see the same machine."""
+    """Return the batches per second of each feed in each round; they take turns, so that all see the same machine.
+
+    Args:
+        feeds: by name.
+        seconds: how long each is measured, in all rounds together.
+    """
     rates: dict[str, list[float]] = {name: [] for name in feeds}
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         for name, feed in feeds.items():
-            rates[name].append(feed.batches_per_s(seconds))
+            rates[name].append(feed.batches_per_s(seconds / _ROUNDS))
     return rates
-
-
-def median(rates: Sequence[float]) -> float:
-    """Return the middle one."""
-    return statistics.median(rates)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ import pytest
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.explain import Explanation, explain, render
 from jupyter_ddl.explain.calls import ARGUMENTS
-from jupyter_ddl.explain.optimizers import RATES
+from jupyter_ddl.modernise.names import OPTIMIZERS as RATES
 
 KERAS = "import keras\nkeras.utils.set_random_seed(1)\nmodel = keras.Sequential([keras.layers.Dense(1)])\n"
 ADAM = KERAS + "model.compile('adam', 'mse')\n"

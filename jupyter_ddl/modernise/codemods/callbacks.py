@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import libcst as cst
 from libcst.metadata import ScopeProvider
 
-from jupyter_ddl.modernise.names import Codemod, added, argument, keyword, optimizer_class, renamed, replaced, without
-
-if TYPE_CHECKING:
-    from libcst.metadata import Scope
+from jupyter_ddl.modernise.names import (
+    Codemod,
+    added,
+    argument,
+    found,
+    keyword,
+    optimizer_class,
+    rate_argument,
+    renamed,
+    replaced,
+    without,
+)
 
 RATE_CALLBACKS = ("hvd.callbacks.LearningRateWarmupCallback", "hvd.callbacks.LearningRateScheduleCallback")
 _ASKS = "# Pass initial_lr too: the learning rate that the optimizer was made with."
@@ -20,9 +26,9 @@ class Callbacks(Codemod):
     """Calls of callbacks' classes."""
 
     def visit_Module(self, node: cst.Module) -> None:
-        rates = _Rates(self)
-        node.visit(rates)
-        self._rates = rates.found
+        made = [call for call in found(node, cst.Call) if optimizer_class(self.meaning(call.func)) is not None]
+        rates = [(self.get_metadata(ScopeProvider, call, None), rate_argument(call)) for call in made]
+        self._rates = [(scope, rate.value) for scope, rate in rates if rate is not None]
         self._asks = False
 
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:  # noqa: ARG002 (libcst's signature)
@@ -65,19 +71,3 @@ def lacks_initial_lr(call: cst.Call) -> bool:
     Horovod's older signature began with the epochs, and today's begins with initial_lr: positions say nothing.
     """
     return keyword(call, "initial_lr") is None and all(arg.keyword is not None and not arg.star for arg in call.args)
-
-
-class _Rates(cst.CSTVisitor):
-    """Finds the learning rates that optimizers are made with."""
-
-    def __init__(self, codemod: Codemod) -> None:
-        self._codemod = codemod
-        self.found: list[tuple[Scope | None, cst.BaseExpression]] = []
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if optimizer_class(self._codemod.meaning(node.func)) is None:
-            return
-        first = node.args[0] if node.args and node.args[0].keyword is None and not node.args[0].star else None
-        rate = keyword(node, "lr", "learning_rate") or first
-        if rate is not None:
-            self.found.append((self._codemod.get_metadata(ScopeProvider, node, None), rate.value))

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from jupyter_ddl.modernise.names import Codemod, keyword
+from jupyter_ddl.modernise.names import Codemod, found, keyword
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 _OLD = {"acc": "accuracy", "val_acc": "val_accuracy"}
 _IN_FILE_NAME = re.compile(r"\{(val_)?acc(?=[:!}])")
 _LOGS = {"logs", "history", "hist"}
+_CHECKPOINTS = ("keras.callbacks.ModelCheckpoint", "hvd.callbacks.BestModelCheckpoint")
 
 
 class Logs(Codemod):
     """Names of metrics, as strings."""
 
     def visit_Module(self, node: cst.Module) -> None:
-        finder = _Finder(self)
-        node.visit(finder)
-        self._metrics = finder.metrics
-        self._file_names = finder.file_names
+        calls = list(found(node, cst.Call))
+        assigned = [(target.target, each.value) for each in found(node, cst.Assign) for target in each.targets]
+        logged = (target for target, _ in assigned if isinstance(target, cst.Subscript) and _is_logs(target.value))
+        written = {str(string.evaluated_value) for string in _strings(logged)}
+        self._metrics = _strings(_metrics(calls))
+        paths = [path for call in calls if self.meaning(call.func) in _CHECKPOINTS for path in _path(call)]
+        # A file name that was given a name first.
+        names = {name.value for path in paths for name in found(path, cst.Name)}
+        paths += [value for target, value in assigned if isinstance(target, cst.Name) and target.value in names]
+        self._file_names = _strings(paths)
         # A metric of the program's own that is called acc is logged as acc today too, and what it logs itself as well.
-        self._has_own = finder.defines_acc or not finder.written.isdisjoint(_OLD)
-        self._writes_lr = "lr" in finder.written
+        self._has_own = _defines_acc(node) or not written.isdisjoint(_OLD)
+        self._writes_lr = "lr" in written
 
     def leave_SimpleString(self, original_node: cst.SimpleString, updated_node: cst.SimpleString) -> cst.SimpleString:
         if self._has_own:
@@ -63,77 +74,28 @@ class Logs(Codemod):
         return updated_node.with_changes(args=[first.with_changes(value=_replaced(first.value, _OLD)), *others])
 
 
-class _Finder(cst.CSTVisitor):
-    """Finds the strings that name metrics, and those that name checkpoints' files."""
-
-    def __init__(self, codemod: Codemod) -> None:
-        self._codemod = codemod
-        self.metrics: set[cst.SimpleString] = set()
-        self.file_names: set[cst.SimpleString] = set()
-        self.defines_acc = False
-        self.written: set[str] = set()
-        self._assigned: dict[str, list[cst.BaseExpression]] = {}
-        self._named: set[str] = set()
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
-        self.defines_acc |= node.name.value == "acc"
-
-    def visit_Arg(self, node: cst.Arg) -> None:
-        is_name = node.keyword is not None and node.keyword.value == "name"
-        if is_name and isinstance(node.value, cst.SimpleString):
-            self.defines_acc |= node.value.evaluated_value == "acc"
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            if isinstance(target.target, cst.Subscript) and _is_logs(target.target.value):
-                self.written |= {str(string.evaluated_value) for string in _strings(target.target)}
-            if isinstance(target.target, cst.Name):
-                self._assigned.setdefault(target.target.value, []).append(node.value)
-
-    def visit_Call(self, node: cst.Call) -> None:
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value == "compile":
-            third = node.args[2] if len(node.args) > 2 and node.args[2].keyword is None else None
-            for arg in (keyword(node, "metrics", "weighted_metrics"), third):
-                if arg is not None:
-                    self.metrics |= _strings(arg.value)
-        if self._codemod.meaning(node.func) in (
-            "keras.callbacks.ModelCheckpoint",
-            "hvd.callbacks.BestModelCheckpoint",
-        ):
-            path = keyword(node, "filepath") or (node.args[0] if node.args else None)
-            if path is not None:
-                self.file_names |= _strings(path.value)
-                self._named |= {name.value for name in _names(path.value)}
-
-    def leave_Module(self, _node: cst.Module) -> None:
-        # A file name that was given a name first.
-        for name in self._named:
-            for value in self._assigned.get(name, []):
-                self.file_names |= _strings(value)
+def _defines_acc(module: cst.Module) -> bool:
+    """Return whether the program has a metric of its own that is called acc."""
+    functions = (function.name.value for function in found(module, cst.FunctionDef))
+    given = (arg.value for arg in found(module, cst.Arg) if arg.keyword is not None and arg.keyword.value == "name")
+    return "acc" in functions or any(isinstance(v, cst.SimpleString) and v.evaluated_value == "acc" for v in given)
 
 
-class _Collector(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.strings: set[cst.SimpleString] = set()
-        self.names: set[cst.Name] = set()
-
-    def visit_SimpleString(self, node: cst.SimpleString) -> None:
-        self.strings.add(node)
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.names.add(node)
+def _metrics(calls: list[cst.Call]) -> Iterator[cst.BaseExpression]:
+    """Yield what the program passes to `compile` as metrics."""
+    for call in calls:
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "compile":
+            third = call.args[2] if len(call.args) > 2 and call.args[2].keyword is None else None
+            yield from (arg.value for arg in (keyword(call, "metrics", "weighted_metrics"), third) if arg is not None)
 
 
-def _strings(node: cst.CSTNode) -> set[cst.SimpleString]:
-    collector = _Collector()
-    node.visit(collector)
-    return collector.strings
+def _path(checkpoint: cst.Call) -> list[cst.BaseExpression]:
+    path = keyword(checkpoint, "filepath") or (checkpoint.args[0] if checkpoint.args else None)
+    return [] if path is None else [path.value]
 
 
-def _names(node: cst.CSTNode) -> set[cst.Name]:
-    collector = _Collector()
-    node.visit(collector)
-    return collector.names
+def _strings(nodes: Iterable[cst.CSTNode]) -> set[cst.SimpleString]:
+    return {string for node in nodes for string in found(node, cst.SimpleString)}
 
 
 def _is_logs(node: cst.BaseExpression) -> bool:

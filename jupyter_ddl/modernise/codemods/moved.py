@@ -7,7 +7,7 @@ import re
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from jupyter_ddl.modernise.names import Codemod
+from jupyter_ddl.modernise.names import Codemod, found
 
 _LAYERS = (
     r"keras\.layers\.(?:core|normalization|convolutional|pooling|recurrent|embeddings|merge|advanced_activations|noise|"
@@ -46,7 +46,7 @@ class Moved(Codemod):
     def leave_ImportAlias(self, original_node: cst.ImportAlias, updated_node: cst.ImportAlias) -> cst.ImportAlias:
         # `from keras.utils import np_utils`
         is_np_utils = original_node.evaluated_name == "np_utils" and original_node.asname is None
-        if is_np_utils and self._np_utils.found == {"to_categorical"}:
+        if is_np_utils and self._np_utils == {"to_categorical"}:
             return updated_node.with_changes(name=cst.Name("to_categorical"), asname=None)
         return updated_node
 
@@ -56,25 +56,14 @@ class Moved(Codemod):
             return updated_node
         if isinstance(original_node.value, cst.Attribute):
             return updated_node.with_changes(value=original_node.value.value)  # keras.utils.np_utils.x
-        if self._np_utils.found == {"to_categorical"}:
+        if self._np_utils == {"to_categorical"}:
             return cst.Name("to_categorical")
         return updated_node
 
     def visit_Module(self, node: cst.Module) -> None:
-        self._np_utils = _AttributesOf("np_utils")
-        node.visit(self._np_utils)
-
-
-class _AttributesOf(cst.CSTVisitor):
-    """Finds what is asked of a name: of np_utils in `np_utils.to_categorical`."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self.found: set[str] = set()
-
-    def visit_Attribute(self, node: cst.Attribute) -> None:
-        if isinstance(node.value, cst.Name) and node.value.value == self._name:
-            self.found.add(node.attr.value)
+        # What is asked of np_utils, as in `np_utils.to_categorical`.
+        attributes = ((each.value, each.attr.value) for each in found(node, cst.Attribute))
+        self._np_utils = {name for of, name in attributes if isinstance(of, cst.Name) and of.value == "np_utils"}
 
 
 def _target(module: str, names: set[str]) -> str | None:

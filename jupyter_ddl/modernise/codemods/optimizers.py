@@ -13,6 +13,7 @@ from jupyter_ddl.modernise.names import (
     code_of,
     keyword,
     optimizer_class,
+    rate_argument,
     renamed,
     replaced,
     without,
@@ -63,8 +64,7 @@ class Optimizers(Codemod):
             return call.with_changes(args=without(call.args, "decay"))
         if self._sets_rate or not isinstance(call.func, cst.Attribute) or any(arg.star for arg in call.args):
             return call
-        first = call.args[0]
-        rate = keyword(call, _RATE) or (first if first.keyword is None else None)
+        rate = rate_argument(call)
         value = rate.value if rate is not None else cst.Float(OPTIMIZERS[name])
         schedule = cst.Call(
             cst.Attribute(cst.Attribute(call.func.value, cst.Name("schedules")), cst.Name("InverseTimeDecay")),

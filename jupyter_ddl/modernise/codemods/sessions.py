@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 import libcst as cst
 from libcst.metadata import ImportAssignment, MetadataWrapper, ScopeProvider
 
-from jupyter_ddl.modernise.names import Codemod, code_of
+from jupyter_ddl.modernise.names import Codemod, code_of, found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_CONFIGURATIONS = {"tensorflow.ConfigProto", "tensorflow.GPUOptions"}
-_SESSIONS = {"tensorflow.Session", "tensorflow.InteractiveSession"}
+_MAKES = {
+    *("tensorflow.ConfigProto", "tensorflow.GPUOptions", "tensorflow.Session", "tensorflow.InteractiveSession"),
+    *("tensorflow.config.list_physical_devices", "tensorflow.config.experimental.list_physical_devices"),
+}
 _SETTERS = {
     "keras.backend.set_session",
     "keras.backend.tensorflow_backend.set_session",
@@ -21,15 +24,13 @@ _SETTERS = {
     "tensorflow.config.experimental.set_memory_growth",
 }
 _VISIBLE = {"tensorflow.config.set_visible_devices", "tensorflow.config.experimental.set_visible_devices"}
-_LISTS = {"tensorflow.config.list_physical_devices", "tensorflow.config.experimental.list_physical_devices"}
 
 
 class Sessions(Codemod):
     """Removes statements that set up devices and sessions, and nothing else that uses their names."""
 
     def visit_Module(self, node: cst.Module) -> None:
-        self._names = _SetUpNames(self)
-        node.visit(self._names)
+        self._removable = self._set_up_names(node)
         self._unused_before = _unused_imports(node)
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
@@ -73,74 +74,40 @@ class Sessions(Codemod):
 
     def _is_small_set_up(self, small: cst.BaseSmallStatement) -> bool:
         if isinstance(small, cst.Expr):
-            return isinstance(small.value, cst.Call) and self.is_setter(small.value)
+            return isinstance(small.value, cst.Call) and self._is_setter(small.value)
         if not isinstance(small, cst.Assign) or len(small.targets) != 1:
             return False
         target: cst.CSTNode = small.targets[0].target
         while isinstance(target, cst.Attribute):
             target = target.value
-        return isinstance(target, cst.Name) and target.value in self._names.removable()
+        return isinstance(target, cst.Name) and target.value in self._removable
 
-    def is_setter(self, call: cst.Call) -> bool:
+    def _is_setter(self, call: cst.Call) -> bool:
         """Return whether a call sets up what the ranks' start-up has set up."""
         meaning = self.meaning(call.func)
         # The one GPU of this rank; a CPU hidden on purpose is another thing.
         chooses = meaning in _VISIBLE and "local_rank" in code_of(call)
         return meaning in _SETTERS or chooses
 
-
-class _SetUpNames(cst.CSTVisitor):
-    """Finds the names of configurations, sessions and lists of GPUs, and whether anything else uses them."""
-
-    def __init__(self, codemod: Sessions) -> None:
-        self._codemod = codemod
-        self._made: set[str] = set()
-        self._used: dict[str, int] = {}
-        self._used_in_set_up: dict[str, int] = {}
-
-    def removable(self) -> set[str]:
-        """Return the names that nothing but the set-up itself uses."""
-        return {name for name in self._made if self._used.get(name, 0) == self._used_in_set_up.get(name, 0)}
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self._used[node.value] = self._used.get(node.value, 0) + 1
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        target = node.targets[0].target
-        is_made = isinstance(node.value, cst.Call) and self._codemod.meaning(node.value.func) in (
-            _CONFIGURATIONS | _SESSIONS | _LISTS
-        )
-        if isinstance(target, cst.Name) and is_made:
-            self._made.add(target.value)
-            self._note(node)
-        elif isinstance(target, cst.Attribute):
-            self._note(node)
-
-    def visit_Expr(self, node: cst.Expr) -> None:
-        if isinstance(node.value, cst.Call) and self._codemod.is_setter(node.value):
-            self._note(node)
-
-    def visit_For(self, node: cst.For) -> None:
-        self._note(node.target)
-        self._note(node.iter)
-
-    def visit_If(self, node: cst.If) -> None:
-        self._note(node.test)
-
-    def _note(self, node: cst.CSTNode) -> None:
-        """Count the names in a part of the set-up."""
-        counter = _Counter()
-        node.visit(counter)
-        for name in counter.found:
-            self._used_in_set_up[name] = self._used_in_set_up.get(name, 0) + 1
-
-
-class _Counter(cst.CSTVisitor):
-    def __init__(self) -> None:
-        self.found: list[str] = []
-
-    def visit_Name(self, node: cst.Name) -> None:
-        self.found.append(node.value)
+    def _set_up_names(self, module: cst.Module) -> set[str]:
+        """Return the names of configurations, sessions and lists of GPUs that nothing but the set-up itself uses."""
+        made: set[str] = set()
+        parts: list[cst.CSTNode] = []
+        for node in found(module, cst.Assign):
+            target = node.targets[0].target
+            made_by = self.meaning(node.value.func) if isinstance(node.value, cst.Call) else ""
+            if isinstance(target, cst.Name) and made_by in _MAKES:
+                made.add(target.value)
+                parts.append(node)
+            elif isinstance(target, cst.Attribute):
+                parts.append(node)
+        calls = ((each, each.value) for each in found(module, cst.Expr))
+        parts += [each for each, call in calls if isinstance(call, cst.Call) and self._is_setter(call)]
+        parts += [part for loop in found(module, cst.For) for part in (loop.target, loop.iter)]
+        parts += [condition.test for condition in found(module, cst.If)]
+        uses = Counter(name.value for name in found(module, cst.Name))
+        uses_in_set_up = Counter(name.value for part in parts for name in found(part, cst.Name))
+        return {name for name in made if uses[name] == uses_in_set_up[name]}
 
 
 def _before_last_blank(lines: list[cst.EmptyLine]) -> list[cst.EmptyLine]:

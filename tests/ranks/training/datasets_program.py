@@ -96,7 +96,7 @@ with tarfile.open(FOLDER / "site" / "flowers.tar.gz", "w:gz") as archive:
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 origin = f"http://127.0.0.1:{server.server_port}/flowers.tar.gz"
-get_file = keras_datasets.Files(keras.src.utils.file_utils).get
+get_file = keras_datasets.get_file
 first = get_file("flowers-set", origin, extract=True)
 found["an archive"] = (Path(first) / "flowers" / "rose.txt").read_text()
 found["a file"] = Path(get_file("flowers-0.tar.gz", origin)).name

@@ -19,7 +19,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("datasets")
     done = subprocess.run(
         [sys.executable, str(PROGRAM), str(folder)],
-        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": str(PROGRAM.parents[2])},
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "PYTHONPATH": str(PROGRAM.parents[3])},
         capture_output=True,
         text=True,
         check=False,
