@@ -13,7 +13,6 @@ from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, Place, Thread, Wait
-from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,16 +42,15 @@ class StallWatch:
         self._seen_s: dict[object, tuple[float, float]] = {}
         self._told: set[object] = set()
         self.fault: Fault | None = None
-        self._sentence = ""
         self._until_s = 0.0
 
-    def standing(self, now_s: float) -> str:
-        """Return which ranks wait for which, of a reported stall that lasts; empty where none does.
+    def standing(self, now_s: float) -> Fault | None:
+        """Return the fault of a reported stall that lasts; None where none does.
 
         Args:
             now_s: by the run's clock.
         """
-        return self._sentence if now_s <= self._until_s else ""
+        return self.fault if now_s <= self._until_s else None
 
     @property
     def aborts(self) -> bool:
@@ -92,9 +90,7 @@ class StallWatch:
     def _tell(self, stalled: CollectiveStalled, lasts_s: float) -> None:
         run = self._run
         stacks = self._look(sorted(run.pending))
-        fault = stall_fault(stalled, lasts_s, run.ranks, stacks.values(), run.world_size)
-        self._sentence = headline(fault)
-        self._report(fault)
+        self._report(stall_fault(stalled, lasts_s, run.ranks, stacks.values(), run.world_size))
 
     def _tell_little(self, stalled: CollectiveStalled, lasts_s: float, error: BaseException) -> None:
         """Report a stall without stacks: `--on-stall abort` waits for a report."""

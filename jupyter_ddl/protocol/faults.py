@@ -1,8 +1,8 @@
 """Defines a fault: a failure as data. `views.fault` renders its text, wherever it is shown.
 
 It has codes and figures, and no sentences but those of others: what an exception said, what mpiexec printed, what a
-rank wrote last. It crosses borders as a part of RankLost, RankSilent, StallReported and RunFinished, and stands in a
-run's `run.json` and a cluster's `ended.json`.
+rank wrote last. It crosses borders as a part of RankLost, RankSilent, StallReported, RunFinished, KernelState
+and RunNotice, and stands in a run's `run.json` and a cluster's `ended.json`.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 from jupyter_ddl.protocol.hub_messages import RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.runs.store import CUT_OFF, RUNNING, UNKNOWN, find, newest_first
-from jupyter_ddl.views.fault import headline
+from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -108,7 +108,7 @@ def _notice(record: RunRecord, state: str) -> RunNotice:
     """Return the notice of a script's run, under the script's name: it has no kernel."""
     fault = None
     if state != RUNNING and record.fault is not None and record.fault.kind != "interrupted":
-        fault = headline(record.fault)
+        fault = in_short(record.fault)
     # A notice knows no other word for a run whose terminal was killed.
     outcome = cast("Outcome", "interrupted" if state == CUT_OFF else state)
     name = Path(record.script or "").name

@@ -62,7 +62,7 @@ def test_a_script_is_noticed_when_it_begins_and_when_it_ends() -> None:
     [over] = looks.look()
     assert (over.state, over.seconds) == ("failed", 2.0)
     assert over.fault is not None
-    assert "KeyError" in over.fault
+    assert "KeyError" in over.fault.text
     assert looks.look() == []
 
 
