@@ -1,13 +1,13 @@
 """Watches one run for stalls: makes one report of Horovod's warnings and of where the ranks are then.
 
-Runs on: kernel.
+Runs on: kernel, and the terminal of a script.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
@@ -33,12 +33,23 @@ class StallWatch:
         run: the run.
         options: when they are reported.
         look: returns where ranks are; it may take seconds.
+        report: called with each report, from a thread of its own; by default `run.take`.
+        program: what runs: "cell" or "script".
     """
 
-    def __init__(self, run: Run, options: StallOptions, look: Look) -> None:
+    def __init__(
+        self,
+        run: Run,
+        options: StallOptions,
+        look: Look,
+        report: Callable[[StallReported], None] | None = None,
+        program: Literal["cell", "script"] = "cell",
+    ) -> None:
         self._run = run
         self._options = options
         self._look = look
+        self._take = report or run.take
+        self._program = program
         self._seen_s: dict[object, tuple[float, float]] = {}
         self._told: set[object] = set()
         self.fault: Fault | None = None
@@ -99,7 +110,8 @@ class StallWatch:
 
     def _report(self, fault: Fault) -> None:
         run = self._run
-        run.take(StallReported(run.id, run.ranks, time.time(), fault))
+        fault = replace(fault, facts=replace(fault.facts, program=self._program))
+        self._take(StallReported(run.id, run.ranks, time.time(), fault))
 
 
 def stall_fault(

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.clock import MONOTONIC
+from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
