@@ -9,7 +9,7 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, script_options
+from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, cell_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
 
@@ -40,7 +40,7 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.script.job import Job
 
     script = _checked_script(arguments.script)
-    options = script_options(arguments)
+    options = cell_options(arguments)
     variables = variables_from(arguments.env)
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"

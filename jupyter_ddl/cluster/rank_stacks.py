@@ -1,9 +1,9 @@
-"""Gets the stacks of a cluster's ranks: it asks each rank, and makes one that cannot answer write them.
+"""Gets the stacks of ranks: it asks each rank, and makes one that cannot answer write them.
 
 A rank answers in its control thread, also while its main thread runs Python code or waits in a collective. Where C code
 keeps Python's lock, no Python code runs there: then, on this host, a signal makes faulthandler write the stacks.
 
-Runs on: kernel.
+Runs on: kernel, and the terminal of a script, which sends no signal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import psutil
 
@@ -29,10 +29,10 @@ from jupyter_ddl.protocol.rank_files import RUN_NOTE, STACKS, rank_file
 from jupyter_ddl.protocol.requests import LookAtStacks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
-    from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.requests import Request
 
 ANSWER_S = 1.0
 _POLL_S = 0.05
@@ -45,18 +45,38 @@ _MOST_ABOVE = 1000
 BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
 
 
+class Asked(Protocol):
+    """Ranks that can be asked; a cluster is one."""
+
+    @property
+    def ranks(self) -> Mapping[int, RankReady]:
+        """Rank -> what it reported of itself."""
+
+    @property
+    def world_id(self) -> str:
+        """By which its processes are known, where they can be signalled."""
+
+    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
+        """Send a request that ranks handle at once."""
+
+    def listen(self, listener: Callable[[Event], None]) -> None:
+        """Call `listener` with each event."""
+
+
 class StackLooks:
-    """Gets the stacks of one cluster's ranks. Safe to use from any thread.
+    """Gets the stacks of some ranks. Safe to use from any thread.
 
     Args:
-        cluster: the cluster.
+        asked: the ranks.
+        log_dir: where they write their stacks on the signal; None where they do not.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+    def __init__(self, asked: Asked, log_dir: Path | None = None) -> None:
+        self._asked = asked
+        self._log_dir = log_dir
         self._changed = threading.Condition()
         self._answers: dict[str, dict[int, RankStacks]] = {}
-        cluster.listen(self._on_event)
+        asked.listen(self._on_event)
 
     def look(self, ranks: Iterable[int], timeout_s: float = ANSWER_S) -> dict[int, RankStacks]:
         """Return where each rank's threads are now.
@@ -68,13 +88,13 @@ class StackLooks:
         wanted, name = sorted(ranks), secrets.token_hex(4)
         answers = self._answers[name] = {}
         try:
-            self._cluster.request_now(LookAtStacks(name), wanted)
+            self._asked.request_now(LookAtStacks(name), wanted)
             with self._changed:
                 self._changed.wait_for(lambda: len(answers) == len(wanted), timeout_s)
         finally:
             del self._answers[name]
         silent = [rank for rank in wanted if rank not in answers]
-        written = {rank: self._have_written(self._cluster.ranks[rank]) for rank in silent}
+        written = {rank: self._have_written(self._asked.ranks[rank]) for rank in silent}
         deadline_s = time.monotonic() + timeout_s
         seen = {rank: self._read(name, rank, written[rank], deadline_s) for rank in silent}
         return {rank: answers.get(rank) or seen[rank] for rank in wanted}
@@ -112,18 +132,18 @@ class StackLooks:
 
         Another process may have its PID by now, and must not be signalled.
         """
-        if ready.host != socket.gethostname():
+        if self._log_dir is None or ready.host != socket.gethostname():
             return None
         try:
             process = psutil.Process(ready.pid)
             settings = json.loads(process.environ().get(RANKS_VARIABLE, "{}"))
         except (psutil.Error, ValueError):
             return None
-        return process if settings.get("world_id") == self._cluster.world_id else None
+        return process if settings.get("world_id") == self._asked.world_id else None
 
     def _read(self, look: str, rank: int, written: int | str, deadline_s: float) -> RankStacks:
         """Return the stacks that a rank has written since its file had that length."""
-        host = self._cluster.ranks[rank].host
+        host = self._asked.ranks[rank].host
         if isinstance(written, str):
             return RankStacks(look, rank, host, (), written)
         try:
@@ -152,7 +172,7 @@ class StackLooks:
     def _cell(self, rank: int) -> list[str]:
         """Return the lines of the notebook's cell that a rank runs, empty ones in place of those above the code."""
         try:
-            folder = Path(untrusted_files.read_bytes(self._cluster.folder.log_dir / rank_file(rank, RUN_NOTE)).decode())
+            folder = Path(untrusted_files.read_bytes(self._file(rank, RUN_NOTE)).decode())
             lines = untrusted_files.read_bytes(folder / "cell.py").decode("utf-8", errors="surrogatepass").splitlines()
             options = untrusted_files.read_object(folder / "run.json").get("options")
         except (OSError, ValueError):
@@ -161,7 +181,11 @@ class StackLooks:
         return [""] * above + lines if isinstance(above, int) and 0 <= above < _MOST_ABOVE else lines
 
     def _path(self, rank: int) -> Path:
-        return self._cluster.folder.log_dir / rank_file(rank, STACKS)
+        return self._file(rank, STACKS)
+
+    def _file(self, rank: int, kind: str) -> Path:
+        assert self._log_dir is not None, "no process of theirs is signalled"
+        return self._log_dir / rank_file(rank, kind)
 
 
 def parse_dump(text: str, main: str, cell: list[str]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ Runs on: kernel and terminal.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import InvalidInput
@@ -15,7 +15,6 @@ from jupyter_ddl.protocol.cell_options import (
     BATCHES,
     ON_DRIFT,
     SCALINGS,
-    SCRIPT_OPTIONS,
     STALL_AFTER_S,
     STOP,
     AutoOptions,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 # Argparse would not bracket the options that belong to --auto.
 SCRIPT_USAGE = (
     "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
+    "[--stall-after S] [--on-stall report|abort] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
 )
 _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")
@@ -42,16 +42,7 @@ def add_cell_arguments(parser: ArgumentParser) -> None:
     _add_independent(parser)
     _add_sampling(parser)
     parser.add_argument("--setup", action="store_true", help="ranks that replace lost ones run the cell again")
-    parser.add_argument(
-        "--stall-after",
-        type=float,
-        default=STALL_AFTER_S,
-        metavar="S",
-        help=f"report ranks that wait for others after S seconds (default: {STALL_AFTER_S:g}); 0 for never",
-    )
-    parser.add_argument(
-        "--on-stall", choices=("report", "abort"), default="report", help="abort: also release the ranks"
-    )
+    _add_stalls(parser)
     _add_fit(parser)
     _add_auto(parser)
 
@@ -66,27 +57,19 @@ def add_script_arguments(parser: ArgumentParser) -> None:
         help="let spellings of older Keras and TensorFlow be errors, as they are in plain Python",
     )
     _add_sampling(parser)
+    _add_stalls(parser)
     _add_fit(parser)
     _add_auto(parser)
 
 
 def cell_options(arguments: Namespace) -> CellOptions:
-    """Return the options of a cell.
+    """Return the options of a cell or a script.
 
     Raises:
         InvalidInput: a value is wrong, or two exclude each other.
     """
     stalls = StallOptions(arguments.stall_after or None, arguments.on_stall)
     return CellOptions(**_values(arguments), stalls=stalls)
-
-
-def script_options(arguments: Namespace) -> CellOptions:
-    """Return the options of a script.
-
-    Raises:
-        InvalidInput: a value is wrong, or two exclude each other.
-    """
-    return replace(SCRIPT_OPTIONS, **_values(arguments))
 
 
 def _add_independent(parser: ArgumentParser) -> None:
@@ -103,6 +86,19 @@ def _add_sampling(parser: ArgumentParser) -> None:
         default=1.0,
         metavar="S",
         help="how often ranks send a sample, in seconds; 0 for never",
+    )
+
+
+def _add_stalls(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--stall-after",
+        type=float,
+        default=STALL_AFTER_S,
+        metavar="S",
+        help=f"report ranks that wait for others after S seconds (default: {STALL_AFTER_S:g}); 0 for never",
+    )
+    parser.add_argument(
+        "--on-stall", choices=("report", "abort"), default="report", help="abort: also release the ranks"
     )
 
 

@@ -23,9 +23,10 @@ from os import dup2, fstat, read, write
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
-from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
+from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Capture:
         self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
-        self._stalls = StallReader(rank, emit)
+        self._stalls = StallReader(rank, lambda stalled: emit(horovod_runtime.with_known_ranks(stalled)))
         self._notes = ShutdownNotes()
         self.original_stderr = os.dup(2)
         sys.stdout.flush()

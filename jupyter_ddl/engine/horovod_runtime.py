@@ -15,6 +15,7 @@ import re
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import late_variables
@@ -22,9 +23,12 @@ from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.protocol.events import CollectiveStalled
 
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
 # Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
@@ -38,9 +42,7 @@ _NO_PROCESS_SET = re.compile("rocess set (?:provided )?does not exist,? or has n
 # In a cell on some of the ranks the others will never enter a collective of all, so Horovod's stall inspector may give
 # up at once. Its defaults (a warning after 60 s, no shutdown) suit ranks that are merely late.
 # Source: horovod 0.28.1, horovod/common/stall_inspector.cc
-_SUBSET_STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
-
-_STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
+_SUBSET_STALL = {STALL_CHECK: "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
 
 
 class HorovodRuntime:
@@ -130,8 +132,7 @@ class HorovodRuntime:
             stall_after_s: the time within which Horovod's stall inspector finds a stall; None leaves it as it is.
         """
         self._on_subset = on_subset
-        # A tensor in Horovod's cache is found after four intervals; a stall is reported when it is seen twice.
-        self._stall = {} if stall_after_s is None else {_STALL_CHECK: str(max(1, int(stall_after_s / 10)))}
+        self._stall = stall_check(stall_after_s)
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
@@ -139,9 +140,12 @@ class HorovodRuntime:
         if basics is not None and basics.is_initialized():
             self._timelines.complete(basics.stop_timeline, self._lock)
 
-    def has_own_ranks(self) -> bool:
-        """Return whether Horovod's ranks may differ from MPI's: in the user's process sets, or communicator."""
-        return bool(self._process_sets) or self._communicator is not None
+    def with_known_ranks(self, stalled: CollectiveStalled) -> CollectiveStalled:
+        """Return a stall without the missing ranks where these may be others than MPI's.
+
+        Horovod counts those of a process set, or of the user's communicator, by themselves.
+        """
+        return replace(stalled, missing={}) if self._process_sets or self._communicator is not None else stalled
 
     def initialise(self, communicator: Any, *, on_subset: bool) -> None:
         """Shut Horovod down if it runs, and initialise it as the user did last, and as the environment now says.
@@ -263,7 +267,7 @@ class HorovodRuntime:
             from mpi4py import MPI
 
             communicator = MPI.COMM_WORLD
-        stall = {} if _STALL_CHECK in os.environ else self._stall
+        stall = {} if STALL_CHECK in os.environ else self._stall
         with _environment_with({**stall, **self._timelines.choose()}):
             self._stock_init(basics, communicator, process_sets)
         if basics.rank() == 0:
@@ -321,6 +325,6 @@ _of_this_rank = HorovodRuntime()
 watch, load, refuse = _of_this_rank.watch, _of_this_rank.load, _of_this_rank.refuse
 is_used, is_running = _of_this_rank.is_used, _of_this_rank.is_running
 was_ended_elsewhere = _of_this_rank.was_ended_elsewhere
-generation, has_own_ranks = _of_this_rank.generation, _of_this_rank.has_own_ranks
+generation, with_known_ranks = _of_this_rank.generation, _of_this_rank.with_known_ranks
 begin_cell, end_cell = _of_this_rank.begin_cell, _of_this_rank.end_cell
 initialise, rest, abandon = _of_this_rank.initialise, _of_this_rank.rest, _of_this_rank.abandon

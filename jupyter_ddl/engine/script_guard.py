@@ -15,29 +15,33 @@ import sys
 import threading
 import time
 import traceback
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import advice, horovod_runtime, interrupts, run_context
+from jupyter_ddl.engine import advice, horovod_runtime, import_hooks, interrupts, run_context
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady, RankWarm
 from jupyter_ddl.protocol.rank_files import EVENTS
-from jupyter_ddl.protocol.requests import Release
+from jupyter_ddl.protocol.requests import LookAtStacks, Release, ReportStall
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.events import CollectiveStalled, Event
     from jupyter_ddl.protocol.requests import RunScript
     from jupyter_ddl.protocol.script_pipes import Pipes
 
+# Whose versions are recorded.
+_LIBRARIES = ("tensorflow", "horovod", "keras", "torch")
 # Horovod's shutdown takes milliseconds, unless a peer is frozen: then it waits, and this rank ends without it.
 _SHUTDOWN_S = 5.0
 
@@ -62,7 +66,12 @@ class ScriptRank:
         self._sampler = Sampler(world.rank, self._emit)
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
+        self._stacks = Stacks(world, is_own=lambda file: file == self._path)
+        self._path = ""
         self._raised_s = 0.0
+        self._began_s = time.monotonic()
+        # `_send` is called without the journal's lock too.
+        self._sending = threading.Lock()
 
     def describe(self, pinned: Pinned) -> None:
         """Report to the terminal what this rank is."""
@@ -78,7 +87,9 @@ class ScriptRank:
             SystemExit: the script raised it, or anything else, which has been reported then.
         """
         faulthandler.enable()
-        path = str(Path(script).absolute())  # now: the script may change its folder
+        path = self._path = str(Path(script).absolute())  # now: the script may change its folder
+        for library in _LIBRARIES:
+            import_hooks.when_imported(library, self._note_version)
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
             self._sampler.begin(self._run, self._sample_every_s)
@@ -147,11 +158,23 @@ class ScriptRank:
             if isinstance(request, Release):
                 self._interrupts.request(self._run, request.reason)
                 self._horovod.begin()
+            elif isinstance(request, LookAtStacks):
+                self._send(self._stacks.answer(request))
+            elif isinstance(request, ReportStall):
+                self._emit(self._horovod.with_known_ranks(request.stalled, self._world))
+
+    def _note_version(self, library: ModuleType) -> None:
+        """Report the version of a library that the script has imported."""
+        version = getattr(library, "__version__", None)
+        if isinstance(version, str) and not self._is_child():
+            seconds = round(time.monotonic() - self._began_s, 2)
+            self._send(RankWarm(self._world.rank, {library.__name__: version}, seconds))
 
     def _send(self, event: Event) -> None:
         line = as_line(event)
-        while line:
-            line = line[os.write(self._events, line) :]
+        with self._sending:
+            while line:
+                line = line[os.write(self._events, line) :]
 
 
 class _HorovodEnd:
@@ -163,7 +186,7 @@ class _HorovodEnd:
 
     def begin(self) -> None:
         """Shut Horovod down, where the script has initialised it; the ranks in a collective get an error now."""
-        basics: Any = getattr(sys.modules.get("horovod.tensorflow.mpi_ops"), "_basics", None)
+        basics = _basics("tensorflow")
         if basics is None:
             return
         with self._lock:
@@ -172,6 +195,14 @@ class _HorovodEnd:
                 atexit.unregister(basics.shutdown)
                 self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
                 self._thread.start()
+
+    def with_known_ranks(self, stalled: CollectiveStalled, world: World) -> CollectiveStalled:
+        """Return a stall without the missing ranks where these may be others than MPI's, or that is not known.
+
+        Horovod counts those of a process set, or of the user's communicator, by themselves.
+        """
+        basics = _basics("tensorflow") or _basics("torch")
+        return stalled if basics is not None and _has_all_ranks(basics, world) else replace(stalled, missing={})
 
     def wait(self, status: int) -> None:
         """Wait until Horovod has shut down: MPI must not be finalised before. End the process where it does not."""
@@ -182,6 +213,21 @@ class _HorovodEnd:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
+
+
+def _basics(framework: str) -> Any:
+    """Return Horovod's C++ core as its layer for a framework holds it; None where that is not loaded."""
+    return getattr(sys.modules.get(f"horovod.{framework}.mpi_ops"), "_basics", None)
+
+
+def _has_all_ranks(basics: Any, world: World) -> bool:
+    """Return whether Horovod runs with MPI's ranks, and with no process sets."""
+    try:
+        has_sets = len(basics._get_process_set_ids_and_ranks()) > 1
+        return not has_sets and (basics.rank(), basics.size()) == (world.rank, world.world_size)
+    except (ValueError, RuntimeError):
+        # It has been shut down meanwhile, or a set is being added.
+        return False
 
 
 def _run_as_main(path: str) -> None:

@@ -34,19 +34,23 @@ class Stacks:
     Args:
         world: this rank's place.
         task: returns the task of a cell that awaits, whose frames no thread has; None for none.
+        is_own: returns whether a file is the user's: the text of its lines is shown. By default a cell's.
     """
 
-    def __init__(self, world: World, task: Callable[[], Any]) -> None:
+    def __init__(
+        self, world: World, task: Callable[[], Any] = lambda: None, is_own: Callable[[str], bool] = is_cell
+    ) -> None:
         self._world = world
         self._task = task
+        self._is_own = is_own
 
     def answer(self, request: LookAtStacks) -> RankStacks:
         """Return where each thread is now."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         main = threading.main_thread().ident
         frames = sys._current_frames()
-        threads = [_thread(names.get(main, ""), _frames(frames.pop(main or 0, None)) + self._awaiting())]
-        threads += [_thread(names.get(ident, str(ident)), _frames(frame)) for ident, frame in frames.items()]
+        threads = [_thread(names.get(main, ""), self._frames(frames.pop(main or 0, None)) + self._awaiting())]
+        threads += [_thread(names.get(ident, str(ident)), self._frames(frame)) for ident, frame in frames.items()]
         return RankStacks(request.look, self._world.rank, self._world.host, tuple(threads))
 
     def _awaiting(self) -> list[list[Any]]:
@@ -56,9 +60,21 @@ class Stacks:
         while coroutine is not None:
             frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
             if frame is not None:
-                found.append(_described(frame, frame.f_lineno))
+                found.append(self._described(frame))
             coroutine = getattr(coroutine, "cr_await", None) or getattr(coroutine, "gi_yieldfrom", None)
         return found
+
+    def _frames(self, frame: FrameType | None) -> list[list[Any]]:
+        found = []
+        while frame is not None:
+            found.append(self._described(frame))
+            frame = frame.f_back
+        return found[::-1]
+
+    def _described(self, frame: FrameType) -> list[Any]:
+        code, line = frame.f_code, frame.f_lineno or 0
+        text = linecache.getline(code.co_filename, line).strip() if self._is_own(code.co_filename) else ""
+        return [code.co_filename, line, code.co_name, text]
 
 
 def write_on_signal(path: Path) -> None:
@@ -80,17 +96,3 @@ def _thread(name: str, frames: list[list[Any]]) -> dict[str, Any]:
         left_out = ["", 0, f"… {len(frames) - 2 * _KEPT_FRAMES:,} more", ""]
         frames = [*frames[:_KEPT_FRAMES], left_out, *frames[-_KEPT_FRAMES:]]
     return {"name": name, "frames": frames}
-
-
-def _frames(frame: FrameType | None) -> list[list[Any]]:
-    found = []
-    while frame is not None:
-        found.append(_described(frame, frame.f_lineno))
-        frame = frame.f_back
-    return found[::-1]
-
-
-def _described(frame: FrameType, line: int | None) -> list[Any]:
-    code = frame.f_code
-    text = linecache.getline(code.co_filename, line or 0).strip() if is_cell(code.co_filename) else ""
-    return [code.co_filename, line or 0, code.co_name, text]

@@ -7,6 +7,7 @@
 | `preflight` | what else ranks need: loopback, room on disks and in shared memory |
 | `files`, `untrusted_files`, `private_folders` | whole files, locks; files and folders that others may have made |
 | `run_files`, `output_chunks` | a rank's output: written into a run's folder, and sent in chunks |
+| `stall_messages` | what Horovod writes there of a stall |
 | `process_identity`, `process_tree` | a process's unique identity; processes that end with their parent |
 | `clock`, `interrupts`, `threads` | the clock of a run; Ctrl-C between our own steps; threads that report failure |
 | `run_module` | `python -m` that ignores the working folder |

@@ -56,7 +56,7 @@ class Incarnation:
         runs = ActiveRuns(cluster, owner)
         transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
-        looks = StackLooks(cluster)
+        looks = StackLooks(cluster, cluster.folder.log_dir)
         return cls(cluster, runs, transfer, looks, Lookups(cluster), Sender(cluster, runs, looks))
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:

@@ -163,7 +163,7 @@ class Follower:
 
     def _note_stall(self, now_s: float) -> None:
         """Have the panel show a stall while it lasts."""
-        stall = self._stalls.standing(now_s) if self._stalls is not None else ""
+        stall = self._stalls.standing(now_s) if self._stalls is not None else None
         if stall != self.run.stall:
             self.run.stall = stall
             self._runs.notify()

@@ -1,19 +1,18 @@
 """Watches one run for stalls: makes one report of Horovod's warnings and of where the ranks are then.
 
-Runs on: kernel.
+Runs on: kernel, and the terminal of a script.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, Place, Thread, Wait
-from jupyter_ddl.views.fault import headline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,25 +33,35 @@ class StallWatch:
         run: the run.
         options: when they are reported.
         look: returns where ranks are; it may take seconds.
+        report: called with each report, from a thread of its own; by default `run.take`.
+        program: what runs: "cell" or "script".
     """
 
-    def __init__(self, run: Run, options: StallOptions, look: Look) -> None:
+    def __init__(
+        self,
+        run: Run,
+        options: StallOptions,
+        look: Look,
+        report: Callable[[StallReported], None] | None = None,
+        program: Literal["cell", "script"] = "cell",
+    ) -> None:
         self._run = run
         self._options = options
         self._look = look
+        self._take = report or run.take
+        self._program = program
         self._seen_s: dict[object, tuple[float, float]] = {}
         self._told: set[object] = set()
         self.fault: Fault | None = None
-        self._sentence = ""
         self._until_s = 0.0
 
-    def standing(self, now_s: float) -> str:
-        """Return which ranks wait for which, of a reported stall that lasts; empty where none does.
+    def standing(self, now_s: float) -> Fault | None:
+        """Return the fault of a reported stall that lasts; None where none does.
 
         Args:
             now_s: by the run's clock.
         """
-        return self._sentence if now_s <= self._until_s else ""
+        return self.fault if now_s <= self._until_s else None
 
     @property
     def aborts(self) -> bool:
@@ -92,9 +101,7 @@ class StallWatch:
     def _tell(self, stalled: CollectiveStalled, lasts_s: float) -> None:
         run = self._run
         stacks = self._look(sorted(run.pending))
-        fault = stall_fault(stalled, lasts_s, run.ranks, stacks.values(), run.world_size)
-        self._sentence = headline(fault)
-        self._report(fault)
+        self._report(stall_fault(stalled, lasts_s, run.ranks, stacks.values(), run.world_size))
 
     def _tell_little(self, stalled: CollectiveStalled, lasts_s: float, error: BaseException) -> None:
         """Report a stall without stacks: `--on-stall abort` waits for a report."""
@@ -103,7 +110,8 @@ class StallWatch:
 
     def _report(self, fault: Fault) -> None:
         run = self._run
-        run.take(StallReported(run.id, run.ranks, time.time(), fault))
+        fault = replace(fault, facts=replace(fault.facts, program=self._program))
+        self._take(StallReported(run.id, run.ranks, time.time(), fault))
 
 
 def stall_fault(

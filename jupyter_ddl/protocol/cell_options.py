@@ -38,8 +38,16 @@ ON_DRIFT = (STOP, WARN)
 STALL_AFTER_S = 10.0
 # Horovod counts whole seconds, and a tensor that it has seen before takes it four of its intervals.
 _LEAST_STALL_S = 5.0
+# How often Horovod looks for stalls.
+STALL_CHECK = "HOROVOD_STALL_CHECK_TIME_SECONDS"
 # What run.json leaves out: neither changes what the cell does.
 _UNRECORDED = ("sample_every_s", "count")
+
+
+def stall_check(after_s: float | None) -> dict[str, str]:
+    """Return the variable by which Horovod finds a stall in time; none where stalls are not reported."""
+    # A tensor in Horovod's cache is found after four intervals; a stall is reported when it is seen twice.
+    return {} if after_s is None else {STALL_CHECK: str(max(1, int(after_s / 10)))}
 
 
 def check_on_drift(on_drift: str) -> None:
@@ -208,10 +216,8 @@ class CellOptions:
         return {name: value for name, value in asdict(self).items() if name not in _UNRECORDED}
 
 
-# A script's stalls are not reported.
-SCRIPT_OPTIONS = CellOptions(stalls=StallOptions(None))
 # In a process that is no rank of ours, neither stalls nor samples are reported.
-PLAIN_OPTIONS = replace(SCRIPT_OPTIONS, sample_every_s=None)
+PLAIN_OPTIONS = CellOptions(stalls=StallOptions(None), sample_every_s=None)
 
 
 class Options(TypedDict, total=False):

@@ -356,8 +356,8 @@ class RankStacks(Wire):
     Attributes:
         look: the request's.
         threads: the main thread first. Each has its `name`, and its `frames`, outermost first, each a list: file, line,
-            function, and the line's text where it is a cell's ("" elsewhere). A frame without a file stands for others
-            that are left out; its function says how many.
+            function, and the line's text where it is a cell's or a script's ("" elsewhere). A frame without a file
+            stands for others that are left out; its function says how many.
         note: what else is known of how the stacks were read, or why they were not; "" for nothing.
     """
 

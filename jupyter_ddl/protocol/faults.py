@@ -1,8 +1,8 @@
 """Defines a fault: a failure as data. `views.fault` renders its text, wherever it is shown.
 
 It has codes and figures, and no sentences but those of others: what an exception said, what mpiexec printed, what a
-rank wrote last. It crosses borders as a part of RankLost, RankSilent, StallReported and RunFinished, and stands in a
-run's `run.json` and a cluster's `ended.json`.
+rank wrote last. It crosses borders as a part of RankLost, RankSilent, StallReported, RunFinished, KernelState
+and RunNotice, and stands in a run's `run.json` and a cluster's `ended.json`.
 """
 
 from __future__ import annotations
@@ -185,6 +185,7 @@ class Facts:
         limit_s: the time that was allowed.
         by: what interrupted it, where that was not the cell's user.
         outcome: how the run had ended when its ranks were asked to end.
+        program: what stalled: a cell or a script.
         waits: the collectives in which ranks wait for others.
         processes: of the ranks that do not answer.
         places: where ranks are.
@@ -209,6 +210,7 @@ class Facts:
     limit_s: float | None = None
     by: str = ""
     outcome: str = ""
+    program: Literal["cell", "script"] = "cell"
     waits: tuple[Wait, ...] = ()
     processes: tuple[RankProcess, ...] = ()
     places: tuple[Place, ...] = ()

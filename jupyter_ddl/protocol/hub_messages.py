@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 
 from jupyter_ddl.protocol.codec import Int64, Wire, decode
 from jupyter_ddl.protocol.events import Outcome  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
 
 
 class RankState(TypedDict):
@@ -49,8 +50,8 @@ class KernelState(Wire):
         kernel: Jupyter's id of the kernel.
         cluster: its ranks; None where it has none.
         run: the newest active run; None where there is none.
-        fault: the last fault's sentence, or the stall of a cell that runs; None again once the next cell begins, after
-            a good one, or with new ranks.
+        fault: the last fault, as `views.fault.in_short` has it, or the stall of a cell that runs; None again once the
+            next cell begins, after a good one, or with new ranks.
     """
 
     type: ClassVar[str] = "kernel_state"
@@ -58,7 +59,7 @@ class KernelState(Wire):
     pid: Int64
     cluster: ClusterState | None = None
     run: str | None = None
-    fault: str | None = None
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class RunNotice(Wire):
         cell_id: JupyterLab's id of the cell that was executed; None where that is not known.
         ranks: which, as text: "0,2-3".
         seconds: how long it took; None while it runs.
-        fault: what went wrong, as a sentence; None where nothing did.
+        fault: what went wrong, as `views.fault.in_short` has it; None where nothing did, or its user ended it.
     """
 
     type: ClassVar[str] = "run_notice"
@@ -89,7 +90,7 @@ class RunNotice(Wire):
     cell_id: str | None = None
     ranks: str = ""
     seconds: float | None = None
-    fault: str | None = None
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Int64, Wire
+from jupyter_ddl.protocol.events import CollectiveStalled  # noqa: TC001  get_type_hints reads it
 
 # Of the messages that carry a request, on ipyparallel's channels to a rank.
 MESSAGE_TYPE = "ddl_request"
@@ -130,6 +131,18 @@ class LookAtStacks(Wire):
 
 
 @dataclass(frozen=True)
+class ReportStall(Wire):
+    """Send CollectiveStalled, with what is known on the rank. Of a script, the terminal reads what Horovod writes.
+
+    Attributes:
+        stalled: as Horovod wrote it to the rank's standard error.
+    """
+
+    type: ClassVar[str] = "report_stall"
+    stalled: CollectiveStalled
+
+
+@dataclass(frozen=True)
 class LookUp(Wire):
     """Send LookedUp: what the rank's IPython knows of the code at the cursor.
 
@@ -197,5 +210,15 @@ class ValuesMoved(Wire):
 
 
 Request = (
-    RunCell | PrepareHorovod | RestHorovod | Describe | Ping | Release | LookAtStacks | LookUp | PushValues | PullValue
+    RunCell
+    | PrepareHorovod
+    | RestHorovod
+    | Describe
+    | Ping
+    | Release
+    | LookAtStacks
+    | ReportStall
+    | LookUp
+    | PushValues
+    | PullValue
 )

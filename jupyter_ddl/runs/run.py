@@ -79,7 +79,7 @@ class Run:
         unwinding: the ranks that reported that their code was interrupted.
         lost: why the cluster was lost, or None.
         fault: why the run did not finish well; None where it did, and before its end.
-        stall: who waits for whom, while a stall lasts; empty otherwise.
+        stall: who waits for whom, while a stall lasts; None otherwise.
         abandoned: it was given up while ranks were pending.
         is_resumed: another kernel began it.
     """
@@ -103,7 +103,7 @@ class Run:
         self.unwinding: set[int] = set()
         self.lost: RankLost | None = None
         self.fault: Fault | None = None
-        self.stall = ""
+        self.stall: Fault | None = None
         self.abandoned = False
         self.is_resumed = False
         self.summary = Summary()

@@ -23,13 +23,14 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
-from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS
+from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 from jupyter_ddl.protocol.codec import as_json
-from jupyter_ddl.protocol.events import RankReady
+from jupyter_ddl.protocol.events import RankReady, RankWarm
 from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.outcome import Ending, Outcome, signalled
 from jupyter_ddl.script.recording import Recording
+from jupyter_ddl.script.stalls import Stalls
 from jupyter_ddl.views.first_rank import FirstRank
 from jupyter_ddl.views.terminal import TerminalView
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.host.interrupts import Interruption
     from jupyter_ddl.kernel.release_policy import ReleaseTimes
     from jupyter_ddl.protocol.cell_options import CellOptions
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.events import CollectiveStalled, Event, Stream
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.views.view import View
 
@@ -60,7 +61,7 @@ class Job:
         options: checked for these ranks.
     """
 
-    def __init__(self, spec: ClusterSpec, script: Sequence[str], options: CellOptions = SCRIPT_OPTIONS) -> None:
+    def __init__(self, spec: ClusterSpec, script: Sequence[str], options: CellOptions) -> None:
         self._spec = spec
         self._script = script
         self._options = options
@@ -70,6 +71,7 @@ class Job:
         self._run = self._recording.run
         self._ending = Ending(self._run)
         self._core_time = CoreTime()
+        self._stalls: Stalls | None = None
         self._policy = ReleasePolicy(SCRIPT, self._starves)
         self._ends_now = False
         self._hint_due_s: float | None = None
@@ -94,8 +96,10 @@ class Job:
         with tempfile.TemporaryDirectory(prefix="jupyter_ddl-") as name:
             folder = Path(name)
             level = self._spec.environment.get(_LOG_LEVEL, os.environ.get(_LOG_LEVEL))
-            output = self._recording.take_output
-            listener = Listener(folder, self._spec.n, self._take, output, shows_start=level == "0")
+            reads_stalls = self._options.stalls.after_s is not None
+            run = self._run.id if reads_stalls else None
+            listener = Listener(folder, self._spec.n, self, shows_start=level == "0", run=run)
+            self._stalls = Stalls(self._run, self._options.stalls, self._recording.ready, listener)
             with contextlib.closing(listener), self._started(folder) as holder:
                 while holder.poll() is None:
                     self._step(listener)
@@ -137,19 +141,34 @@ class Job:
         run, log_dir = self._run.id, self._run.folder.log_dir
         request = RunScript(run, log_dir, str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
-        environment = {**shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request).decode()}
+        found_by = {} if STALL_CHECK in os.environ else stall_check(self._options.stalls.after_s)
+        environment = {**found_by, **shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request).decode()}
         horovod_dir = paths.horovod_dir()
         if horovod_dir is not None:
             environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())
         return environment
 
-    def _take(self, event: Event) -> None:
-        if getattr(event, "run", None) == self._run.id or isinstance(event, RankReady):
+    def take(self, event: Event) -> None:
+        """Take an event of a rank, or what is to be shown of its output."""
+        if getattr(event, "run", None) == self._run.id or isinstance(event, RankReady | RankWarm):
             self._recording.take(event)
+        if self._stalls is not None:
+            self._stalls.handle(event)
         self._view.handle(event)
+
+    def take_output(self, rank: int, stream: Stream, data: bytes, shown: bytes) -> None:
+        """Record what a rank wrote."""
+        self._recording.take_output(rank, stream, data, shown)
+
+    def take_stall(self, stalled: CollectiveStalled) -> None:
+        """Take what Horovod wrote of a stall."""
+        if self._stalls is not None:
+            self._stalls.found(stalled)
 
     def _tick(self) -> float:
         """Record and show what has come; return the time."""
+        for report in () if self._stalls is None else self._stalls.reported():
+            self.take(report)
         now_s = self._run.clock.now_s()
         self._recording.tick(now_s)
         self._view.tick(now_s)
@@ -168,6 +187,9 @@ class Job:
             )
         if self._policy.is_released:
             self._policy.look(now_s)
+        elif self._stalls is not None and (stall := self._stalls.aborts) is not None:
+            self._ending.stall = stall
+            self._release(listener, "the script stalled", SCRIPT)
         elif (causes := self._run.causes()) and self._policy.grace_is_over(now_s):
             self._release(listener, f"rank {causes[0].rank} raised", SCRIPT)
 

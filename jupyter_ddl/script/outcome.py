@@ -27,7 +27,12 @@ SIGNALLED = 128
 INTERRUPTED = 130
 EXIT = "SystemExit"
 INTERRUPT = "KeyboardInterrupt"
-_NAMES: dict[str, events.Outcome] = {"raised": "failed", "interrupted": "interrupted", "lost": "lost"}
+_NAMES: dict[str, events.Outcome] = {
+    "raised": "failed",
+    "interrupted": "interrupted",
+    "lost": "lost",
+    "stalled": "stalled",
+}
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Ending:
 
     Attributes:
         interrupted: Ctrl-C came.
+        stall: the stall for which the ranks were released.
         ended_by: the signal that asked us to end.
         given_up: the ranks that were ended because they did not end by themselves.
     """
@@ -67,6 +73,7 @@ class Ending:
     def __init__(self, run: Run) -> None:
         self._run = run
         self.interrupted = False
+        self.stall: Fault | None = None
         self.ended_by: signal.Signals | None = None
         self.given_up: tuple[int, ...] = ()
 
@@ -83,6 +90,9 @@ class Ending:
             return signalled(self.ended_by)
         if self.interrupted and (failures or self.given_up or status):
             return self._interrupted(failures, at_s)
+        if self.stall is not None and (failures or self.given_up or status):
+            facts = self._with_others(replace(self.stall.facts, outcome="stalled"))
+            return _told(1, replace(self.stall, facts=facts))
         if failures:
             return self._failed(failures)
         if not status:

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.threads import ErrorsOnce
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankLost, RankReady, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import (
+    RankFailed,
+    RankFinished,
+    RankLost,
+    RankReady,
+    RankWarm,
+    RunFinished,
+    RunStarted,
+)
 from jupyter_ddl.protocol.rank_files import LOG, STDERR_SPANS
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
@@ -59,6 +67,7 @@ class Recording:
         ranks = tuple(range(spec.n))
         self.run = Run(folder, ranks, spec.n)
         self.ready: dict[int, RankReady] = {}
+        self._versions: dict[str, str] = {}
         self._chunks = {(rank, stream): Chunks(stream) for rank in ranks for stream in STREAMS}
         self._files = {rank: RunFiles(rank, (LOG, STDERR_SPANS), "script") for rank in ranks}
 
@@ -87,6 +96,9 @@ class Recording:
         """Take an event of a rank."""
         if isinstance(event, RankReady):
             self._note_ready(event)
+            return
+        if isinstance(event, RankWarm):
+            self._note_versions(event)
             return
         with self._guarded():
             if isinstance(event, RankFinished | RankFailed):
@@ -140,6 +152,14 @@ class Recording:
             with self._guarded():
                 hosts = {one.rank: one.host for one in ranks}
                 self.run.folder.update(hosts=hosts, devices={one.rank: one.device for one in ranks})
+
+    def _note_versions(self, warm: RankWarm) -> None:
+        """Record what the script has imported, as far as no other rank has reported it."""
+        versions = {**warm.versions, **self._versions}
+        if versions != self._versions:
+            self._versions = versions
+            with self._guarded():
+                self.run.folder.update(versions=versions)
 
     def _send(self, *ranks: int) -> None:
         """Record what ranks wrote since the last time."""

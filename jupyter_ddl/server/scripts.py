@@ -12,10 +12,11 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from jupyter_ddl import paths
 from jupyter_ddl.protocol.hub_messages import RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.runs.store import CUT_OFF, RUNNING, UNKNOWN, find, newest_first
-from jupyter_ddl.views.fault import headline
+from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,6 +31,8 @@ INTERVAL_S = 1.0
 _SLACK_S = 10.0
 # Of runs: what runs is among the newest.
 _FIRST_LOOK = 200
+# So many are remembered before it is looked which of them were deleted; later, twice as many as were left.
+_CROWDED = 1000
 
 
 class Scripts:
@@ -47,12 +50,13 @@ class Scripts:
         self._log = log
         self._since_s: float | None = None
         self._seen: set[str] = set()
+        self._crowded = _CROWDED
         self._running: set[str] = set()
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Look from here on. Safe to call twice."""
-        if self._task is None:
+        if self._task is None or self._task.done():
             self._since_s = None
             self._task = asyncio.get_running_loop().create_task(self._follow())
 
@@ -64,37 +68,49 @@ class Scripts:
 
     async def _follow(self) -> None:
         loop = asyncio.get_running_loop()
+        has_failed = False
         while True:
+            notices = []
             try:
                 notices = await loop.run_in_executor(self._pool, self.look)
-            except Exception:  # noqa: BLE001
-                # No other task awaits this one, and the list of runs is read without it too.
-                self._log.exception("jupyter_ddl: scripts are not noticed any more")
-                return
+                has_failed = False
+            except Exception:  # noqa: BLE001  no other task awaits this one, and the next look may succeed
+                if not has_failed:
+                    self._log.exception("jupyter_ddl: scripts cannot be looked at; they are noticed once they can")
+                has_failed = True
             for notice in notices:
                 self._tell(notice)
             await asyncio.sleep(INTERVAL_S)
 
     def look(self) -> list[RunNotice]:
-        """Return what has begun and what has ended since the last look; at the first, what runs."""
+        """Return what has begun and what has ended since the last look; at the first, what runs.
+
+        One that raises changes nothing: the next look finds the same.
+        """
         began_s = time.time()
-        notices = []
-        for record in self._newest():
-            if record.script is not None and record.run not in self._seen:
-                self._seen.add(record.run)
-                if record.state != UNKNOWN:
-                    self._running.add(record.run)
-                    notices.append(_notice(record, RUNNING))
-        self._since_s = began_s
-        for run in sorted(self._running):
+        newest = [record for record in self._newest() if record.script is not None]
+        begun = [record for record in newest if record.run not in self._seen and record.state != UNKNOWN]
+        notices = [_notice(record, RUNNING) for record in begun]
+        running = set()
+        for run in sorted(self._running | {record.run for record in begun}):
             found = find(run)
-            if found is None:
-                # It was deleted.
-                self._running.discard(run)
-            elif found.state != RUNNING:
-                self._running.discard(run)
+            # None: it was deleted.
+            if found is not None and found.state == RUNNING:
+                running.add(run)
+            elif found is not None:
                 notices.append(_notice(found, found.state))
+        self._seen = self._existing(self._seen | {record.run for record in newest})
+        self._since_s, self._running = began_s, running
         return notices
+
+    def _existing(self, seen: set[str]) -> set[str]:
+        """Return what was seen without the runs that were deleted, which cannot come again: looked at now and then."""
+        if len(seen) < self._crowded:
+            return seen
+        runs = paths.runs_dir()
+        existing = {run for run in seen if (runs / run).exists()}
+        self._crowded = max(_CROWDED, 2 * len(existing))
+        return existing
 
     def _newest(self) -> Iterable[RunRecord]:
         """Return the runs that may be new, the newest first."""
@@ -108,7 +124,7 @@ def _notice(record: RunRecord, state: str) -> RunNotice:
     """Return the notice of a script's run, under the script's name: it has no kernel."""
     fault = None
     if state != RUNNING and record.fault is not None and record.fault.kind != "interrupted":
-        fault = headline(record.fault)
+        fault = in_short(record.fault)
     # A notice knows no other word for a run whose terminal was killed.
     outcome = cast("Outcome", "interrupted" if state == CUT_OFF else state)
     name = Path(record.script or "").name

@@ -1,6 +1,7 @@
 """Renders a fault as text: the same under a cell, in `%ddl show`, in the panel and at a script's end.
 
-`render_fault` has all of it, `headline` one line, `describe` what an error's "Received:" says of lost ranks.
+`render_fault` has all of it, `headline` one line, `describe` what an error's "Received:" says of lost ranks. For
+browsers, `with_text` and `in_short` add the text to the fault.
 """
 
 from __future__ import annotations
@@ -77,6 +78,14 @@ def headline(fault: Fault) -> str:
 def with_text(fault: Fault) -> Fault:
     """Return a fault with its text, for a browser."""
     return replace(fault, text=describe(fault) if fault.kind in ("lost", "stopped") else _TEXTS[fault.kind](fault))
+
+
+def in_short(fault: Fault) -> Fault:
+    """Return a fault with its headline as its text, for states and notices.
+
+    They go to every browser, at each change: where the ranks are is left out, which the run's events have.
+    """
+    return replace(fault, text=headline(fault), facts=replace(fault.facts, places=()))
 
 
 def describe(fault: Fault) -> str:

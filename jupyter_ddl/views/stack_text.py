@@ -56,8 +56,8 @@ def _main(frames: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def _from_cell(frames: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
-    """Return the frames from the first of a cell on; none where none is of one."""
-    first = next((index for index, frame in enumerate(frames) if is_cell(frame[0])), len(frames))
+    """Return the frames from the first of a cell, or of a script, on; none where none is of one."""
+    first = next((index for index, frame in enumerate(frames) if _is_own(frame)), len(frames))
     return frames[first:]
 
 
@@ -65,7 +65,7 @@ def _told(frames: Sequence[Sequence[Any]]) -> list[str]:
     """Return a line for each frame of a cell, and for the first and the last of each stretch in libraries."""
     running = next((file for file, _, function, _ in frames if function == "<module>" and is_cell(file)), None)
     lines: list[str] = []
-    for in_cell, stretch in groupby(frames, key=lambda frame: is_cell(frame[0])):
+    for in_cell, stretch in groupby(frames, key=_is_own):
         if in_cell:
             lines += [_cell_line(frame, is_running=frame[0] == running) for frame in stretch]
             continue
@@ -76,9 +76,16 @@ def _told(frames: Sequence[Sequence[Any]]) -> list[str]:
     return lines
 
 
+def _is_own(frame: Sequence[Any]) -> bool:
+    """Return whether a frame is of a cell, or of a script, whose lines have a text."""
+    return is_cell(frame[0]) or bool(frame[3])
+
+
 def _cell_line(frame: Sequence[Any], *, is_running: bool) -> str:
-    _, line, function, text = frame
+    file, line, function, text = frame
     where = f"cell line {line}" if is_running else f"line {line} of another cell"
+    if not is_cell(file):
+        where = f"{file}:{line}"
     inside = "" if function == "<module>" else f", in {function}"
     return f"  {where}{inside}" + (f": {text}" if text else "")
 

@@ -18,7 +18,7 @@ _NAMES = 3
 
 def render_stall(fault: Fault) -> str:
     """Return the report of a stall."""
-    lines = [f"The cell has stalled for {fault.facts.seconds or 0:.0f} s: not every rank has entered"]
+    lines = [f"The {fault.facts.program} has stalled for {fault.facts.seconds or 0:.0f} s: not every rank has entered"]
     lines += [f"  {told}" for told in _waits(fault)]
     stacks = (one for place in fault.facts.places for one in _stacks(place))
     return "\n".join([*lines, *render_stacks(stacks, fault.facts.world_size or 0).splitlines()])
@@ -26,7 +26,7 @@ def render_stall(fault: Fault) -> str:
 
 def stall_sentence(fault: Fault) -> str:
     """Return who waits for whom in a current stall, in one sentence, without its duration."""
-    return f"The cell has stalled: not every rank has entered {'; '.join(_waits(fault))}."
+    return f"The {fault.facts.program} has stalled: not every rank has entered {'; '.join(_waits(fault))}."
 
 
 def _waits(fault: Fault) -> list[str]:

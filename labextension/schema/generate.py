@@ -27,9 +27,10 @@ from jupyter_ddl.protocol.faults import (
     Thread,
     Wait,
 )
+from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
@@ -48,6 +49,7 @@ LOST = Fault(
     "out of memory killer",
     facts=Facts(world_size=2, pid=4711, signum=9, oom_kills=1, last=LastSample(0.5, 2**30, 2**33, 2**36, 7)),
 )
+RAISED = Fault("raised", "ranks", (1,), "node-a", 1.5, facts=Facts(world_size=2, error="ValueError", message="no"))
 SILENT = Fault("silent", "rank", (1,), "node-a", facts=Facts(processes=(RankProcess(1, "stopped", 4711, "node-a"),)))
 _PLACE = Place((1,), ("node-a",), (Thread("MainThread", (Frame("ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle")
 STALLED = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("loss",), (1,)),), places=(_PLACE,)))
@@ -144,13 +146,11 @@ _CLUSTER: hub_messages.ClusterState = {
 }
 HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelState("kernel-1", 4700),
-    hub_messages.KernelState("kernel-1", 4700, _CLUSTER, _RUN, "Rank 1 of 2 on node-a: ValueError: <b>no</b>"),
+    hub_messages.KernelState("kernel-1", 4700, _CLUSTER, _RUN, replace(RAISED, text="Rank 1 of 2: <b>no</b>")),
     hub_messages.KernelState("kernel-1", 4700, {**_CLUSTER, "state": "starting", "step": "starting", "ranks": []}),
     hub_messages.KernelGone("kernel-1"),
     hub_messages.RunNotice("kernel-1", _RUN, "running", "9e8a-cell", "0-1"),
-    hub_messages.RunNotice(
-        "kernel-1", _RUN, "failed", "9e8a-cell", "0-1", 4.5, "Rank 1 of 2 on node-a: ValueError: no"
-    ),
+    hub_messages.RunNotice("kernel-1", _RUN, "failed", "9e8a-cell", "0-1", 4.5, in_short(RAISED)),
     hub_messages.Control("1", "kernel-1", "interrupt", {}),
     hub_messages.Control("2", "kernel-1", "stacks", {"ranks": "0,2-3"}),
     hub_messages.Control("3", "kernel-1", "complete", {"code": "tf.ker", "cursor": 6}),
@@ -260,7 +260,10 @@ def _events_ts(kinds: tuple[Any, ...]) -> str:
 
 def _hub_ts() -> str:
     to_browser, from_browser = get_args(hub_messages.ToBrowser), get_args(hub_messages.FromBrowser)
-    lines = ["import type { Field } from './events';", "", *_interfaces((*to_browser, *from_browser))]
+    # Parts of events too: the types of those are written beside the events.
+    shared = _parts(get_args(events.Event))
+    lines = ["import type { Fault, Field } from './events';", ""]
+    lines += _interfaces((*to_browser, *from_browser), without=shared)
     lines += [*_union("ToBrowser", to_browser), *_union("FromBrowser", from_browser), *_table("ToBrowser", to_browser)]
     return _generated("hub_messages.py", lines[:-1])
 
@@ -270,8 +273,8 @@ def _generated(source: str, lines: list[str]) -> str:
     return "\n".join([head, *lines, ""])
 
 
-def _interfaces(kinds: tuple[Any, ...]) -> Iterator[str]:
-    for kind in (*_parts(kinds), *kinds):
+def _interfaces(kinds: tuple[Any, ...], without: Sequence[Any] = ()) -> Iterator[str]:
+    for kind in (one for one in (*_parts(kinds), *kinds) if one not in without):
         yield f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */"
         yield f"export interface {kind.__name__} {{"
         if hasattr(kind, "type"):

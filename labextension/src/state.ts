@@ -51,6 +51,7 @@ function markOf(kept: unknown): CellMark | null {
   if (!isRecord(kept) || typeof kept['place'] !== 'string' || !isRecord(kept['notice'])) {
     return null;
   }
-  const notice = parseHubMessage(JSON.stringify(kept['notice']));
+  // No mark shows a fault, which was a sentence in older versions.
+  const notice = parseHubMessage(JSON.stringify({ ...kept['notice'], fault: null }));
   return notice?.type === 'run_notice' ? { place: kept['place'], notice } : null;
 }

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import fixture from '../schema/hub.fixture.json';
 import { CellMarks } from '../src/model/cell_marks';
 import { HubModel } from '../src/model/hub';
+import type { Fault } from '../src/model/events';
 import type { KernelState, ToBrowser } from '../src/model/hub_messages';
 import type { Notice } from '../src/model/notice';
 import { parseHubMessage } from '../src/model/parse_hub';
@@ -17,6 +18,9 @@ function parsed(value: unknown): ToBrowser {
   return message!;
 }
 
+// Of a fault, what a kernel or the hub has rendered is all that these models read.
+const RAISED = examples.find((example) => example.type === 'kernel_state' && example.fault)?.fault as unknown as Fault;
+const faultOf = (text: string): Fault => ({ ...RAISED, text });
 const state = (more: Partial<KernelState> = {}): KernelState => {
   const cluster = { name: 'default', state: 'idle', note: '', step: null, world_size: 2, ranks: [] } as const;
   return { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, ...more };
@@ -75,10 +79,10 @@ describe('HubModel', () => {
   it('tells of a new fault once, and not of one that was there before the page', () => {
     const hub = new HubModel();
     const told: (string | null)[] = [];
-    hub.faulted.connect((_, { fault }) => told.push(fault));
-    hub.handle(state({ fault: 'old' }));
-    hub.handle(state({ fault: 'old', run: 'r' }));
-    hub.handle(state({ fault: 'new' }));
+    hub.faulted.connect((_, { fault }) => told.push(fault?.text ?? null));
+    hub.handle(state({ fault: faultOf('old') }));
+    hub.handle(state({ fault: faultOf('old'), run: 'r' }));
+    hub.handle(state({ fault: faultOf('new') }));
     hub.handle(state());
     expect(told).toEqual(['new']);
   });
@@ -96,13 +100,13 @@ describe('HubModel', () => {
   it('tells of a run’s fault once, whether or not its cell is known', () => {
     const hub = new HubModel();
     const told: (string | null)[] = [];
-    hub.faulted.connect((_, { fault }) => told.push(fault));
+    hub.faulted.connect((_, { fault }) => told.push(fault?.text ?? null));
     hub.handle(state());
-    hub.handle(notice({ state: 'failed', fault: 'of a run', cell_id: null }));
-    hub.handle(state({ fault: 'of a run' }));
+    hub.handle(notice({ state: 'failed', fault: faultOf('of a run'), cell_id: null }));
+    hub.handle(state({ fault: faultOf('of a run') }));
     expect(told).toEqual([]);
     hub.handle(state({ fault: null, run: 'r2' }));
-    hub.handle(state({ fault: 'a stall', run: 'r2' }));
+    hub.handle(state({ fault: faultOf('a stall'), run: 'r2' }));
     expect(told).toEqual(['a stall']);
   });
 });
@@ -172,7 +176,7 @@ describe('OpenEnds', () => {
     await vi.advanceTimersByTimeAsync(100);
     expect(told.at(-1)?.state).toBe('running');
     await vi.advanceTimersByTimeAsync(2500);
-    expect(told.at(-1)).toMatchObject({ run: 'r', state: 'cut off', ranks: '0-1', cell_id: cell, fault: 'It was cut off.' });
+    expect(told.at(-1)).toMatchObject({ run: 'r', state: 'cut off', ranks: '0-1', cell_id: cell, fault: { text: 'It was cut off.' } });
     expect(marks.of('a.ipynb', 'k', 'c')?.state ?? null).toBe(cell === null ? null : 'cut off');
     const count = told.length;
     await vi.advanceTimersByTimeAsync(20_000);

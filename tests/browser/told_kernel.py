@@ -35,15 +35,21 @@ class ToldKernel:
         self._socket.close()
 
     def tell(self, ranks: list[dict[str, Any]], *, state: str = "idle", name: str = "default", **more: Any) -> None:
-        """Say what ranks there are."""
+        """Say what ranks there are; `fault` is its text."""
         cluster = {"name": name, "state": state, "note": "", "step": None, "world_size": len(ranks), "ranks": ranks}
-        message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **more}
+        message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **_told(more)}
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
     def notice(self, run: str, state: str = "running", **more: Any) -> None:
         """Say that a run has begun, or has ended."""
-        message = {"type": "run_notice", "kernel": self.kernel, "run": run, "state": state, "ranks": "0-1", **more}
-        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        message = {"type": "run_notice", "kernel": self.kernel, "run": run, "state": state, "ranks": "0-1"}
+        self._socket.sendall(json.dumps({**message, **_told(more)}).encode() + b"\n")
+
+
+def _told(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return a message's fields, with a fault in place of its text."""
+    text = fields.get("fault")
+    return fields if text is None else {**fields, "fault": {"kind": "raised", "text": text}}
 
 
 def rank(number: int, *, state: str = "ready", host: str = "node7", device: str | None = None) -> dict[str, Any]:

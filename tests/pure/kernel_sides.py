@@ -41,7 +41,7 @@ class TestCluster:
         self.spec = SPEC
         self.world_size = len(RANKS)
         self.world_id = "world-1"
-        self.folder = SimpleNamespace(connection_file="no file")
+        self.folder = SimpleNamespace(connection_file="no file", log_dir=None)
         self.kernel = "kernel-1"
         self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
         self.warm: dict[int, object] = dict.fromkeys(RANKS)

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 
 import pytest
 
-from jupyter_ddl.commands.arguments import add_script_arguments, script_options
+from jupyter_ddl.commands.arguments import add_script_arguments, cell_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import decode, encode
@@ -20,13 +20,13 @@ def parsed(*words: str) -> Namespace:
 
 
 def test_without_auto_there_are_no_options() -> None:
-    assert script_options(parsed()).auto is None
+    assert cell_options(parsed()).auto is None
 
 
 def test_options_are_as_given() -> None:
     words = ("--auto", "--batch", "per-rank", "--scale-lr", "linear", "--warmup-epochs", "1.5")
-    assert script_options(parsed(*words)).auto == AutoOptions("per-rank", "linear", 1.5)
-    assert script_options(parsed("--auto")).auto == AutoOptions("per-rank", None, None)
+    assert cell_options(parsed(*words)).auto == AutoOptions("per-rank", "linear", 1.5)
+    assert cell_options(parsed("--auto")).auto == AutoOptions("per-rank", None, None)
 
 
 def test_options_cross_the_border_of_a_process() -> None:
@@ -79,5 +79,5 @@ def test_options_cross_the_border_of_a_process() -> None:
 )
 def test_what_is_wrong_is_told(words: list[str], told: str) -> None:
     with pytest.raises(InvalidInput) as error:
-        script_options(parsed(*words))
+        cell_options(parsed(*words))
     assert str(error.value) == told

@@ -15,13 +15,13 @@ from kernel_sides import RANKS, TestCluster, finished
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.spec import plan
-from jupyter_ddl.commands.arguments import add_cell_arguments, add_script_arguments, cell_options, script_options
+from jupyter_ddl.commands.arguments import add_cell_arguments, add_script_arguments, cell_options
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.engine.run_context import Cell
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
-from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS, AutoOptions, CellOptions, Options, StallOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions, Options, StallOptions
 from jupyter_ddl.protocol.codec import as_json, decode
 from jupyter_ddl.protocol.requests import RunCell
 from jupyter_ddl.rank.script_main import request_in_environment
@@ -96,7 +96,6 @@ def test_each_option_has_an_example_that_is_not_its_default() -> None:
     assert list(EXAMPLES) == [field.name for field in fields(CellOptions)]
     for name, (value, _) in EXAMPLES.items():
         assert value != getattr(CellOptions(), name)
-        assert value != getattr(SCRIPT_OPTIONS, name)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -118,12 +117,12 @@ def test_an_option_is_a_keyword_and_an_argument(session: TestSession, name: str)
 def test_an_option_of_a_script_reaches_the_rank(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     value, words = EXAMPLES[name]
     spec = plan(2, gpus="none")
-    options = script_options(parsed(add_script_arguments, words)).checked(RANKS, spec.n)
+    options = cell_options(parsed(add_script_arguments, words)).checked(RANKS, spec.n)
     settings = Job(spec, ["train.py"], options)._environment(tmp_path)[paths.SCRIPT_VARIABLE]
     monkeypatch.setenv(paths.SCRIPT_VARIABLE, settings)
     request = request_in_environment()
     assert (request.folder, request.n, request.devices, request.threads) == (str(tmp_path), 2, (), spec.threads)
-    assert asdict(request.options) == {**asdict(SCRIPT_OPTIONS), name: asdict(value) if name == "auto" else value}
+    assert asdict(request.options) == {**asdict(CellOptions()), name: asdict(value) if name == "auto" else value}
 
 
 def test_the_example_in_contributing_is_in_the_code() -> None:

@@ -8,6 +8,7 @@ import socket
 import tempfile
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -24,8 +25,9 @@ from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State, fault_of
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.faults import Facts, Fault, LastSample
-from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice
+from jupyter_ddl.protocol.faults import Facts, Fault, LastSample, Place, Wait
+from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice, from_kernel
+from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,11 +54,18 @@ def listening(path: Path) -> socket.socket:
     return hub
 
 
+PLACE = Place((1,), ("node-a",), ())
+
+
+def text_of(fault: Fault | None) -> str | None:
+    return None if fault is None else fault.text
+
+
 def run(outcome: str | None, **fields: Any) -> Any:
     record = {} if outcome is None else {"outcome": outcome}
     folder = SimpleNamespace(record=record)
     return SimpleNamespace(
-        **{"id": "run-1", "ranks": (0, 1), "folder": folder, "fault": None, "seconds": 2.0, "stall": "", **fields}
+        **{"id": "run-1", "ranks": (0, 1), "folder": folder, "fault": None, "seconds": 2.0, "stall": None, **fields}
     )
 
 
@@ -103,33 +112,37 @@ def lines_of(kernel: Link, path: Path, made: Callable[[], None], count: int) -> 
 
 
 def test_a_runs_fault_is_told_with_the_run_before_it_is_told_as_the_kernels(path: Path) -> None:
-    told = iter([KernelState("k", 1), KernelState("k", 1, fault="bad")])
+    bad = in_short(RAISED)
+    told = iter([KernelState("k", 1), KernelState("k", 1, fault=bad)])
     kernel = Link(path, State("k", SHELL), Controls())
     # What it says at a moment, whatever sessions there are.
     kernel._state = cast(
-        "Any", SimpleNamespace(now=lambda: next(told), note=lambda _: RunNotice("k", "r", "failed", fault="bad"))
+        "Any", SimpleNamespace(now=lambda: next(told), note=lambda _: RunNotice("k", "r", "failed", fault=bad))
     )
     first, second = lines_of(kernel, path, lambda: kernel.note(run("failed")), 2)
-    assert (first["type"], first["fault"]) == ("run_notice", "bad")
-    assert (second["type"], second["fault"]) == ("kernel_state", "bad")
+    assert (first["type"], second["type"]) == ("run_notice", "kernel_state")
+    assert from_kernel(json.dumps(first)).fault == from_kernel(json.dumps(second)).fault == bad
 
 
 def test_a_fault_stands_until_the_next_cell_begins_and_a_stall_for_as_long_as_it_lasts() -> None:
     session: Any = SimpleNamespace(why_lost=None, describe=lambda: {"state": "idle"})
     current.sessions().use(session)
     state = State("k", SHELL)
-    bad = run("stalled", id="run-1", fault=Fault("stalled"))
+    bad = run("stalled", id="run-1", fault=Fault("stalled", facts=Facts(note="Ranks waited.", places=(PLACE,))))
     state.note(run(None, id="run-1"))
+    # Where the ranks are is in the run's events.
     assert (
         state.note(bad).fault
         == state.now().fault
-        == "Ranks waited for others, and all were released, as --on-stall abort says."
+        == Fault("stalled", facts=Facts(note="Ranks waited."), text="Ranks waited.")
     )
-    hung = run(None, id="run-2", stall="")
+    hung = run(None, id="run-2")
     state.note(hung)
     assert (state.now().run, state.now().fault) == ("run-2", None)
-    hung.stall = "Rank 0 waits for rank 1."
-    assert state.now().fault == "Rank 0 waits for rank 1."
+    hung.stall = Fault("stalled", ranks=(0, 1), facts=Facts(waits=(Wait(("loss",), (1,)),), places=(PLACE,)))
+    assert text_of(state.now().fault) == (
+        "The cell has stalled: not every rank has entered loss: rank 0 waits in it for rank 1."
+    )
     state.note(run("interrupted", id="run-2"))
     assert (state.now().run, state.now().fault) == (None, None)
 
@@ -140,15 +153,15 @@ def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervis
     state = State("k", SHELL)
     state.note(run(None))
     session.why_lost = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3))
-    assert state.now().fault == "rank 1 on node-a exited with status 3."
+    assert text_of(state.now().fault) == "rank 1 on node-a exited with status 3."
     fault = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3, last=LastSample(0.5, 2**30)))
     told = "rank 1 on node-a exited with status 3. 0.5 s before it had 1.00 GiB of memory."
-    assert state.note(run("lost", fault=fault)).fault == state.now().fault == told
+    assert state.note(run("lost", fault=fault)).fault == state.now().fault == replace(fault, text=told)
     # The ranks that replaced them are lost too.
     session.why_lost = None
-    assert state.now().fault == told
+    assert text_of(state.now().fault) == told
     session.why_lost = Fault("lost", "mpiexec", facts=Facts(status=1, output="more"))
-    assert state.now().fault == "mpiexec ended with status 1."
+    assert text_of(state.now().fault) == "mpiexec ended with status 1."
 
 
 def test_a_hub_that_is_not_there_or_never_reads_costs_a_cell_nothing(path: Path) -> None:
@@ -198,7 +211,7 @@ TIMED_OUT = (
     ],
 )
 def test_a_run_that_went_wrong_is_told_in_a_line(fault: Fault | None, told: str | None) -> None:
-    assert fault_of(run("some outcome", fault=fault)) == told
+    assert text_of(fault_of(run("some outcome", fault=fault))) == told
 
 
 def answers_of(control: Control, controls: Controls) -> Answer:

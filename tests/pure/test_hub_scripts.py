@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -15,6 +16,7 @@ import pytest
 from run_folders import make_run, own_session
 
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.runs.store import find
 from jupyter_ddl.server import scripts
 from jupyter_ddl.server.scripts import Scripts
 
@@ -62,7 +64,7 @@ def test_a_script_is_noticed_when_it_begins_and_when_it_ends() -> None:
     [over] = looks.look()
     assert (over.state, over.seconds) == ("failed", 2.0)
     assert over.fault is not None
-    assert "KeyError" in over.fault
+    assert "KeyError" in over.fault.text
     assert looks.look() == []
 
 
@@ -138,18 +140,53 @@ def test_nothing_is_looked_at_unless_somebody_listens(monkeypatch: pytest.Monkey
     loops.run(follow())
 
 
-def test_what_cannot_be_looked_at_is_logged_once(
+def test_a_look_that_fails_costs_that_look_alone(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail() -> None:
-        raise RecursionError
+    monkeypatch.setattr(scripts, "INTERVAL_S", 0.01)
+    failing = 0
+
+    def failing_find(run: str) -> Any:
+        nonlocal failing
+        failing += 1
+        if failing in (1, 2, 3, 5):
+            raise RecursionError
+        return find(run)
 
     async def follow() -> None:
-        looks = looking()
-        monkeypatch.setattr(looks, "look", fail)
+        told: list[RunNotice] = []
+        looks = looking(told)
         looks.begin()
-        while len(asyncio.all_tasks()) > 1:
+        monkeypatch.setattr(scripts, "find", failing_find)
+        folder = script(run_id())
+        while failing < 7:
             await asyncio.sleep(0.01)
+        update(folder, outcome="finished", seconds=1.0)
+        while len(told) < 2:
+            await asyncio.sleep(0.01)
+        looks.rest()
+        # What had begun is noticed by the first look that succeeds.
+        assert [notice.state for notice in told] == ["running", "finished"]
 
     loops.run(follow())
-    assert [record.message for record in caplog.records] == ["jupyter_ddl: scripts are not noticed any more"]
+    # Once in a row.
+    said = "jupyter_ddl: scripts cannot be looked at; they are noticed once they can"
+    assert [record.message for record in caplog.records] == [said, said]
+
+
+def test_what_is_remembered_of_runs_is_bounded_by_those_that_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scripts, "_CROWDED", 10)
+    looks = looking()
+    looks.look()
+    running = script(run_id(99))
+    for number in range(30):
+        folder = script(run_id(number), outcome="finished", seconds=1.0)
+        assert len(looks.look()) >= 2
+        shutil.rmtree(folder)
+        assert len(looks._seen) < 10
+    assert looks._running == {running.name}
+    kept = [script(run_id(number), outcome="finished", seconds=1.0) for number in range(100, 130)]
+    assert len(looks.look()) == 2 * len(kept)
+    assert looks._seen >= {folder.name for folder in kept}
+    # None is noticed twice.
+    assert looks.look() == []

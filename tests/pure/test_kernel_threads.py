@@ -288,12 +288,10 @@ def test_stacks_that_cannot_be_read_are_told_as_that(
     content: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranks = {0: RankReady(0, 1, 0, socket.gethostname(), os.getpid(), "CPU", 2)}
-    cluster = SimpleNamespace(
-        ranks=ranks, listen=lambda _: None, request_now=lambda *_: None, folder=SimpleNamespace(log_dir=tmp_path)
-    )
+    cluster = SimpleNamespace(ranks=ranks, world_id="", listen=lambda _: None, request_now=lambda *_: None)
     path = tmp_path / "rank-0.stacks"
     path.write_text("0x1 7\n" if when == "after" else content)
-    looks = rank_stacks.StackLooks(cluster)  # type: ignore[arg-type]
+    looks = rank_stacks.StackLooks(cluster, tmp_path)
     monkeypatch.setattr(looks, "_process", lambda _: psutil.Process())
     monkeypatch.setattr(rank_stacks, "_catches", lambda _: True)
     monkeypatch.setattr(rank_stacks, "_signal_thread", lambda *_: path.write_text(content))

@@ -12,7 +12,7 @@ import pytest
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.host import run_files
-from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS
+from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import (
     MetricsSample,
     OutputChunk,
@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recording(*script: str) -> Recording:
-    made = Recording(plan(2, gpus="none"), script or ("train.py",), SCRIPT_OPTIONS)
+    made = Recording(plan(2, gpus="none"), script or ("train.py",), CellOptions())
     made.begin()
     return made
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.clock import MONOTONIC
+from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
-from jupyter_ddl.views.fault import render_fault
+from jupyter_ddl.views.fault import headline, render_fault
 
 TEXT = (
     b"[2026-11-22 05:08:27.867568: W /tmp/horovod-0.28.1/horovod/common/stall_inspector.cc:107] One or more tensors "
@@ -177,23 +177,25 @@ class Told:
     clock = MONOTONIC
 
     def __init__(self) -> None:
-        self.came: queue.Queue[Event] = queue.Queue()
+        self.came: queue.Queue[Any] = queue.Queue()
         self.take = self.came.put
 
 
-def test_a_stall_stands_in_one_sentence_until_horovod_says_no_more_of_it() -> None:
+def test_a_stall_stands_until_horovod_says_no_more_of_it() -> None:
     run: Any = Told()
     watch = StallWatch(run, StallOptions(10, "report"), lambda _: {})
     now_s = time.monotonic()
-    assert watch.standing(now_s) == ""
+    assert watch.standing(now_s) is None
     for event in events(0, 1, 2, 3, 4):
         watch.handle(event)
-    run.came.get(timeout=10)
+    reported = run.came.get(timeout=10)
+    watch.handle(reported)
     sentence = "The cell has stalled: not every rank has entered a: rank 0 waits in it for rank 1."
-    assert watch.standing(now_s) == sentence
-    assert watch.standing(time.monotonic() + 3) == sentence
+    assert headline(reported.fault) == sentence
+    assert watch.standing(now_s) == reported.fault
+    assert watch.standing(time.monotonic() + 3) == reported.fault
     # It was entered after all: nobody says so.
-    assert watch.standing(time.monotonic() + 4) == ""
+    assert watch.standing(time.monotonic() + 4) is None
 
 
 @pytest.mark.parametrize(

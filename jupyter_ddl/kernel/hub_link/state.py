@@ -12,9 +12,10 @@ from jupyter_ddl.errors import NoCluster
 from jupyter_ddl.kernel import current
 from jupyter_ddl.protocol.hub_messages import KernelState, RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.views.fault import headline
+from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
+    from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import Run
 
@@ -32,7 +33,7 @@ class State:
         self._shell = shell
         self._cells: dict[str, str | None] = {}
         self._running: dict[str, Run] = {}
-        self._fault: str | None = None
+        self._fault: Fault | None = None
         # The fault is a lost run's, which knows more than its ranks' supervisor.
         self._has_told_loss = False
 
@@ -68,11 +69,11 @@ class State:
             return self._starting(cluster)
         self._has_told_loss &= lost is not None
         if lost is not None and not self._has_told_loss:
-            self._fault = headline(lost)
+            self._fault = in_short(lost)
         # The one that began last.
         running = list(self._running.values())
         stall = next((run.stall for run in reversed(running) if run.stall), None)
-        fault = self._fault or stall
+        fault = self._fault or (None if stall is None else in_short(stall))
         return KernelState(self._kernel, os.getpid(), cluster, running[-1].id if running else None, fault)
 
     def _starting(self, cluster: ClusterState) -> KernelState:
@@ -88,7 +89,7 @@ class State:
         return cell if isinstance(cell, str) else None
 
 
-def fault_of(run: Run) -> str | None:
-    """Return what went wrong with a run that has ended, in one line; None where nothing did, or its user ended it."""
+def fault_of(run: Run) -> Fault | None:
+    """Return what went wrong with a run that has ended, in short; None where nothing did, or its user ended it."""
     fault = run.fault
-    return None if fault is None or fault.kind in ("interrupted", "stopped") else headline(fault)
+    return None if fault is None or fault.kind in ("interrupted", "stopped") else in_short(fault)

@@ -74,6 +74,7 @@ export interface Facts {
   readonly limit_s: number | null;
   readonly by: string;
   readonly outcome: string;
+  readonly program: "cell" | "script";
   readonly waits: readonly Wait[];
   readonly processes: readonly RankProcess[];
   readonly places: readonly Place[];

@@ -6,7 +6,7 @@ import type { Notice } from './notice';
 export class HubModel {
   /** By kernel id, in the order in which they first reported. */
   readonly kernels = new Map<string, KernelState>();
-  /** By kernel, the fault that was last reported as that of a run. */
+  /** By kernel, the text of the fault that was last reported as that of a run. */
   private readonly ofRuns = new Map<string, string>();
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
@@ -50,8 +50,9 @@ export class HubModel {
       case 'kernel_state': {
         const before = this.kernels.get(message.kernel);
         this.kernels.set(message.kernel, message);
-        const isNew = message.fault !== null && before !== undefined && before.fault !== message.fault;
-        if (isNew && this.ofRuns.get(message.kernel) !== message.fault) {
+        const text = message.fault?.text;
+        const isNew = text !== undefined && before !== undefined && before.fault?.text !== text;
+        if (isNew && this.ofRuns.get(message.kernel) !== text) {
           this._faulted.emit(message);
         }
         this._changed.emit();
@@ -69,7 +70,7 @@ export class HubModel {
       }
       case 'run_notice':
         if (message.fault !== null) {
-          this.ofRuns.set(message.kernel, message.fault);
+          this.ofRuns.set(message.kernel, message.fault.text);
         } else if (message.state === 'running') {
           this.ofRuns.delete(message.kernel);
         }

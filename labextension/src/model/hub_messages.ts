@@ -1,5 +1,5 @@
 // Generated from jupyter_ddl/protocol/hub_messages.py by `make schema`; not to be edited.
-import type { Field } from './events';
+import type { Fault, Field } from './events';
 
 /** One rank, as a panel shows it. */
 export interface RankState {
@@ -29,7 +29,7 @@ export interface KernelState {
   readonly pid: number;
   readonly cluster: ClusterState | null;
   readonly run: string | null;
-  readonly fault: string | null;
+  readonly fault: Fault | null;
 }
 
 /** A kernel has ended, or has disconnected from the hub. */
@@ -47,7 +47,7 @@ export interface RunNotice {
   readonly cell_id: string | null;
   readonly ranks: string;
   readonly seconds: number | null;
-  readonly fault: string | null;
+  readonly fault: Fault | null;
 }
 
 /** The answer to a Control. */
@@ -106,7 +106,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
     pid: {"kind": "number", "nullable": false},
     cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}}, "default": null},
     run: {"kind": "string", "nullable": true, "default": null},
-    fault: {"kind": "string", "nullable": true, "default": null},
+    fault: {"kind": "object", "nullable": true, "default": null},
   },
   kernel_gone: {
     kernel: {"kind": "string", "nullable": false},
@@ -118,7 +118,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
     cell_id: {"kind": "string", "nullable": true, "default": null},
     ranks: {"kind": "string", "nullable": false, "default": ""},
     seconds: {"kind": "number", "nullable": true, "default": null},
-    fault: {"kind": "string", "nullable": true, "default": null},
+    fault: {"kind": "object", "nullable": true, "default": null},
   },
   answer: {
     id: {"kind": "string", "nullable": false},

@@ -91,6 +91,6 @@ export class OpenEnds {
     }
     const { state, seconds } = record;
     const ranks = notice.ranks === '' ? compactRanks(record.ranks).replaceAll(' ', '') : notice.ranks;
-    this.hub.handle({ ...notice, state, seconds, ranks, fault: state === CUT_OFF ? this.text : null });
+    this.hub.handle({ ...notice, state, seconds, ranks, fault: state === CUT_OFF ? { text: this.text } : null });
   }
 }

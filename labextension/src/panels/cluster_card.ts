@@ -82,7 +82,7 @@ export class ClusterCard {
     setText(this.where, notebook);
     setAttribute(this.where, 'title', cluster.note);
     setText(this.step, cluster.step ?? '');
-    setText(this.fault, kernel.fault ?? '');
+    setText(this.fault, kernel.fault?.text ?? '');
     setHidden(this.look, !this.canLook || kernel.fault === null || kernel.run === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;

@@ -56,7 +56,7 @@ export class Notices {
       return;
     }
     const actions = [this.action(trans.__('Open'), CommandIDs.openRun, { run })];
-    const text = `${nameOf(kernel)}: ${fault ?? trans.__('A run is over: %1', trans.__(state))}`;
+    const text = `${nameOf(kernel)}: ${fault?.text ?? trans.__('A run is over: %1', trans.__(state))}`;
     if (fault === null && state === 'finished') {
       Notification.success(text, { actions });
     } else {
@@ -71,7 +71,7 @@ export class Notices {
     }
     const { trans, nameOf } = this.context;
     const actions = run === null ? [] : [this.action(trans.__('Stacks'), CommandIDs.stacks, { kernel })];
-    const id = Notification.error(`${nameOf(kernel)}: ${fault}`, { actions, autoClose: false });
+    const id = Notification.error(`${nameOf(kernel)}: ${fault.text}`, { actions, autoClose: false });
     if (run !== null) {
       this.pending.set(kernel, { run, id });
     }

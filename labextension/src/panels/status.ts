@@ -32,7 +32,7 @@ export class StatusItem extends Widget {
   protected override onUpdateRequest(): void {
     const state = this.kernel();
     this.follow(state?.run ?? null);
-    const fault = state?.fault ?? null;
+    const fault = state?.fault?.text ?? null;
     const text = state === null ? '' : statusText(state, this.live, this.context.trans);
     setText(this.button, fault === null ? text : `${text} · ${fault}`);
     setAttribute(this.button, 'title', fault ?? text);

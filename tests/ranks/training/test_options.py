@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.protocol.cell_options import SCRIPT_OPTIONS, AutoOptions, CellOptions, StallOptions
+from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions, StallOptions
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,5 +57,5 @@ def test_a_scripts_options_are_whole_on_each_rank(tmp_path: Path) -> None:
         check=False,
     )
     assert child.returncode == 0, child.stderr
-    seen = replace(SCRIPT_OPTIONS, auto=AutoOptions("global"), checkpoint=str(tmp_path / "saved"), on_drift="warn")
+    seen = CellOptions(auto=AutoOptions("global"), checkpoint=str(tmp_path / "saved"), on_drift="warn")
     assert [(tmp_path / f"seen-{rank}").read_text() for rank in (0, 1)] == [str(seen)] * 2

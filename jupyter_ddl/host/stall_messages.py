@@ -6,7 +6,8 @@ which writes a line's head in pieces and what follows it in one.
 Every search here begins at a place that is found once, and looks at a bounded length from there, so the time is linear
 in what a cell prints.
 
-Runs on: every rank; Horovod writes on the first of those that share the collective.
+Runs on: every rank of a cluster, and the terminal of a script; Horovod writes on the first of the ranks that share the
+collective.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import re
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.protocol.events import CollectiveStalled
 
 if TYPE_CHECKING:
@@ -50,13 +50,13 @@ class StallReader:
     """Filters a rank's standard error, and reports the stalls that it finds.
 
     Args:
-        rank: this rank.
-        emit: sends an event.
+        rank: whose it is.
+        found: called with each stall, of the run that `begin` named. Its ranks are those that Horovod counts.
     """
 
-    def __init__(self, rank: int, emit: Callable[[CollectiveStalled], None]) -> None:
+    def __init__(self, rank: int, found: Callable[[CollectiveStalled], None]) -> None:
         self._rank = rank
-        self._emit = emit
+        self._on_stall = found
         self._run = ""
         self._held = b""
         self._held_since_s = 0.0
@@ -108,10 +108,7 @@ class StallReader:
             for rank, names in _MISSING.findall(match[2])
         }
         tensors = tuple(sorted({name for names in missing.values() for name in names}))
-        if horovod_runtime.has_own_ranks():
-            # Horovod counts the ranks of a process set, or of the user's communicator, by themselves.
-            missing = {}
-        self._emit(CollectiveStalled(self._run, self._rank, time(), float(match[1]), tensors, missing))
+        self._on_stall(CollectiveStalled(self._run, self._rank, time(), float(match[1]), tensors, missing))
 
 
 def _marks(data: bytes) -> Iterator[tuple[int, int]]:
