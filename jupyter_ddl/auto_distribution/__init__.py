@@ -27,7 +27,7 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from jupyter_ddl.engine.run_context import Cell
+    from jupyter_ddl.engine.cells import Cell
 
 
 def prepare(running: Cell) -> None:

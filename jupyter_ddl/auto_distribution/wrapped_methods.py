@@ -17,10 +17,11 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.auto_distribution import noise, plan, same_data
+from jupyter_ddl.auto_distribution import noise, same_data
 from jupyter_ddl.auto_distribution.evaluation import evaluate
 from jupyter_ddl.auto_distribution.fit import fit, is_ours
 from jupyter_ddl.auto_distribution.on_batch import test_on_batch, train_on_batch
+from jupyter_ddl.auto_distribution.plan import printed
 from jupyter_ddl.auto_distribution.prediction import predict
 from jupyter_ddl.auto_distribution.refusals import refuse_loop, refuse_optimizer, refuse_plain_cell
 from jupyter_ddl.auto_distribution.saving import on_first_rank
@@ -72,7 +73,7 @@ def begin() -> None:
 
     Collective: every rank must call this.
     """
-    plan.begin()
+    printed().begin()
     if not hvd.is_initialized():
         hvd.init()
     if hvd.size() > 1:
@@ -172,7 +173,7 @@ def _apply_distributed(stock: Callable[..., Any], self: Any, *args: Any, **kwarg
 def _gradient(stock: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
     """Note the gradient of the program's own training loop, which `--auto` does not distribute."""
     if not _inside.get() and _options() is not None and any(map(is_trained, tf.nest.flatten(sources))):
-        plan.note(
+        printed().note(
             "Gradients that are taken outside of fit and train_on_batch are not distributed: each rank computes "
             "them on all data that it has. Put the step into a train_step of the model, and call fit."
         )

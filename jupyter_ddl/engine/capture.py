@@ -31,6 +31,7 @@ from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event, Stream
 
@@ -82,13 +83,19 @@ class Capture:
 
     Args:
         rank: this rank.
+        horovod: this rank's.
         emit: sends an event.
         files: takes every byte.
         leave: ends this process, once no output can leave it any more.
     """
 
     def __init__(
-        self, rank: int, emit: Callable[[Event], None], files: RunFiles, leave: Callable[[int, str], None]
+        self,
+        rank: int,
+        horovod: HorovodRuntime,
+        emit: Callable[[Event], None],
+        files: RunFiles,
+        leave: Callable[[int, str], None],
     ) -> None:
         self._rank = rank
         self._emit = emit
@@ -96,7 +103,7 @@ class Capture:
         self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
-        self._stalls = StallReader(rank, emit)
+        self._stalls = StallReader(rank, horovod, emit)
         self._notes = ShutdownNotes()
         self.original_stderr = os.dup(2)
         sys.stdout.flush()

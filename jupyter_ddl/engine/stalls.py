@@ -15,11 +15,12 @@ import re
 from time import monotonic, time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.protocol.events import CollectiveStalled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
 
 _MARK = b"stall_inspector.cc"
 # From its mark on.
@@ -51,11 +52,13 @@ class StallReader:
 
     Args:
         rank: this rank.
+        horovod: this rank's.
         emit: sends an event.
     """
 
-    def __init__(self, rank: int, emit: Callable[[CollectiveStalled], None]) -> None:
+    def __init__(self, rank: int, horovod: HorovodRuntime, emit: Callable[[CollectiveStalled], None]) -> None:
         self._rank = rank
+        self._horovod = horovod
         self._emit = emit
         self._run = ""
         self._held = b""
@@ -108,7 +111,7 @@ class StallReader:
             for rank, names in _MISSING.findall(match[2])
         }
         tensors = tuple(sorted({name for names in missing.values() for name in names}))
-        if horovod_runtime.has_own_ranks():
+        if self._horovod.has_own_ranks():
             # Horovod counts the ranks of a process set, or of the user's communicator, by themselves.
             missing = {}
         self._emit(CollectiveStalled(self._run, self._rank, time(), float(match[1]), tensors, missing))

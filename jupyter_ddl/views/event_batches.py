@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, astuple, fields
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -172,15 +173,9 @@ def _as_json(content: Any) -> str:
     return _to_json(json_value(content))
 
 
-_KNOWN: dict[type, list[tuple[str, Any]]] = {}
-
-
+@cache
 def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
-    if kind not in _KNOWN:
-        _KNOWN[kind] = [
-            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
-        ]
-    return _KNOWN[kind]
+    return [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
 
 
 def finite(value: Any) -> Any:

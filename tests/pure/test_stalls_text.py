@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.engine.stalls import StallReader
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.clock import MONOTONIC
@@ -29,7 +30,7 @@ TEXT = (
 
 def read(*pieces: bytes) -> tuple[bytes, list[CollectiveStalled]]:
     found: list[CollectiveStalled] = []
-    reader = StallReader(1, found.append)
+    reader = StallReader(1, RankState().horovod, found.append)
     reader.begin("run")
     return b"".join([*map(reader.feed, pieces), reader.finish()]), found
 
@@ -70,14 +71,14 @@ PROGRESS = [
 
 @pytest.mark.parametrize("line", PROGRESS)
 def test_a_line_that_cannot_become_it_is_shown_at_once(line: bytes) -> None:
-    reader = StallReader(1, lambda _: pytest.fail("found"))
+    reader = StallReader(1, RankState().horovod, lambda _: pytest.fail("found"))
     reader.begin("run")
     assert reader.feed(line) == line
     assert reader.waits_s is None
 
 
 def test_what_may_become_it_is_not_held_for_long() -> None:
-    reader = StallReader(1, lambda _: pytest.fail("found"))
+    reader = StallReader(1, RankState().horovod, lambda _: pytest.fail("found"))
     reader.begin("run")
     assert reader.feed(b"\r[2026-11-22 05:0") == b"\r"
     assert reader.waits_s is not None
@@ -109,7 +110,7 @@ PARTS += [b"[", b"]", b" for more than 2 seconds.", b"1!: [", b"One or more rank
 def timed(data: bytes, piece_bytes: int) -> tuple[bytes, float]:
     began_s = time.process_time()
     pieces = [data[at : at + piece_bytes] for at in range(0, len(data), piece_bytes)]
-    reader = StallReader(1, lambda _: None)
+    reader = StallReader(1, RankState().horovod, lambda _: None)
     reader.begin("run")
     shown = b"".join([*map(reader.feed, pieces), reader.finish()])
     return shown, time.process_time() - began_s
@@ -134,7 +135,7 @@ def test_random_output_comes_through_in_time(seed: int) -> None:
 
 
 def test_nothing_is_read_where_nobody_asked() -> None:
-    reader = StallReader(0, lambda _: pytest.fail("told"))
+    reader = StallReader(0, RankState().horovod, lambda _: pytest.fail("told"))
     assert reader.feed(TEXT) == TEXT
 
 

@@ -16,7 +16,7 @@ import keras
 import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
-from jupyter_ddl.engine import late_variables
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import check_on_drift
 from jupyter_ddl.training import step
@@ -193,7 +193,7 @@ def DistributedOptimizer(  # noqa: N802 (Horovod's name)
         >>> callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
         >>> history = model.fit(x, y, callbacks=callbacks, verbose=0)
     """
-    late_variables.check()
+    rank_state.here().variables.check()
     require_horovod("hvd.DistributedOptimizer")
     _require_plain(optimizer)
     if on_drift is not None:
