@@ -21,7 +21,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
 from jupyter_ddl.training.fit.saving import Unsaved
 from jupyter_ddl.training.fit.unexchanged import ranks_that_train
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed
+from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

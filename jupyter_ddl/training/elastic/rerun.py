@@ -21,7 +21,7 @@ from horovod.common.exceptions import HorovodInternalError
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.requirements import require_horovod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit.first_batches import Cut
 from jupyter_ddl.training.optimizer.build import build
-from jupyter_ddl.training.optimizer.distributed_optimizer import all_distributed, is_distributed, trained_together
+from jupyter_ddl.training.optimizer.distribution import all_distributed, is_distributed, trained_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

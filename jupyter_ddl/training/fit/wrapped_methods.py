@@ -38,7 +38,7 @@ from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
 from jupyter_ddl.training.optimizer import early_exchange
 from jupyter_ddl.training.optimizer.build import build
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed, take_exchange_outwards
+from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed, take_exchange_outwards
 from jupyter_ddl.training.step_settings import Manner, manner
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.optimizer import options
 from jupyter_ddl.training.optimizer.exchange import Exchange
 from jupyter_ddl.training.optimizer.local_variables import LocalVariables
+from jupyter_ddl.training.requirements import require_horovod
 from jupyter_ddl.training.unconverted import unconverted
 
 
