@@ -57,8 +57,7 @@ def is_declared(patch, row):
 
 made = patching.patches()
 modules = import_hooks.replaced()
-libraries = [one for one in made if not getattr(one.owner, '__module__', '').startswith('jupyter_ddl.')]
-undeclared = [repr(one) for one in libraries if not any(is_declared(one, row) for row in PATCHES)]
+undeclared = [repr(one) for one in made if not any(is_declared(one, row) for row in PATCHES)]
 missing = [
     (row.owner, name, row.layer.name)
     for row in PATCHES for name in row.names
