@@ -22,8 +22,8 @@ def current() -> Cell | None:
 
 def options() -> CellOptions:
     """Return the options of what runs, or ran last; those of plain Python in a process that is no rank of ours."""
-    running = current()
-    return PLAIN_OPTIONS if running is None else running.options
+    state = rank_state.of_process()
+    return PLAIN_OPTIONS if state is None or state.cells.current is None else state.cells.current.options
 
 
 def is_sampled() -> bool:
