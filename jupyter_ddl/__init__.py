@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from jupyter_ddl.engine.meter import report
+    from jupyter_ddl.engine.report import report
     from jupyter_ddl.kernel.current import attach, start
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.rank.auto import auto
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
 
         return auto
     if name == "report":
-        from jupyter_ddl.engine.meter import report
+        from jupyter_ddl.engine.report import report
 
         return report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,6 +3,7 @@
 | module | owns |
 |---|---|
 | `wrapped_methods` | the methods of Keras that are wrapped |
+| `distributed_calls` | which call is being distributed, and which optimizers are |
 | `fit`, `evaluation`, `prediction`, `on_batch` | what each of them does under `--auto` |
 | `data_division`, `shards/` | how the data are divided |
 | `same_data` | all ranks hold the same arrays |
@@ -27,7 +28,7 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from jupyter_ddl.engine.run_context import Cell
+    from jupyter_ddl.engine.cells import Cell
 
 
 def prepare(running: Cell) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from jupyter_ddl.auto_distribution import plan
+from jupyter_ddl.auto_distribution.plan import printed
 from jupyter_ddl.auto_distribution.step_settings import has_own_step, is_own
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.training.batch_losses import Kind, losses_of
@@ -94,13 +94,13 @@ class LossesOfWholeBatches(keras.callbacks.Callback):
             return
         for title, kind in kinds.items():
             if kind is Kind.WHOLE:
-                plan.note(
+                printed().note(
                     f"The loss {title} is neither a mean nor a sum over samples: it needs the whole batch, and each "
                     "rank has a part of it. The mean of the ranks' losses is not one process's. --batch per-rank gives "
                     "each rank a batch of its own."
                 )
             elif kind is Kind.UNKNOWN:
-                plan.note(
+                printed().note(
                     f"The loss {title} is assumed to be a mean over the batch: it could not be checked, since the "
                     "parts of a batch have one sample."
                 )

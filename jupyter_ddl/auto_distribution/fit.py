@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import horovod.tensorflow as hvd
 import tensorflow as tf
@@ -16,9 +16,9 @@ from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from jupyter_ddl.auto_distribution import callbacks, differences
 from jupyter_ddl.auto_distribution.data_division import divide_evaluation, divide_training
 from jupyter_ddl.auto_distribution.differences import LossesOfWholeBatches
+from jupyter_ddl.auto_distribution.distributed_calls import distribute
 from jupyter_ddl.auto_distribution.learning_rate_scaling import ScaledRate, Warmup, scaling_of
 from jupyter_ddl.auto_distribution.plan import Plan
-from jupyter_ddl.auto_distribution.refusals import refuse_distributed, refuse_model
 from jupyter_ddl.auto_distribution.same_data import parts_of, require_same, vocabularies_of
 from jupyter_ddl.auto_distribution.shards.batches import OF_PARTS
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
@@ -27,7 +27,6 @@ from jupyter_ddl.engine import advice
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training import seeds
-from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, is_distributed
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
-# The optimizers that `--auto` distributed, and not the program.
-_ours: WeakSet[Any] = WeakSet()
 _rates: WeakKeyDictionary[Any, ScaledRate] = WeakKeyDictionary()
 
 
@@ -88,26 +85,6 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
         if validation is not None:
             validation.finish()
         data.finish()
-
-
-def distribute(model: Any) -> None:
-    """Distribute a model's optimizer, unless `--auto` has done so before.
-
-    Raises:
-        InvalidInput: the model cannot be distributed, or the program has done it.
-    """
-    refuse_model(model)
-    model._assert_compile_called("fit")
-    if model.optimizer not in _ours:
-        if is_distributed(model.optimizer):
-            refuse_distributed(model.optimizer)
-        DistributedOptimizer(model.optimizer)
-        _ours.add(model.optimizer)
-
-
-def is_ours(optimizer: Any) -> bool:
-    """Return whether an optimizer was distributed by `--auto`, in this cell or in one before."""
-    return optimizer is not None and optimizer in _ours
 
 
 def unscale(optimizer: Any) -> None:

@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import GLOBAL, NONE
-from jupyter_ddl.training.optimizer.distributed_optimizer import is_updating
+from jupyter_ddl.training.optimizer.distribution import is_updating
 from jupyter_ddl.training.optimizer.extra_variables import save_with
 from jupyter_ddl.training.optimizer.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
 

@@ -15,8 +15,9 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from jupyter_ddl.auto_distribution.callbacks import StartTogether, average_statistics
+from jupyter_ddl.auto_distribution.distributed_calls import distribute
 from jupyter_ddl.auto_distribution.evaluation import over_all_ranks
-from jupyter_ddl.auto_distribution.fit import distribute, unscale
+from jupyter_ddl.auto_distribution.fit import unscale
 from jupyter_ddl.auto_distribution.same_data import parts_of, require_same
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.slices import sliced

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import keras
 
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import NONE
 from jupyter_ddl.training.optimizer.learning_rate import inner
@@ -46,8 +47,9 @@ class Printed:
             print(text, flush=True)
 
 
-_printed = Printed()
-begin, note = _printed.begin, _printed.note
+def printed() -> Printed:
+    """Return what this rank has printed."""
+    return rank_state.here().part(Printed)
 
 
 @dataclass
@@ -106,7 +108,7 @@ class Plan:
 
     def tell(self) -> None:
         """Print the plan, unless it is the one printed last."""
-        _printed.plan(self.text())
+        printed().plan(self.text())
 
     def text(self) -> str:
         """Return the plan."""

@@ -26,7 +26,7 @@ from jupyter_ddl.errors import InvalidInput
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from jupyter_ddl.engine.run_context import Cell
+    from jupyter_ddl.engine.cells import Cell
 
 
 def prepare(running: Cell) -> None:
@@ -53,4 +53,4 @@ def prepare(running: Cell) -> None:
 def _begin(_keras: ModuleType) -> None:
     from jupyter_ddl.checkpoints import cell_checkpoints
 
-    cell_checkpoints.begin()
+    cell_checkpoints.of_this_rank().begin()

@@ -16,12 +16,12 @@ from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.checkpoints import archive, data_position, rng_state
 from jupyter_ddl.checkpoints.saver import Saver, from_rank_0
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
 from jupyter_ddl.training.fit.saving import Unsaved
 from jupyter_ddl.training.fit.unexchanged import ranks_that_train
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed
+from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,5 +130,11 @@ class CellCheckpoints:
         return Saved(self._begun, model, arguments, others)
 
 
-_of_this_rank = CellCheckpoints()
-begin, of_this_fit = _of_this_rank.begin, _of_this_rank.of_this_fit
+def of_this_rank() -> CellCheckpoints:
+    """Return this rank's checkpoints."""
+    return rank_state.here().part(CellCheckpoints)
+
+
+def of_this_fit(model: Any, arguments: dict[str, Any], others: Sequence[Any]) -> Unsaved:
+    """Return whether and where a `fit` of this rank is saved, as `CellCheckpoints.of_this_fit` does."""
+    return of_this_rank().of_this_fit(model, arguments, others)

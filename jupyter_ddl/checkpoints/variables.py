@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from jupyter_ddl.checkpoints.archive import Described
-from jupyter_ddl.training.optimizer.distributed_optimizer import accumulation_of, is_distributed, local_variables_of
+from jupyter_ddl.training.optimizer.distribution import accumulation_of, is_distributed, local_variables_of
 from jupyter_ddl.training.optimizer.extra_variables import saved_with
 from jupyter_ddl.training.optimizer.learning_rate import inner
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _TITLES = {
     Layer.RANK: "What makes a process a rank",
+    Layer.NAMES: "What Keras's public modules hold and answer for (JUPYTER_DDL_LEGACY=0 leaves it out)",
     Layer.DATA: "Data sets and pipelines",
     Layer.FIT: "Training with Horovod",
     Layer.AUTO: "--auto",

@@ -40,6 +40,7 @@ from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.preload import Warmup
+    from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
 
 
@@ -51,6 +52,7 @@ class RankEngine(IPEngine):
     """
 
     world: World
+    state: RankState
     pinned: Pinned
     warmup: Warmup
 
@@ -58,7 +60,9 @@ class RankEngine(IPEngine):
     forks: Forks
 
     @classmethod
-    def run(cls, world: World, pinned: Pinned, warmup: Warmup, *, world_id: str, connection_file: str) -> NoReturn:
+    def run(
+        cls, world: World, state: RankState, pinned: Pinned, warmup: Warmup, *, world_id: str, connection_file: str
+    ) -> NoReturn:
         """Register with the controller and serve until the rank is ended."""
         folder = Path(connection_file).parent.parent
         _note_process(folder / "log", world)
@@ -71,7 +75,7 @@ class RankEngine(IPEngine):
         # ipyparallel names its kernel class nowhere but in its own module.
         patch(app, "Kernel", RankKernel, Layer.RANK, instead)
         engine = cls.instance()
-        engine.world, engine.pinned, engine.warmup = world, pinned, warmup
+        engine.world, engine.state, engine.pinned, engine.warmup = world, state, pinned, warmup
         engine.leaving, engine.forks = leaving, forks = Leaving(), Forks()
         forks.ours += [log, leaving.log]
         why = "its event loop was stopped"
@@ -122,7 +126,7 @@ class RankEngine(IPEngine):
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files)
-        capture = Capture(self.world.rank, emit, run_files, self.leaving)
+        capture = Capture(self.world.rank, self.state.horovod, emit, run_files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
@@ -131,11 +135,11 @@ class RankEngine(IPEngine):
         disabled_calls.install()
         # tqdm and others choose widgets by this name, and widgets need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
-        sampler = Sampler(self.world.rank, emit)
+        sampler = Sampler(self.world.rank, self.state.meter, emit)
         emit.when_begun(last_words.belong_to)
         self.forks.ours += [capture.original_stderr, last_words.life]
-        guard = Guard(shell, self.world, emit, capture, outlet, sampler, self.warmup, self.leaving)
-        Handlers(self.world, self.pinned, self.warmup, guard, emit).install(kernel)
+        guard = Guard(shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving)
+        Handlers(self.world, self.state.horovod, self.pinned, self.warmup, guard, emit).install(kernel)
 
 
 def _note_process(log_dir: Path, world: World) -> None:

@@ -23,7 +23,6 @@ from os import dup2, fstat, read, write
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.stall_messages import StallReader
@@ -32,6 +31,7 @@ from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event, Stream
 
@@ -83,13 +83,19 @@ class Capture:
 
     Args:
         rank: this rank.
+        horovod: this rank's.
         emit: sends an event.
         files: takes every byte.
         leave: ends this process, once no output can leave it any more.
     """
 
     def __init__(
-        self, rank: int, emit: Callable[[Event], None], files: RunFiles, leave: Callable[[int, str], None]
+        self,
+        rank: int,
+        horovod: HorovodRuntime,
+        emit: Callable[[Event], None],
+        files: RunFiles,
+        leave: Callable[[int, str], None],
     ) -> None:
         self._rank = rank
         self._emit = emit
@@ -97,7 +103,7 @@ class Capture:
         self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
-        self._stalls = StallReader(rank, lambda stalled: emit(horovod_runtime.with_known_ranks(stalled)))
+        self._stalls = StallReader(rank, lambda stalled: emit(horovod.with_known_ranks(stalled)))
         self._notes = ShutdownNotes()
         self.original_stderr = os.dup(2)
         sys.stdout.flush()

@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from time import time
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import advice, collective_mismatch, horovod_runtime, late_variables, run_context
+from jupyter_ddl.engine import advice, collective_mismatch, late_variables
+from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.error_text import text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
+from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
-from jupyter_ddl.engine.run_context import Cell
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.fatal_exit import Leaving
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.rank_shell import RankShell
+    from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.sampler import Sampler
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.errors import InvalidInput
@@ -48,6 +50,7 @@ class Guard:
         self,
         shell: RankShell,
         world: World,
+        state: RankState,
         emit: Journal,
         capture: Capture,
         outlet: Outlet,
@@ -57,6 +60,7 @@ class Guard:
     ) -> None:
         self._shell = shell
         self._world = world
+        self._state = state
         self._emit = emit
         self._capture = capture
         self._outlet = outlet
@@ -98,7 +102,7 @@ class Guard:
         """Run a cell and report how it ended; return whether it failed."""
         error = await self._outcome(request)
         self._last_resort.end_if_child(error, self._shell.traceback_lines)
-        run_context.end(failed=error is not None)
+        self._state.cells.end(failed=error is not None)
         reason = self._interrupts.end(request.run)
         was_released = reason is not None
         if self._raised_s is not None:
@@ -107,7 +111,7 @@ class Guard:
         if error is not None:
             self._abandon()
         else:
-            horovod_runtime.end_cell()
+            self._state.horovod.end_cell()
         self._sampler.end()
         self._capture.drain()
         if error is None:
@@ -119,7 +123,7 @@ class Guard:
     def _abandon(self) -> None:
         """End this rank's collectives; where no thread can be started for that, the session asks other ranks to."""
         with suppress(RuntimeError):
-            horovod_runtime.abandon()
+            self._state.horovod.abandon()
 
     def release(self, request: Release) -> None:
         """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
@@ -157,17 +161,17 @@ class Guard:
         """Initialise Horovod, where this world has it. Collective: every rank must call this."""
         self._warmup.done.wait()
         if self._warmup.report is not None and self._warmup.report.problem is None:
-            horovod_runtime.initialise(self._world.communicator, on_subset=on_subset)
+            self._state.horovod.initialise(self._world.communicator, on_subset=on_subset)
 
     async def _outcome(self, request: RunCell) -> BaseException | None:
         """Return what the cell raised, or None."""
         self._raised_s, self._is_effect = None, False
-        before = late_variables.snapshot()
+        before = self._state.variables.snapshot()
         late: InvalidInput | None = None
         options = request.options
         on_subset = len(request.ranks) < self._world.world_size
-        horovod_runtime.begin_cell(on_subset=on_subset, stall_after_s=self._stall_after_s(request))
-        run_context.begin(Cell(len(request.ranks), options))
+        self._state.horovod.begin_cell(on_subset=on_subset, stall_after_s=self._stall_after_s(request))
+        self._state.cells.begin(Cell(len(request.ranks), options))
         try:
             try:
                 self._sampler.begin(request.run, options.sample_every_s)
@@ -179,7 +183,7 @@ class Guard:
                 else:
                     self._interrupts.arm(request.run)
                     self._begin_capture(request)
-                run_context.prepare()
+                self._state.cells.prepare()
                 self._set_names()
                 result = await self._run_cell(self._lines.placed(request.code, options.above, options.count))
                 self._capture.flush_streams()
@@ -249,13 +253,13 @@ class Guard:
             request.run,
             self._world.rank,
             time(),
-            uses_horovod=horovod_runtime.is_used(),
-            horovod_runs=horovod_runtime.is_running(),
+            uses_horovod=self._state.horovod.is_used(),
+            horovod_runs=self._state.horovod.is_running(),
         )
 
     def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
         name, message = type(error).__name__, text_of(error)
-        shut_down = horovod_runtime.SHUT_DOWN_TEXT in message
+        shut_down = SHUT_DOWN_TEXT in message
         is_effect = self._is_effect or shut_down
         if shut_down and not was_released and len(request.ranks) < self._world.world_size:
             # Horovod's own text says that a rank has failed; here the missing ranks do not run the cell.
@@ -277,7 +281,7 @@ class Guard:
             tuple(self._shell.traceback_lines),
             released=was_released or is_effect,
             at_s=self._raised_s or time(),
-            uses_horovod=horovod_runtime.is_used(),
+            uses_horovod=self._state.horovod.is_used(),
             reason=reason if was_released else None,
             given=collective_mismatch.given(error, message),
         )
@@ -287,7 +291,7 @@ class Guard:
         # A release that comes now would interrupt the formatting, not the cell.
         self._interrupts.disarm()
         # Asked first: this rank is about to end Horovod, too.
-        self._is_effect = error is not None and horovod_runtime.was_ended_elsewhere(text_of(error))
+        self._is_effect = error is not None and self._state.horovod.was_ended_elsewhere(text_of(error))
         self._abandon()
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)

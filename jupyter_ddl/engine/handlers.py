@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import horovod_runtime
 from jupyter_ddl.engine.lookups import Lookups
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
+    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.world import World
 
@@ -40,8 +40,11 @@ if TYPE_CHECKING:
 class Handlers:
     """The two message handlers of one rank."""
 
-    def __init__(self, world: World, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Journal) -> None:
+    def __init__(
+        self, world: World, horovod: HorovodRuntime, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Journal
+    ) -> None:
         self._world = world
+        self._horovod = horovod
         self._pinned = pinned
         self._warmup = warmup
         self._guard = guard
@@ -68,7 +71,7 @@ class Handlers:
         elif isinstance(request, PrepareHorovod):
             self._guard.prepare(on_subset=True)
         elif isinstance(request, RestHorovod):
-            horovod_runtime.rest()
+            self._horovod.rest()
         elif isinstance(request, PushValues | PullValue):
             self._values.answer(request, stream, identities, message)
 
@@ -101,7 +104,7 @@ class Handlers:
                 world.pid,
                 self._pinned.device,
                 self._pinned.threads,
-                horovod_runtime.is_used(),
+                self._horovod.is_used(),
             )
         )
         if self._warmup.report is not None:

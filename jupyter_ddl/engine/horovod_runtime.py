@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import late_variables
 from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
@@ -28,6 +27,7 @@ from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from jupyter_ddl.engine.late_variables import LateVariables
     from jupyter_ddl.protocol.events import CollectiveStalled
 
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
@@ -46,9 +46,14 @@ _SUBSET_STALL = {STALL_CHECK: "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
 
 
 class HorovodRuntime:
-    """Horovod on this rank: its initialisations and shutdowns."""
+    """Horovod on this rank: its initialisations and shutdowns.
 
-    def __init__(self) -> None:
+    Args:
+        variables: those that a cell may have set too late.
+    """
+
+    def __init__(self, variables: LateVariables) -> None:
+        self._variables = variables
         # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
         self._lock = threading.Lock()
         self._stock_init: Callable[..., None] | None = None
@@ -221,7 +226,7 @@ class HorovodRuntime:
                 self._problem,
                 "Run `jupyter ddl doctor`, which names the remedy.",
             )
-        late_variables.check()
+        self._variables.check()
         self._used = True
         asks = comm is not None or process_sets is not None or _horovod_environment() != self._environment
         if basics.is_initialized() and not asks:
@@ -319,12 +324,3 @@ def _environment_with(variables: dict[str, str]) -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-_of_this_rank = HorovodRuntime()
-watch, load, refuse = _of_this_rank.watch, _of_this_rank.load, _of_this_rank.refuse
-is_used, is_running = _of_this_rank.is_used, _of_this_rank.is_running
-was_ended_elsewhere = _of_this_rank.was_ended_elsewhere
-generation, with_known_ranks = _of_this_rank.generation, _of_this_rank.with_known_ranks
-begin_cell, end_cell = _of_this_rank.begin_cell, _of_this_rank.end_cell
-initialise, rest, abandon = _of_this_rank.initialise, _of_this_rank.rest, _of_this_rank.abandon

@@ -63,6 +63,23 @@ def replace(name: str, target: str, when: Callable[[], bool] = lambda: True) -> 
         _put(name, importlib.import_module(target))
 
 
+def replaced() -> dict[str, str]:
+    """Return the modules that imports give in the place of others: the other's name -> the module's."""
+    return {name: target for name, (target, when) in _FINDER.replacements.items() if when()}
+
+
+def put_back() -> None:
+    """Give imports the modules that `replace` has replaced; what has been imported already stays with its importer."""
+    for name, (target, _) in _FINDER.replacements.items():
+        if name in sys.modules and sys.modules[name] is sys.modules.get(target):
+            ours = sys.modules.pop(name)
+            parent, _, child = name.rpartition(".")
+            held = vars(sys.modules[parent]) if parent in sys.modules else {}
+            if held.get(child) is ours:
+                del held[child]
+    _FINDER.replacements.clear()
+
+
 def serve_missing(is_served: Callable[[str], bool], find: Callable[[str], ModuleSpec | None]) -> None:
     """Serve modules that no other finder knows.
 

@@ -15,6 +15,8 @@ from signal import pthread_kill, pthread_sigmask
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import Layer, patch
+
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
@@ -84,8 +86,7 @@ class Interrupts:
         # How often the main thread has handled a signal.
         self._handled = 0
         threading.Thread(target=self._insist, name="jupyter_ddl interrupts", daemon=True).start()
-        self._stock_unraisable = sys.unraisablehook
-        sys.unraisablehook = self._on_unraisable
+        patch(sys, "unraisablehook", self._on_unraisable, Layer.RANK)
 
     def arm(self, run: str) -> None:
         """Let releases of `run` interrupt from here on.
@@ -143,7 +144,7 @@ class Interrupts:
             return
         raise Interrupt(partial(self._due.put, self._armed))
 
-    def _on_unraisable(self, unraisable: Any) -> None:
+    def _on_unraisable(self, stock: Callable[[Any], None], unraisable: Any) -> None:
         """Interrupt once more where Python dropped our KeyboardInterrupt: it came inside a `__del__` or a callback.
 
         TensorFlow's eager executor has a `__del__` that runs in every step of a loop over a tf.data.Dataset.
@@ -153,7 +154,7 @@ class Interrupts:
         if armed is not None and issubclass(unraisable.exc_type, KeyboardInterrupt):
             self._due.put(armed)
         else:
-            self._stock_unraisable(unraisable)
+            stock(unraisable)
 
     def _insist(self) -> None:
         """Interrupt the main thread, and again each time that it has dropped one.

@@ -41,25 +41,25 @@ _AS_IT_IS = {
 _HARMLESS = ("OMP_NUM_THREADS", "CUDA_DEVICE_ORDER")
 
 
-# As they were when the cell began.
-_before: dict[str, str | None] = {}
+class LateVariables:
+    """The variables as they were when the cell began."""
 
+    def __init__(self) -> None:
+        self._before: dict[str, str | None] = {}
 
-def snapshot() -> dict[str, str | None]:
-    """Return the variables' values now, and keep them for `check`."""
-    global _before
-    _before = {name: os.environ.get(name) for name in _watched()}
-    return _before
+    def snapshot(self) -> dict[str, str | None]:
+        """Return the variables' values now, and keep them for `check`."""
+        self._before = {name: os.environ.get(name) for name in _watched()}
+        return self._before
 
+    def check(self) -> None:
+        """Raise if the cell has set one of them so far; `fit` calls this before it trains.
 
-def check() -> None:
-    """Raise if the cell has set one of them so far; `fit` calls this before it trains.
-
-    Raises:
-        InvalidInput: as `put_back` says.
-    """
-    if _before and (late := put_back(_before)) is not None:
-        raise late
+        Raises:
+            InvalidInput: as `put_back` says.
+        """
+        if self._before and (late := put_back(self._before)) is not None:
+            raise late
 
 
 def put_back(before: dict[str, str | None]) -> InvalidInput | None:

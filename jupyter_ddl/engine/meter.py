@@ -15,14 +15,11 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.events import TrainingReading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# How much of a value that is no number an error shows.
-_SHOWN = 60
 _ROUNDING = 1e-6
 
 
@@ -141,35 +138,6 @@ class Meter:
         return reading or last or self.reports.read()
 
 
-# This rank's: programs report to it from wherever they train.
-_meter = Meter()
-begin, attach, detach, read = _meter.begin, _meter.attach, _meter.detach, _meter.read
-
-
-def report(samples: float, loss: float | None = None, **metrics: float) -> None:
-    """Report one step of a training loop of your own, so that it shows as `fit` does. Keras's `fit` reports by itself.
-
-    Costs a microsecond; outside of a cell on the ranks nothing is shown. NaN and the infinities are numbers here,
-    and show as such.
-
-    Runs on: every rank that trains.
-
-    Args:
-        samples: how many this rank trained on in the step.
-        loss: the step's loss, a number: of Python, or one value of NumPy, Keras, TensorFlow or PyTorch.
-        metrics: what else is to show, by name, each a number as `loss` is.
-
-    Raises:
-        InvalidInput: one of them is no number.
-
-    Example:
-        >>> jupyter_ddl.report(32, loss=0.25, accuracy=0.9)
-    """
-    count = _reported("samples", samples)
-    value = None if loss is None else _reported("loss", loss)
-    _meter.reports.add(count, value, {_sendable(name): _reported(name, metric) for name, metric in metrics.items()})
-
-
 def number_of(value: Any) -> float:
     """Return the number that a value is, be it Python's, NumPy's, Keras's, TensorFlow's or PyTorch's.
 
@@ -189,21 +157,3 @@ def number_of(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
-
-
-def _reported(name: str, value: Any) -> float:
-    try:
-        return number_of(value)
-    except (TypeError, ValueError, AttributeError, NotImplementedError, RuntimeError) as error:
-        # The last three: TensorFlow's and PyTorch's tensors without a value, of a graph that is being made.
-        shown = repr(value)
-        raise InvalidInput(
-            "What is reported must be a number.",
-            f"{name}={shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}",
-            "Pass one value, e.g. float(loss) outside of tf.function.",
-        ) from error
-
-
-def _sendable(name: str) -> str:
-    """Return a name that UTF-8 can encode."""
-    return name.encode("utf-8", "backslashreplace").decode()

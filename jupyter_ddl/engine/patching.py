@@ -2,7 +2,18 @@
 
 `patch` is the only place of the package that replaces one. Several layers may replace the same method, in any order of
 their imports: the register keeps them in the order of `Layer`. What is patched, and why, is declared in
-`protocol/patch_table.py`, which a test compares with this register on a real rank.
+`protocol/patch_table.py`, which a test compares with this register, and with all modules of a real rank. What a library
+has copied of a patched attribute (horovod.tensorflow.init is HorovodBasics.init) stays as it was copied.
+
+No patches, and not here:
+
+- whole modules that stand in the place of Horovod's: `import_hooks.replace`. `undo_all` puts those back, too.
+- what is set on one object that the program has given us: the class of an optimizer or a tape that is distributed, as
+  `hvd.DistributedOptimizer` says, a model's `train_step` while its step is made, what a tf.function keeps of a trace.
+- traits and hooks of IPython, ipykernel and ipyparallel, message handlers, import finders, signal handlers: interfaces
+  by which a library is given code.
+- `sys.stdout` and `sys.stderr`, which are what a process sets them to; and what a cell itself has replaced, which
+  `engine/pristine_modules.py` puts back.
 
 Runs on: every rank.
 """
@@ -17,6 +28,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import import_hooks
 from jupyter_ddl.protocol.patch_table import Layer
 
 if TYPE_CHECKING:
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
 
     How = Callable[[Any, Callable[..., Any]], Any]
 
-__all__ = ["Layer", "Patch", "around", "definer", "instead", "patch", "patches", "undo_all"]
+__all__ = ["Layer", "Patch", "absent", "around", "definer", "instead", "patch", "patches", "undo_all"]
 
 _ABSENT = object()
 
@@ -68,6 +80,11 @@ def _with(signature: inspect.Signature, also: tuple[str, ...]) -> inspect.Signat
 def instead(_stock: Any, ours: Callable[..., Any]) -> Any:
     """Return `ours` itself as the replacement."""
     return ours
+
+
+def absent(_stock: Any, _ours: Callable[..., Any]) -> Any:
+    """Return that a module is to lack the attribute, so that its `__getattr__` is asked."""
+    return _ABSENT
 
 
 def definer(cls: type, name: str) -> type:
@@ -123,7 +140,12 @@ def patches() -> list[Patch]:
 
 
 def undo_all() -> list[Patch]:
-    """Undo every patch, the latest first; return those that stay because other code has replaced the attribute."""
+    """Undo every patch, the latest first, and give imports Horovod's own modules again.
+
+    Returns:
+        The patches that stay because other code has replaced the attribute.
+    """
+    import_hooks.put_back()
     return [one for one in reversed(patches()) if not one.undo()]
 
 
@@ -141,6 +163,9 @@ class _Stack:
 
     def is_outermost(self) -> bool:
         """Return whether the attribute is as this stack has left it."""
+        if self._placed is _ABSENT:
+            # Not as read: the module's `__getattr__` may answer for the name.
+            return self.name not in vars(self.owner)
         return _own(self.owner, self.name) is self._placed
 
     def place(self) -> None:

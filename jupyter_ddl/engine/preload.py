@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import devices, horovod_runtime
+from jupyter_ddl.engine import devices
 from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.protocol.events import RankWarm
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
 
+    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.engine.world import World
 
 _IMPORTED = ("tensorflow", "keras", "horovod")
@@ -37,8 +38,9 @@ class Warmup:
         report: of the result; None until `done`.
     """
 
-    def __init__(self, world: World, threads: int, began_s: float) -> None:
+    def __init__(self, world: World, horovod: HorovodRuntime, threads: int, began_s: float) -> None:
         self._world = world
+        self._horovod = horovod
         self._threads = threads
         self._began_s = began_s
         self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
@@ -91,17 +93,17 @@ class Warmup:
         versions: dict[str, str] = {}
         problem = None
         try:
-            _import_all(versions, self._threads)
+            _import_all(versions, self._horovod, self._threads)
         except Exception as error:  # noqa: BLE001  an import runs anybody's code
             # Without TensorFlow, or Horovod for it, the rank reports that and lives: plain Python cells run without
             # them.
             problem = f"{type(error).__name__}: {error}"
         if self._agree(problem is None):
-            problem = _initialise_once(self._world)
+            problem = _initialise_once(self._world, self._horovod)
         elif problem is None:
             problem = "another rank cannot import Horovod"
         if problem is not None:
-            horovod_runtime.refuse(problem)
+            self._horovod.refuse(problem)
         report = RankWarm(self._world.rank, versions, round(time.monotonic() - self._began_s, 2), problem)
         with self._lock:
             self.report = report
@@ -146,15 +148,15 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-def _import_all(versions: dict[str, str], threads: int) -> None:
+def _import_all(versions: dict[str, str], horovod: HorovodRuntime, threads: int) -> None:
     with suppress(ImportError):  # `load` reports it, when TensorFlow is there
         # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
-        horovod_runtime.watch()
+        horovod.watch()
     import tensorflow as tf
 
     versions["tensorflow"] = tf.__version__
     devices.configure_tensorflow(threads)
-    versions["horovod"] = horovod_runtime.load()
+    versions["horovod"] = horovod.load()
     versions["keras"] = metadata.version("keras")
 
 
@@ -164,14 +166,14 @@ def _import_keras() -> None:
         importlib.import_module("keras")
 
 
-def _initialise_once(world: World) -> str | None:
+def _initialise_once(world: World, horovod: HorovodRuntime) -> str | None:
     """Initialise Horovod and shut it down again: the first time is the slow one. Return what went wrong, if anything.
 
     Collective: every rank must call this.
     """
     try:
-        horovod_runtime.initialise(world.communicator, on_subset=False)
-        horovod_runtime.rest()
+        horovod.initialise(world.communicator, on_subset=False)
+        horovod.rest()
     except (RuntimeError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     return None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from jupyter_ddl.engine import meter
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
 from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk
@@ -21,6 +20,7 @@ from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.engine.meter import Meter
     from jupyter_ddl.protocol.events import TrainingReading
 
 # A driver that hangs must not delay the cell's end.
@@ -32,11 +32,13 @@ class Sampler:
 
     Args:
         rank: this rank.
+        meter: what the training on this rank reports.
         emit: sends an event.
     """
 
-    def __init__(self, rank: int, emit: Callable[[MetricsSample | OutputChunk], None]) -> None:
+    def __init__(self, rank: int, meter: Meter, emit: Callable[[MetricsSample | OutputChunk], None]) -> None:
         self._rank = rank
+        self._meter = meter
         self._emit = emit
         self._process = psutil.Process()
         self._gpu: Gpu | None = None
@@ -48,7 +50,7 @@ class Sampler:
 
     def begin(self, run: str, every_s: float | None) -> None:
         """Sample from here on, until `end`; not at all where `every_s` is None."""
-        meter.begin()
+        self._meter.begin()
         self._run, self._is_told = run, False
         if every_s is None:
             return
@@ -71,7 +73,7 @@ class Sampler:
         self._thread.join(_END_S)
         self._stop = self._thread = None
         try:
-            reading = meter.read()
+            reading = self._meter.read()
         except Exception as error:  # noqa: BLE001  as in _send
             self._tell(error)
             return
@@ -84,7 +86,7 @@ class Sampler:
             self._process.cpu_percent()
         while not stop.wait(every_s):
             try:
-                self._send(meter.read())
+                self._send(self._meter.read())
             except Exception as error:  # noqa: BLE001  as in _send
                 self._tell(error)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import advice, horovod_runtime, import_hooks, interrupts, run_context
+from jupyter_ddl.engine import advice, import_hooks, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.interrupts import Interrupts
@@ -35,6 +35,7 @@ from jupyter_ddl.protocol.requests import LookAtStacks, Release, ReportStall
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
+    from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import CollectiveStalled, Event
     from jupyter_ddl.protocol.requests import RunScript
@@ -51,19 +52,21 @@ class ScriptRank:
 
     Args:
         world: this rank's.
+        state: this rank's.
         pipes: to the terminal, which logs what comes there.
         request: what is to run.
     """
 
-    def __init__(self, world: World, pipes: Pipes, request: RunScript) -> None:
+    def __init__(self, world: World, state: RankState, pipes: Pipes, request: RunScript) -> None:
         self._world = world
+        self._state = state
         self._pipes = pipes
         self._run = request.run
         self._sample_every_s = request.options.sample_every_s
         self._events = pipes.open_events()
         self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
         self._emit.begin(request.run, request.log_dir)
-        self._sampler = Sampler(world.rank, self._emit)
+        self._sampler = Sampler(world.rank, state.meter, self._emit)
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
         self._stacks = Stacks(world, is_own=lambda file: file == self._path)
@@ -94,7 +97,7 @@ class ScriptRank:
         try:
             self._sampler.begin(self._run, self._sample_every_s)
             self._interrupts.arm(self._run)
-            run_context.prepare()
+            self._state.cells.prepare()
             _run_as_main(path)
         except BaseException as error:
             if self._is_child():
@@ -127,7 +130,7 @@ class ScriptRank:
 
     def _raised(self, error: BaseException, path: str) -> NoReturn:
         text = text_of(error)
-        is_effect = horovod_runtime.was_ended_elsewhere(text)
+        is_effect = self._state.horovod.was_ended_elsewhere(text)
         released = self._give_up() or is_effect
         told = bounded(_formatted(error, path)).splitlines()
         what_to_write = advice.of(error)

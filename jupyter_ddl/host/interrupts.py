@@ -16,13 +16,18 @@ if TYPE_CHECKING:
 
 
 class Interruption:
-    """Whether an interrupt came. A plain attribute: a signal handler must take no lock that its own thread may hold."""
+    """Whether an interrupt came; the handler of SIGINT meanwhile.
+
+    Attributes:
+        came: whether it did. No lock: a signal handler must take none that its own thread may hold.
+    """
 
     def __init__(self) -> None:
         self.came = False
 
-
-_noted: Interruption | None = None
+    def __call__(self, _signum: int, _frame: FrameType | None) -> None:
+        """Note an interrupt."""
+        self.came = True
 
 
 @contextmanager
@@ -32,24 +37,18 @@ def interrupts_noted() -> Iterator[Interruption]:
     Blocks can be nested: the outermost one raises KeyboardInterrupt at its end if the interrupt was not cleared.
     Threads other than the main one get no interrupts, so the block changes nothing in them.
     """
-    global _noted
     if threading.current_thread() is not threading.main_thread():
         yield Interruption()
         return
-    if _noted is not None:
-        yield _noted
+    before = signal.getsignal(signal.SIGINT)
+    if isinstance(before, Interruption):
+        yield before
         return
     noted = Interruption()
-
-    def note(_signum: int, _frame: FrameType | None) -> None:
-        noted.came = True
-
-    before = signal.signal(signal.SIGINT, note)
-    _noted = noted
+    signal.signal(signal.SIGINT, noted)
     try:
         yield noted
     finally:
-        _noted = None
         signal.signal(signal.SIGINT, before)
     if noted.came:
         raise KeyboardInterrupt

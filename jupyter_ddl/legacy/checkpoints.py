@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.wrapping import wrap_method
 
@@ -37,7 +38,11 @@ def patch_callback_model(keras: ModuleType) -> None:
     """Let a user's callback set `self.model`."""
     stock = keras.callbacks.Callback.model
     if isinstance(stock, property) and stock.fset is None:
-        keras.callbacks.Callback.model = property(stock.fget, _set_model)
+        patch(keras.callbacks.Callback, "model", _set_model, Layer.LEGACY, _with_setter)
+
+
+def _with_setter(stock: property, ours: Callable[..., None]) -> property:
+    return property(stock.fget, ours)
 
 
 def _initialise_checkpoint(

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib
 import sys
+from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import Layer, absent, instead, patch
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.legacy.notices import say
 
@@ -133,20 +135,31 @@ def apply(module: ModuleType) -> None:
     for name, value in list(held.items()):
         stock, ours = _replaced.get(id(value), (None, None))
         if stock is not None and stock is value:
-            held[name] = ours
+            patch(module, name, ours, Layer.NAMES, instead)
     here = part(module.__name__) or ""
-    moved = {name: read for name, read in _moved.get(here, {}).items() if name not in held or (here, name) in _instead}
-    for name in moved:
-        held.pop(name, None)
+    for name, read in _moved.get(here, {}).items():
+        if name in held and (here, name) in _instead:
+            patch(module, name, read, Layer.NAMES, absent)
+    if here in _moved or here in _refused:
+        patch(module, "__getattr__", _Answer(module), Layer.NAMES, instead)
 
-    def answer(name: str) -> Any:
-        if name in moved:
-            return moved[name](module)
-        text = None if name in held else refusal(f"{module.__name__}.{name}")
-        raise AttributeError(text or f"module {module.__name__!r} has no attribute {name!r}")
 
-    if moved or here in _refused:
-        held["__getattr__"] = answer
+@dataclass(frozen=True)
+class _Answer:
+    """Answers for the names that a public module does not have.
+
+    Attributes:
+        module: that is asked.
+    """
+
+    module: ModuleType
+
+    def __call__(self, name: str) -> Any:
+        asked = self.module.__name__
+        read = _moved.get(part(asked) or "", {}).get(name)
+        if read is not None:
+            return read(self.module)
+        raise AttributeError(refusal(f"{asked}.{name}") or f"module {asked!r} has no attribute {name!r}")
 
 
 def served(name: str) -> tuple[str, str | None] | None:

@@ -6,9 +6,11 @@ configuration is accepted, and a session exists only where a program computes wi
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.devices import follow, without_device
 from jupyter_ddl.legacy.learning_phase import forget
@@ -128,15 +130,26 @@ def _serve(tf: ModuleType, values: dict[str, tuple[str | None, Any]]) -> None:
     served: dict[str, tuple[str | None, Any]] = vars(tf).setdefault("_names_of_tensorflow_1", {})
     served.update({name: value for name, value in values.items() if name not in vars(tf)})
 
-    def answer(name: str) -> Any:
-        if name not in served:
+    patch(tf, "__getattr__", _Answer(served), Layer.NAMES, instead)
+
+
+@dataclass
+class _Answer:
+    """Answers for the names that the module `tensorflow` does not have.
+
+    Attributes:
+        served: by name, the row whose sentence is printed, and the value.
+    """
+
+    served: dict[str, tuple[str | None, Any]]
+
+    def __call__(self, name: str) -> Any:
+        if name not in self.served:
             raise AttributeError(f"module 'tensorflow' has no attribute {name!r}")
-        row, value = served[name]
+        row, value = self.served[name]
         if row is not None:
             say(row)
         return value
-
-    vars(tf)["__getattr__"] = answer
 
 
 def _late_class(tf: ModuleType, stock: Any) -> Any:

@@ -17,7 +17,8 @@ import tensorflow as tf
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.pipelines.owned_folders import passing_folder
 from jupyter_ddl.pipelines.storage import PLACES, RAMDISK, first_with_room, size
-from jupyter_ddl.training.collectives import barrier, require_horovod
+from jupyter_ddl.training.collectives import barrier
+from jupyter_ddl.training.requirements import require_horovod
 
 if TYPE_CHECKING:
     from collections.abc import Callable

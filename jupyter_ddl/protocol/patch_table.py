@@ -3,8 +3,7 @@
 `engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
 compares it with the register of a real rank (tests/ranks/test_patches.py).
 
-Not here: the public modules of Keras answer for names that Keras 3 dropped (`legacy/names.py`); docs/legacy.md lists
-those.
+What is no patch, and why, says `engine/patching.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ class Layer(IntEnum):
 
     Attributes:
         RANK: makes a process a rank: no terminal, Horovod's life between cells.
+        NAMES: what Keras's public modules hold, and what they answer for, in programs of Keras 1 and 2.
         DATA: data sets and pipelines.
         FIT: training with Horovod.
         AUTO: what `--auto` divides among the ranks, which FIT then trains on.
@@ -34,10 +34,11 @@ class Layer(IntEnum):
     """
 
     RANK = 0
-    DATA = 1
-    FIT = 2
-    AUTO = 3
-    LEGACY = 4
+    NAMES = 1
+    DATA = 2
+    FIT = 3
+    AUTO = 4
+    LEGACY = 5
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,9 @@ class Declared:
     """Some patches of one owner.
 
     Attributes:
-        owner: dotted name of the class or module; "module.*" stands for each class of a module.
-        names: of its attributes.
+        owner: dotted name of the class or module; "module.*" stands for each class of a module, and "keras.**" for each
+            public module of Keras, in `keras` and in `tf.keras`.
+        names: of its attributes; "*" stands for each function.
         layer: of the patches.
         reason: one clause.
         is_passing: whether they are undone when the rank's start-up ends.
@@ -90,6 +92,7 @@ _CALLED = "may be called, as in Keras 2"
 _OLD_FILES = "takes the file names and arguments of Keras 2"
 _OWN_GPU = "gpus[local_rank] is a rank's one GPU"
 _SEEDS = "within a training step each rank draws other random numbers"
+_OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
 _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
 PATCHES = (
@@ -97,6 +100,7 @@ PATCHES = (
     Declared("builtins", ("input",), Layer.RANK, "refuses: no user can answer on a rank"),
     Declared("getpass", ("getpass",), Layer.RANK, "refuses: no user can answer on a rank"),
     Declared("builtins", ("__import__",), Layer.RANK, "waits for the imports that start-up began", is_passing=True),
+    Declared("sys", ("unraisablehook",), Layer.RANK, "a release that Python dropped in a __del__ is tried again"),
     Declared("ipyparallel.engine.app", ("Kernel",), Layer.RANK, "the kernel class with the rank's shell"),
     Declared(
         "horovod.common.basics.HorovodBasics",
@@ -116,6 +120,20 @@ PATCHES = (
         Layer.RANK,
         "a tf.function whose first trace was interrupted is traced again",
     ),
+    # --- names of Keras 1 and 2, and of TensorFlow 1
+    Declared("keras.**", ("__getattr__",), Layer.NAMES, "answers for names that Keras 3 dropped (docs/legacy.md)"),
+    Declared("keras.**", ("Input",), Layer.NAMES, "takes a whole number for its shape"),
+    Declared("keras.**", ("clear_session",), Layer.NAMES, "forgets the session and the learning phase, too"),
+    Declared("keras.**", ("to_categorical",), Layer.NAMES, _OLD_ARGUMENTS),
+    Declared("keras.**", ("save_model", "load_model", "save_weights", "load_weights"), Layer.NAMES, _OLD_FILES),
+    Declared(
+        "keras.**",
+        ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD"),
+        Layer.NAMES,
+        "optimizers.legacy has today's optimizers",
+    ),
+    Declared("keras._tf_keras.keras.backend", ("*",), Layer.NAMES, "takes Keras 3's tensors and variables"),
+    Declared("tensorflow", ("__getattr__",), Layer.NAMES, "answers for names of TensorFlow 1 (docs/legacy.md)"),
     # --- data
     Declared("tensorflow.data.Dataset", _DATASET_METHODS, Layer.DATA, _RECIPE),
     Declared("tensorflow.data.TFRecordDataset", ("__init__",), Layer.DATA, _RECIPE),
@@ -164,6 +182,8 @@ PATCHES = (
         Layer.FIT,
         "gradients are exchanged before the program clips or scales them",
     ),
+    Declared("horovod", ("keras",), Layer.FIT, _OWN_KERAS),
+    Declared("horovod.tensorflow", ("keras",), Layer.FIT, _OWN_KERAS),
     Declared(
         "horovod.tensorflow",
         ("DistributedGradientTape", "PartialDistributedGradientTape", "broadcast_variables"),
@@ -244,6 +264,7 @@ PATCHES = (
         Layer.LEGACY,
         _OLD_FILES,
     ),
+    Declared("keras.callbacks.Callback", ("model",), Layer.LEGACY, "may be set by a program's callback"),
     Declared("keras.callbacks.TensorBoard", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
     Declared("keras.callbacks.ReduceLROnPlateau", ("__init__",), Layer.LEGACY, _OLD_ARGUMENTS),
     Declared("keras.callbacks.History", ("__init__",), Layer.LEGACY, "logs answer to acc and lr"),

@@ -47,14 +47,16 @@ def main() -> None:
     # be added to a module that is already being imported.
     from jupyter_ddl.rank.install import install
 
-    install()
+    state = install()
     pinned = devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
-    warmup = Warmup(world, pinned.threads, began_s)
+    warmup = Warmup(world, state.horovod, pinned.threads, began_s)
     warmup.start()
 
     from jupyter_ddl.engine.app import RankEngine
 
-    RankEngine.run(world, pinned, warmup, world_id=settings["world_id"], connection_file=settings["connection_file"])
+    RankEngine.run(
+        world, state, pinned, warmup, world_id=settings["world_id"], connection_file=settings["connection_file"]
+    )
 
 
 if __name__ == "__main__":

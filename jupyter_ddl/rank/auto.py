@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from jupyter_ddl import auto_distribution
-from jupyter_ddl.engine import run_context
-from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.world import check_started_world
 from jupyter_ddl.protocol.cell_options import PER_RANK, AutoOptions
 from jupyter_ddl.rank.install import install
@@ -29,8 +28,8 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
         >>> history = model.fit(x, y, batch_size=16, verbose=0)  # this rank trains on its part of each batch
     """
     options = AutoOptions(batch, scale_lr, warmup_epochs)
-    install()
-    running = run_context.current()
+    state = install()
+    running = state.cells.current
     if running is None:
         import horovod.tensorflow as hvd
 
@@ -38,5 +37,5 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
         check_started_world(hvd.size())
         running = Cell(hvd.size())
     running = replace(running, options=replace(running.options, auto=options))
-    run_context.begin(running)
+    state.cells.begin(running)
     auto_distribution.prepare(running)

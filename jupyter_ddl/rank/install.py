@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import re
 import sys
-from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, legacy
-from jupyter_ddl.engine import import_hooks, run_context
+from jupyter_ddl.engine import import_hooks, rank_state
 from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
@@ -22,6 +21,8 @@ from jupyter_ddl.training import interrupted_tracing, keras_version
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+
+    from jupyter_ddl.engine.rank_state import RankState
 
 _REPLACEMENTS = {
     "horovod.tensorflow.keras": "jupyter_ddl.keras",
@@ -32,21 +33,35 @@ _REPLACEMENTS = {
     "horovod.keras.elastic": "jupyter_ddl.training.elastic",
 }
 FUSION_BYTES = 8 * 2**20
-_installed = False
 
 
-def install() -> None:
-    """Install what a rank needs, once.
+class _Installed:
+    """What is installed on this rank."""
+
+    def __init__(self) -> None:
+        self.for_any_keras = False
+        self.for_keras_3 = False
+
+
+def install() -> RankState:
+    """Make this process a rank, and install what a rank needs, once; return the rank's state.
 
     For Keras 2, which stock Horovod serves, only the refusal to distribute it is installed.
     """
-    global _installed
-    _prepare_cells()
-    _hook_iterators()
-    _hook_tracing()
-    if _installed or not keras_version.uses_keras_3():
-        return
-    _installed = True
+    state = rank_state.begin()
+    installed = state.part(_Installed)
+    if not installed.for_any_keras:
+        installed.for_any_keras = True
+        _prepare_cells(state)
+        import_hooks.when_imported("tensorflow", _hook_iterators)
+        import_hooks.when_imported("tensorflow", interrupted_tracing.install)
+    if not installed.for_keras_3 and keras_version.uses_keras_3():
+        installed.for_keras_3 = True
+        _install_for_keras_3()
+    return state
+
+
+def _install_for_keras_3() -> None:
     for name, target in _REPLACEMENTS.items():
         # A script may still ask for Keras 2 in its first lines.
         import_hooks.replace(name, target, when=keras_version.uses_keras_3)
@@ -58,31 +73,20 @@ def install() -> None:
     legacy.install()
 
 
-@cache
-def _prepare_cells() -> None:
+def _prepare_cells(state: RankState) -> None:
     """Prepare each cell that is to be distributed, or saved, or refuse it."""
-    run_context.prepare_with(auto_distribution.prepare)
+    state.cells.prepare_with(auto_distribution.prepare)
     # After it: the seed of a resumed training replaces the one drawn there.
-    run_context.prepare_with(checkpoints.prepare)
+    state.cells.prepare_with(checkpoints.prepare)
+    # This thread survives an interrupt during tracing.
+    state.cells.prepare_with(interrupted_tracing.leave_graphs)
 
 
-@cache
-def _hook_iterators() -> None:
+def _hook_iterators(tensorflow: ModuleType) -> None:
     """Keep a rank from waiting for the end of an iterator over a dataset, with any Keras."""
+    from jupyter_ddl.pipelines import iterators
 
-    def install_iterators(tensorflow: ModuleType) -> None:
-        from jupyter_ddl.pipelines import iterators
-
-        iterators.install(tensorflow)
-
-    import_hooks.when_imported("tensorflow", install_iterators)
-
-
-@cache
-def _hook_tracing() -> None:
-    """Let a tf.function, and this thread, survive an interrupt during tracing, with any Keras."""
-    import_hooks.when_imported("tensorflow", interrupted_tracing.install)
-    run_context.prepare_with(interrupted_tracing.leave_graphs)
+    iterators.install(tensorflow)
 
 
 def _hook_datasets(_tensorflow: ModuleType) -> None:

@@ -43,7 +43,8 @@ def main() -> None:
     except InvalidInput as error:
         sys.exit(str(error))
 
-    from jupyter_ddl.engine import devices, run_context
+    from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.cells import Cell
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.rank.install import install
 
@@ -53,9 +54,9 @@ def main() -> None:
         # It was made when descriptor 1 was mpiexec's, with the buffer of a pipe.
         sys.stdout.reconfigure(line_buffering=True)
     pinned = devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
-    run_context.begin(run_context.Cell(world.world_size, request.options))
-    install()
-    rank = ScriptRank(world, pipes, request)
+    state = install()
+    state.cells.begin(Cell(world.world_size, request.options))
+    rank = ScriptRank(world, state, pipes, request)
     rank.describe(pinned)
     _look_in_folder_of(script)
     rank.run(script)

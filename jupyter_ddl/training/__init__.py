@@ -11,7 +11,8 @@ gradient is exchanged, silently. Here the exchange is in `Optimizer.apply`, whic
 | `fit/` | what Keras's `fit` does in addition on a rank |
 | `callbacks/` | initial weights, metrics, learning rates, checkpoints |
 | `metric_readings` | one rank's metrics of an epoch, and those of all ranks |
-| `collectives`, `timeline` | collectives of values and of variables; Horovod's timeline |
+| `collectives`, `requirements` | collectives of values and of variables; what each requires |
+| `timeline` | Horovod's timeline |
 | `consistency/` | whether all ranks hold the same weights, and train on data of their own |
 | `models/` | models from files, Keras 2's too |
 | `elastic/` | training that continues after a failed collective |

@@ -14,61 +14,11 @@ import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.requirements import require_horovod, require_member, require_root
 from jupyter_ddl.training.spellings import tell_older_spelling
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-
-def require_horovod(what: str) -> None:
-    """Raise unless Horovod is initialised.
-
-    Args:
-        what: the function that needs it, for the error.
-
-    Raises:
-        InvalidInput: Horovod is not initialised.
-    """
-    if not hvd.is_initialized():
-        raise InvalidInput(f"{what} needs Horovod.", "Horovod is not initialised", "Call hvd.init() first.")
-
-
-def require_rank(root_rank: int) -> None:
-    """Raise unless `root_rank` is a rank of this world.
-
-    Raises:
-        InvalidInput: there is no such rank.
-    """
-    if not 0 <= root_rank < hvd.size():
-        raise InvalidInput(
-            "root_rank must be one of the ranks.",
-            f"root_rank={root_rank}, world_size={hvd.size()}",
-            f"Pass 0 <= root_rank < {hvd.size()}.",
-        )
-
-
-def require_member(process_set: Any, what: str) -> None:
-    """Raise unless Horovod knows the process set, and this rank is in it.
-
-    Args:
-        process_set: a horovod ProcessSet.
-        what: the function that uses it, for the error.
-
-    Raises:
-        InvalidInput: it is not in use, or leaves this rank out.
-    """
-    if process_set.process_set_id is None:
-        raise InvalidInput(
-            f"{what} takes a process set that Horovod knows.",
-            f"ranks {process_set.ranks}, not in use",
-            "Pass it to hvd.init(process_sets=[...]) or to hvd.add_process_set.",
-        )
-    if process_set is not global_process_set and not process_set.included():
-        raise InvalidInput(
-            f"{what} over a process set is called by its ranks only.",
-            f"rank {hvd.rank()}, process set of ranks {process_set.ranks}",
-            "Call it where process_set.included() is true.",
-        )
 
 
 def allreduce(
@@ -156,7 +106,7 @@ def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: 
         7
     """
     require_horovod("hvd.broadcast")
-    _require_root(root_rank, process_set, "hvd.broadcast")
+    require_root(root_rank, process_set, "hvd.broadcast")
     return hvd.broadcast(_tensor(value), root_rank, name=name, process_set=process_set)
 
 
@@ -301,7 +251,7 @@ def broadcast_variables(
         >>> hvd.broadcast_variables(model.optimizer.variables, root_rank=0)
     """
     require_horovod("hvd.broadcast_variables")
-    _require_root(root_rank, process_set, "hvd.broadcast_variables")
+    require_root(root_rank, process_set, "hvd.broadcast_variables")
     plain = [variable.value if isinstance(variable, keras.Variable) else variable for variable in variables]
 
     def broadcast_all() -> None:
@@ -330,17 +280,6 @@ def broadcast_global_variables(root_rank: int) -> None:
         f"Pass hvd.callbacks.BroadcastGlobalVariablesCallback({root_rank}) to fit, or call "
         f"hvd.broadcast_variables(model.weights, {root_rank}).",
     )
-
-
-def _require_root(root_rank: int, process_set: Any, what: str) -> None:
-    require_rank(root_rank)
-    require_member(process_set, what)
-    if process_set is not global_process_set and root_rank not in process_set.ranks:
-        raise InvalidInput(
-            "root_rank must be in the process set.",
-            f"root_rank={root_rank}, process set of ranks {process_set.ranks}",
-            "Pass one of its ranks, counted in the world.",
-        )
 
 
 def _operation(op: Any, average: bool | None) -> Any:

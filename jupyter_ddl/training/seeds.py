@@ -16,10 +16,21 @@ import keras
 import numpy as np
 from tensorflow.python.eager import context
 
+from jupyter_ddl.engine import rank_state
+
 _SEEDS = 2**31
 _apart: WeakSet[Any] = WeakSet()
-# The last seed that was set here. It stays in force in later cells, and does not count as the program's.
-_ours: int | None = None
+
+
+class _Seed:
+    """The last seed that was set here. It stays in force in later cells, and does not count as the program's."""
+
+    def __init__(self) -> None:
+        self.ours: int | None = None
+
+
+def _seed() -> _Seed:
+    return rank_state.here().part(_Seed)
 
 
 def make_alike() -> None:
@@ -30,30 +41,28 @@ def make_alike() -> None:
 
     Collective: every rank must call this.
     """
-    global _ours
     seed = int.from_bytes(random.SystemRandom().randbytes(8), "big") % _SEEDS
     everyone = hvd.allgather_object((_fingerprint(), seed), name="random_states")
     states = {state for state, _ in everyone}
     if len(states) == 1 and context.global_seed() is not None:
         return
-    _ours = everyone[0][1]
-    keras.utils.set_random_seed(_ours)
+    _seed().ours = everyone[0][1]
+    keras.utils.set_random_seed(everyone[0][1])
 
 
 def are_programs() -> bool:
     """Return whether the program has set TensorFlow's seed itself."""
-    return context.global_seed() not in (None, _ours)
+    return context.global_seed() not in (None, _seed().ours)
 
 
 def ours() -> int | None:
     """Return the seed that `make_alike` set, in this cell or in one before; None where it is not in force."""
-    return None if are_programs() else _ours
+    return None if are_programs() else _seed().ours
 
 
 def take_for_ours(seed: int | None) -> None:
     """Treat the seed in force as one that `make_alike` set, if it is this one, restored from an earlier process."""
-    global _ours
-    _ours = seed
+    _seed().ours = seed
 
 
 def set_apart(model: Any, rank: int) -> None:

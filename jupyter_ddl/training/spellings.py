@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import sys
 
-_told: set[str] = set()
+from jupyter_ddl.engine import rank_state
+
+
+class _Told:
+    """The older spellings that this rank has used."""
+
+    def __init__(self) -> None:
+        self.spellings: set[str] = set()
 
 
 def tell_older_spelling(old: str, today: str) -> None:
@@ -18,6 +25,7 @@ def tell_older_spelling(old: str, today: str) -> None:
         old: what was written, and works.
         today: what is written today.
     """
-    if old not in _told:
-        _told.add(old)
+    told = rank_state.here().part(_Told).spellings
+    if old not in told:
+        told.add(old)
         print(f"Old spelling: {old}. Today: {today}.", file=sys.stderr, flush=True)

@@ -10,7 +10,7 @@ import os
 import horovod.tensorflow as hvd
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.requirements import require_horovod
 
 
 def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, astuple, fields
+from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -140,7 +141,8 @@ def to_json(event: Event) -> str:
     It has no default values, words for NaN and the infinities, and a fault's text.
     """
     content: dict[str, Any] = {"type": event.type}
-    for name, default in _defaults(type(event)):
+    kind: type[Any] = type(event)
+    for name, default in _defaults(kind):
         value = getattr(event, name)
         if value != default or type(value) is not type(default):
             content[name] = asdict(with_text(value)) if isinstance(value, Fault) else value
@@ -172,15 +174,9 @@ def _as_json(content: Any) -> str:
     return _to_json(json_value(content))
 
 
-_KNOWN: dict[type, list[tuple[str, Any]]] = {}
-
-
-def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
-    if kind not in _KNOWN:
-        _KNOWN[kind] = [
-            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
-        ]
-    return _KNOWN[kind]
+@cache
+def _defaults(kind: type[Any]) -> list[tuple[str, Any]]:
+    return [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
 
 
 def finite(value: Any) -> Any:

@@ -7,20 +7,26 @@ from zipfile import BadZipFile
 
 import pytest
 
-from jupyter_ddl.engine import advice, run_context
-from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.engine import advice, rank_state
+from jupyter_ddl.engine.cells import Cell
+from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 AUTO = CellOptions(auto=AutoOptions())
 
 
 @pytest.fixture
-def begin(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cell | None], None]:
-    return lambda running: monkeypatch.setattr(run_context, "_current", running)
+def begin() -> Iterator[Callable[[Cell | None], None]]:
+    def set_current(running: Cell | None) -> None:
+        state.cells.current = running
+
+    state = RankState()
+    with rank_state.replaced(state):
+        yield set_current
 
 
 @pytest.mark.parametrize("error", [FileExistsError(17, "File exists", "a"), FileNotFoundError("a"), BadZipFile("a")])

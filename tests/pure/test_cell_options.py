@@ -16,8 +16,9 @@ from kernel_sides import RANKS, TestCluster, finished
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.commands.arguments import add_cell_arguments, add_script_arguments, cell_options
-from jupyter_ddl.engine import run_context
-from jupyter_ddl.engine.run_context import Cell
+from jupyter_ddl.engine import rank_state, run_context
+from jupyter_ddl.engine.cells import Cell
+from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
@@ -74,16 +75,13 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TestSession:
     return TestSession()
 
 
-@pytest.fixture(autouse=True)
-def no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_context, "_current", None)
-
-
 def seen_on_rank(session: TestSession) -> CellOptions:
     """Return the options that code on a rank sees of the cell that was sent last."""
     request = decode(as_json(session.cells[-1]), RunCell)
-    run_context.begin(Cell(len(request.ranks), request.options))
-    return run_context.options()
+    state = RankState()
+    with rank_state.replaced(state):
+        state.cells.begin(Cell(len(request.ranks), request.options))
+        return run_context.options()
 
 
 def parsed(add: Any, words: str) -> Any:

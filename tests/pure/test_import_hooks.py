@@ -124,3 +124,18 @@ hooks.when_imported("wave", lambda module: print(type(module.__loader__).__name_
 import wave
 """
     assert told(program) == ["SourceFileLoader True"]
+
+
+def test_a_replaced_module_is_put_back() -> None:
+    program = """
+import email.charset
+stock = email.charset
+hooks.replace("email.charset", "wave")
+hooks.replace("email.header", "wave", when=lambda: False)
+from email import charset
+print(charset.__name__, hooks.replaced())
+hooks.put_back()
+import email.charset
+print(email.charset.__name__, sys.modules["email.charset"].__name__, hooks.replaced())
+"""
+    assert told(program) == ["wave {'email.charset': 'wave'}", "email.charset email.charset {}"]

@@ -7,16 +7,20 @@ import os
 import pytest
 
 from jupyter_ddl.engine import late_variables
+from jupyter_ddl.engine.late_variables import LateVariables
 from jupyter_ddl.errors import InvalidInput
 
 NAMES = ("KERAS_BACKEND", "XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "OMP_NUM_THREADS", "HOROVOD_CONTROLLER", "HOROVOD_RANK")
 
 
 @pytest.fixture(autouse=True)
-def none_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def variables(monkeypatch: pytest.MonkeyPatch) -> LateVariables:
+    """Return what a cell begins with, where none of them is set."""
     for name in NAMES:
         monkeypatch.delenv(name, raising=False)
-    late_variables.snapshot()
+    variables = LateVariables()
+    variables.snapshot()
+    return variables
 
 
 @pytest.mark.parametrize(
@@ -29,42 +33,44 @@ def none_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
         ("HOROVOD_RANK=1", "The ranks find each other through MPI"),
     ],
 )
-def test_an_error_once(assignment: str, says: str) -> None:
+def test_an_error_once(variables: LateVariables, assignment: str, says: str) -> None:
     name, _, value = assignment.partition("=")
     os.environ[name] = value
     with pytest.raises(InvalidInput) as raised:
-        late_variables.check()
+        variables.check()
     assert str(raised.value).startswith(says)
     assert f"Received: {assignment}, set in a cell (put back). " in str(raised.value)
     assert name not in os.environ
-    late_variables.check()
+    variables.check()
 
 
 @pytest.mark.parametrize(
     "assignment", ["KERAS_BACKEND=tensorflow", "TF_ENABLE_ONEDNN_OPTS=1", "HOROVOD_CONTROLLER=mpi"]
 )
-def test_what_holds_anyway_may_be_set_and_removed(assignment: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_anyway_may_be_set_and_removed(
+    variables: LateVariables, assignment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name, _, value = assignment.partition("=")
     monkeypatch.setenv(name, value)
-    late_variables.check()
+    variables.check()
     assert os.environ[name] == value
-    late_variables.snapshot()
+    variables.snapshot()
     monkeypatch.delenv(name)
-    late_variables.check()
+    variables.check()
 
 
-def test_what_does_no_harm_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_does_no_harm_is_a_warning(variables: LateVariables, capsys: pytest.CaptureFixture[str]) -> None:
     os.environ["OMP_NUM_THREADS"] = "97"
-    late_variables.check()
+    variables.check()
     told = capsys.readouterr().err
     assert told.startswith("WARNING: TensorFlow reads this variable when it is imported")
     assert "--env OMP_NUM_THREADS=97" in told
     assert "OMP_NUM_THREADS" not in os.environ
 
 
-def test_what_was_there_before_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_there_before_comes_back(variables: LateVariables, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOROVOD_RANK", "3")
-    before = late_variables.snapshot()
+    before = variables.snapshot()
     del os.environ["HOROVOD_RANK"]
     error = late_variables.put_back(before)
     assert error is not None

@@ -22,6 +22,7 @@ import pytest
 
 import jupyter_ddl
 from jupyter_ddl.cluster.core_time import CoreTime
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import RETRY_S, Link
@@ -47,7 +48,7 @@ def no_more_files() -> Iterator[None]:
 
 def a_cell_that_trained_ends() -> None:
     samples: list[MetricsSample] = []
-    sampler = Sampler(0, samples.append)
+    sampler = Sampler(0, rank_state.begin().meter, samples.append)
     sampler.begin("run", 600.0)
     jupyter_ddl.report(samples=1)
     jupyter_ddl.report(samples=1)
@@ -58,7 +59,7 @@ def a_cell_that_trained_ends() -> None:
 
 def samples_come_again() -> None:
     samples: list[MetricsSample] = []
-    sampler = Sampler(0, samples.append)
+    sampler = Sampler(0, rank_state.begin().meter, samples.append)
     with no_more_files():
         sampler.begin("run", 0.01)
         time.sleep(0.2)

@@ -17,9 +17,11 @@ from batches import read, read_history
 from jupyter_client.session import Session as Signer
 from run_folders import make_run
 
-from jupyter_ddl.engine import meter
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.emitter import Emitter
 from jupyter_ddl.engine.event_log import Journal
+from jupyter_ddl.engine.rank_state import RankState
+from jupyter_ddl.engine.report import report
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.codec import as_json, as_line, decode, encode, json_value
 from jupyter_ddl.protocol.events import Event, MetricsSample, RankFinished, RichOutput, RunFinished, RunStarted
@@ -285,10 +287,11 @@ class Tensor:
     ids=shortly,
 )
 def test_what_a_loop_reports_is_taken_as_the_number_that_it_is(value: Any, number: float) -> None:
-    meter.begin()
-    meter.report(1, loss=0.0)
-    meter.report(value, loss=value, auc=value)
-    reading = meter.read()
+    state = RankState()
+    with rank_state.replaced(state):
+        report(1, loss=0.0)
+        report(value, loss=value, auc=value)
+    reading = state.meter.read()
     assert reading is not None
     np.testing.assert_equal((reading.loss, reading.metrics["auc"]), (number, number))
     assert reading.samples_per_s is not None
@@ -309,4 +312,4 @@ def test_what_a_loop_reports_is_taken_as_the_number_that_it_is(value: Any, numbe
 )
 def test_what_is_no_number_is_refused_where_it_is_reported(arguments: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        meter.report(**arguments)
+        report(**arguments)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_ddl.engine import patching
-from jupyter_ddl.engine.patching import Layer, around, definer, instead, patch
+from jupyter_ddl.engine.patching import Layer, absent, around, definer, instead, patch
 from jupyter_ddl.protocol.patch_table import PATCHES
 
 if TYPE_CHECKING:
@@ -171,3 +171,35 @@ def test_doctor_prints_the_table_without_tensorflow() -> None:
         assert f"{row.library} {row.versions}" in text
         assert row.reason in text
     assert [row["owner"] for row in json.loads(printed("--json"))] == [row.owner for row in PATCHES]
+
+
+def test_a_module_can_lack_a_name_so_that_it_is_asked_for_it() -> None:
+    module = ModuleType("library")
+    vars(module).update(old=1, kept=2)
+    asked = []
+
+    def answer(name: str) -> str:
+        asked.append(name)
+        return f"answer {name}"
+
+    for _ in range(2):
+        lacks = patch(module, "old", answer, Layer.NAMES, absent)
+        patch(module, "__getattr__", answer, Layer.NAMES, instead)
+    assert (module.old, module.kept, asked) == ("answer old", 2, ["old"])
+    asked.clear()
+    assert lacks.undo()
+    assert (module.old, asked) == (1, [])
+    assert patching.undo_all() == []
+    assert not hasattr(module, "answer")
+    assert "__getattr__" not in vars(module)
+
+
+def test_a_name_that_other_code_has_set_meanwhile_stays() -> None:
+    module = ModuleType("library")
+    vars(module).update(old=1)
+    lacks = patch(module, "old", print, Layer.NAMES, absent)
+    vars(module)["old"] = 3
+    assert not lacks.undo()
+    del vars(module)["old"]
+    assert lacks.undo()
+    assert vars(module)["old"] == 1

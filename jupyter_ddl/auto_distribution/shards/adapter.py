@@ -17,8 +17,8 @@ from jupyter_ddl.auto_distribution.shards import batches, order, rows
 from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.fit.first_batches import ALL_FULL, UNKNOWN, Known
+from jupyter_ddl.training.requirements import require_horovod
 
 
 class Parts(DataAdapter):

@@ -8,7 +8,8 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import broadcast_variables, require_horovod, require_rank
+from jupyter_ddl.training.collectives import broadcast_variables
+from jupyter_ddl.training.requirements import require_horovod, require_rank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ import horovod.tensorflow as hvd
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.callbacks.learning_rate_schedule import LearningRateScheduleCallback
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.optimizer.learning_rate import warmup_growth
+from jupyter_ddl.training.requirements import require_horovod
 
 
 class LearningRateWarmupCallback(LearningRateScheduleCallback):

@@ -10,9 +10,9 @@ import numpy as np
 from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod, require_member
 from jupyter_ddl.training.fit.samples import Seen, samples_seen
 from jupyter_ddl.training.metric_readings import Reading, State, combine, read, snapshot
+from jupyter_ddl.training.requirements import require_horovod, require_member
 
 
 class MetricAverageCallback(keras.callbacks.Callback):

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 from jupyter_ddl.training.consistency.sync import path_in
-from jupyter_ddl.training.optimizer.distributed_optimizer import trained_together
+from jupyter_ddl.training.optimizer.distribution import trained_together
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 # Ranks that round differently drift apart by about the machine epsilon times the root of the number of steps: this

@@ -19,11 +19,13 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from jupyter_ddl.engine.cells import Cell
 
 # Compared in a cell, or fit: one batch may be alike by chance where the data have few values.
 FIRST_BATCHES = 3
@@ -138,15 +140,18 @@ def warning(same: Sequence[int], world: int, remedy: str) -> str:
     )
 
 
-# The cell, or script, in which it was printed.
-_said_in: run_context.Cell | None = None
+class _Warned:
+    """The cell, or script, in which this rank was warned."""
+
+    def __init__(self) -> None:
+        self.cell: Cell | None = None
 
 
 def _say(text: str) -> None:
-    global _said_in
     running = run_context.current()
-    if running is None or running is not _said_in:
-        _said_in = running
+    warned = rank_state.here().part(_Warned)
+    if running is None or running is not warned.cell:
+        warned.cell = running
         print(text, file=sys.stderr)  # not into the line of an epoch's progress bar
 
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.training.consistency import same_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.engine import run_context
+    from jupyter_ddl.engine.cells import Cell
 
 # A few gradients suffice; each that a branch takes costs time in each step.
 _GRADIENTS = 2
@@ -55,13 +56,18 @@ class Exchanges:
         tf.cond(self.looked < same_batches.FIRST_BATCHES, compared, lambda: tf.constant(False))
 
 
-_exchanges: Exchanges | None = None
+class _OfThisRank:
+    """The exchanges of this rank, once there is one to look at."""
+
+    def __init__(self) -> None:
+        self.exchanges: Exchanges | None = None
 
 
-def begin_cell(_cell: run_context.Cell) -> None:
+def begin_cell(_cell: Cell) -> None:
     """Compare the first exchanges again."""
-    if _exchanges is not None:
-        _exchanges.begin_cell()
+    exchanges = rank_state.here().part(_OfThisRank).exchanges
+    if exchanges is not None:
+        exchanges.begin_cell()
 
 
 def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
@@ -72,7 +78,6 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
         reduced: what came out.
         exchange: how they were exchanged.
     """
-    global _exchanges
     set_ = exchange.process_set
     if exchange.op != hvd.Average or exchange.same_batches or not same_batches.matter(set_):
         return
@@ -81,11 +86,12 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
     pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if tf.is_tensor(a) and a.dtype.is_floating]
     if not pairs:
         return
-    if _exchanges is None:
-        _exchanges = Exchanges()
+    here = rank_state.here().part(_OfThisRank)
+    if here.exchanges is None:
+        here.exchanges = Exchanges()
     compressed = exchange.compression is not hvd.Compression.none
     chosen = [pairs[0], *pairs[1:][-(_GRADIENTS - 1) :]]
-    _exchanges.look(
+    here.exchanges.look(
         [a for a, _ in chosen],
         [b for _, b in chosen],
         tolerance=_TOLERANCE_COMPRESSED if compressed else _TOLERANCE,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import horovod.tensorflow as hvd
 import numpy as np
 
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.consistency.drift import Drift, Weight
+from jupyter_ddl.training.requirements import require_horovod
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,9 +19,9 @@ import tensorflow as tf
 from horovod.common.elastic import State
 from horovod.common.exceptions import HorovodInternalError
 
-from jupyter_ddl.engine import horovod_runtime
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
+from jupyter_ddl.training.requirements import require_horovod
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,8 +30,13 @@ Outcome = Literal["returned", "raised", "failed"]
 
 _TAG = 4711
 _POLL_S = 0.02
-# All ranks call `run` the same number of times, so this number is the same on all.
-_runs = 0
+
+
+class _Runs:
+    """How many runs this rank has begun. All ranks call `run` the same number of times, so it is the same on all."""
+
+    def __init__(self) -> None:
+        self.count = 0
 
 
 def run(func: Callable[..., Any]) -> Callable[..., Any]:
@@ -88,11 +93,12 @@ class _Attempts:
     """One call of a decorated function on this rank, and what it knows of the other ranks' calls."""
 
     def __init__(self) -> None:
-        global _runs
         from mpi4py import MPI  # after hvd.init(), which may be what initialises MPI
 
-        _runs += 1
-        self._run = _runs
+        self._rank = rank_state.here()
+        runs = self._rank.part(_Runs)
+        runs.count += 1
+        self._run = runs.count
         self._mpi = MPI
         self._world = MPI.COMM_WORLD
         self._round = 0
@@ -120,16 +126,16 @@ class _Attempts:
         self._round += 1
         if any(outcome != "failed" for outcome, _ in others) or not any([progressed, *(p for _, p in others)]):
             return False
-        if horovod_runtime.is_used():
-            horovod_runtime.initialise(self._world, on_subset=False)
+        if self._rank.horovod.is_used():
+            self._rank.horovod.initialise(self._world, on_subset=False)
         else:
             hvd.init()
         return True
 
     def _shut_down(self, error: BaseException) -> None:
         """Shut Horovod down, which ends the collectives of ranks that are still in the function."""
-        if horovod_runtime.is_used():
-            horovod_runtime.rest()  # remembers what the user's hvd.init asked for
+        if self._rank.horovod.is_used():
+            self._rank.horovod.rest()  # remembers what the user's hvd.init asked for
         else:
             hvd.shutdown()
         if self._mpi.Is_finalized():

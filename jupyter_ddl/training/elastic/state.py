@@ -13,7 +13,8 @@ import horovod.tensorflow as hvd
 from horovod.common.elastic import ObjectState
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import broadcast_variables, require_horovod
+from jupyter_ddl.training.collectives import broadcast_variables
+from jupyter_ddl.training.requirements import require_horovod
 
 
 class KerasState(ObjectState):

@@ -21,17 +21,19 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit.first_batches import Cut
 from jupyter_ddl.training.optimizer.build import build
-from jupyter_ddl.training.optimizer.distributed_optimizer import all_distributed, is_distributed, trained_together
+from jupyter_ddl.training.optimizer.distribution import all_distributed, is_distributed, trained_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from jupyter_ddl.engine.cells import Cell
 
 
 @dataclass
@@ -52,11 +54,12 @@ _iterations: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 _apart: WeakSet[Any] = WeakSet()
 
 
-def begin_cell(_cell: run_context.Cell) -> None:
+def begin_cell(_cell: Cell) -> None:
     """Note what the last cell left, before the program changes it."""
+    last_failed = rank_state.here().cells.last_failed
     for optimizer in all_distributed():
         taken = int(optimizer.iterations.numpy())
-        if run_context.last_failed() and taken != _iterations.get(optimizer, 0):
+        if last_failed and taken != _iterations.get(optimizer, 0):
             _note(optimizer)
         _iterations[optimizer] = taken
     for optimizer, left in _left.items():

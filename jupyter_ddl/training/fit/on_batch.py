@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from jupyter_ddl.engine import horovod_runtime, run_context
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.training.consistency.same_batches import FIRST_BATCHES, LOOP, Batches
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def after_call(model: Any, exchange: Exchange, last_batch: Callable[[], Any]) ->
 
     Collective: every rank of the exchange must call this.
     """
-    since = (run_context.current(), horovod_runtime.generation())
+    rank = rank_state.here()
+    since = (rank.cells.current, rank.horovod.generation())
     calls = _calls.get(model)
     if calls is None or calls.since != since:
         calls = _calls[model] = _Calls(since, Batches(exchange.process_set, LOOP, are_meant=exchange.same_batches))

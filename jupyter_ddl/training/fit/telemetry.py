@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 
-from jupyter_ddl.engine import meter
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.meter import largest_batch, number_of, step_times
 from jupyter_ddl.protocol.events import TrainingReading
 from jupyter_ddl.training.fit.step_clock import Sums
@@ -65,11 +65,11 @@ class Telemetry(keras.callbacks.Callback):
             self._before = clock.read()
             self._told = replace(self._told, exchange_s=self._before.exchange_s)
             self._begun_steps = self._before.steps
-        meter.attach(self)
+        rank_state.here().meter.attach(self)
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
         """Report the rest."""
-        meter.detach(self)
+        rank_state.here().meter.detach(self)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Leave out the steps that this rank took between epochs, with no batch of its own, for the others."""

@@ -21,7 +21,7 @@ import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.engine import late_variables, run_context
+from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
 from jupyter_ddl.training.consistency import same_batches, same_gradients
@@ -38,7 +38,7 @@ from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
 from jupyter_ddl.training.optimizer import early_exchange
 from jupyter_ddl.training.optimizer.build import build
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed, take_exchange_outwards
+from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed, take_exchange_outwards
 from jupyter_ddl.training.step_settings import Manner, manner
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def install(saver: Saver = unsaved) -> None:
     batch_losses.install()
     batch_means.install()
     for at_begin in (interrupted_fit.begin_cell, same_gradients.begin_cell):
-        run_context.prepare_with(at_begin)
+        rank_state.here().cells.prepare_with(at_begin)
 
 
 def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **kwargs: Any) -> None:
@@ -158,7 +158,7 @@ class _Fit:
     saver: Saver
 
     def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-        late_variables.check()
+        rank_state.here().variables.check()
         distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
         before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
         after: list[Any] = []
@@ -189,7 +189,7 @@ class _Fit:
 
 
 def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
-    late_variables.check()
+    rank_state.here().variables.check()
     logs = stock(model, *args, **kwargs)
     if is_distributed(model.optimizer) and model not in _batches and hvd.is_initialized():
         exchange = exchange_of(model.optimizer)

@@ -19,9 +19,10 @@ import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.models.keras2_files import moments, ran_as_keras_2_11, todays_training_config
-from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, is_distributed
+from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
+from jupyter_ddl.training.optimizer.distribution import is_distributed
+from jupyter_ddl.training.requirements import require_horovod
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,6 +3,7 @@
 | module | owns |
 |---|---|
 | `distributed_optimizer`, `tape` | what users wrap |
+| `distribution` | what makes an optimizer a distributed one |
 | `exchange`, `groups`, `early_exchange` | reducing gradients over the ranks |
 | `accumulation`, `local_variables` | gradients that are exchanged later, or never |
 | `options`, `learning_rate`, `build` | its arguments, its rate and its variables |

@@ -23,8 +23,6 @@ from jupyter_ddl.training.unconverted import unconverted, unconverted_around
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_NONE_IS_LOCAL = LocalVariables()
-
 
 def install() -> None:
     """Wrap the tape's `gradient`. Safe to call twice."""
@@ -59,7 +57,7 @@ def _exchanged(now: step.Step, found: Any, sources: Any) -> Any:
     trained = [variables[i] for i in places]
     # Again even if exchanged in this step: it may be of another loss, or at other weights.
     now.forget_exchanged(trained)
-    reduced = reduce_in_step(now.exchange, _NONE_IS_LOCAL, [gradients[i] for i in places], trained)
+    reduced = reduce_in_step(now.exchange, LocalVariables(), [gradients[i] for i in places], trained)
     now.note_exchanged(trained)
     for i, gradient in zip(places, reduced, strict=True):
         gradients[i] = gradient

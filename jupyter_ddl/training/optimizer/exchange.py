@@ -15,9 +15,9 @@ from tensorflow.python.ops import control_flow_util
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training import step
-from jupyter_ddl.training.collectives import require_horovod, require_member
 from jupyter_ddl.training.consistency import same_gradients
 from jupyter_ddl.training.optimizer.groups import Groups, split
+from jupyter_ddl.training.requirements import require_horovod, require_member
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of, is_distributed
+from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed
 
 
 def settable_rate(optimizer: Any, what: str) -> Any:

@@ -15,12 +15,12 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 from horovod.tensorflow.mpi_ops import global_process_set
 
-from jupyter_ddl.engine import late_variables
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.collectives import require_horovod
 from jupyter_ddl.training.optimizer import options
 from jupyter_ddl.training.optimizer.exchange import Exchange
 from jupyter_ddl.training.optimizer.local_variables import LocalVariables
+from jupyter_ddl.training.requirements import require_horovod
 from jupyter_ddl.training.unconverted import unconverted
 
 
@@ -98,7 +98,7 @@ def DistributedGradientTape(  # noqa: N802 (Horovod's name)
         >>> len(gradients) == len(model.trainable_variables)
         True
     """
-    late_variables.check()
+    rank_state.here().variables.check()
     require_horovod("hvd.DistributedGradientTape")
     if not isinstance(gradtape, tf.GradientTape):
         raise InvalidInput(

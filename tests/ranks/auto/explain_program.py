@@ -14,7 +14,8 @@ from findings import FOLDER, finding, take_all
 
 import jupyter_ddl
 import jupyter_ddl.keras as hvd
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine import rank_state
+from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.explain import explain
 
 
@@ -33,7 +34,7 @@ def cases() -> dict[str, Any]:
         jupyter_ddl.auto(**OPTIONS[name])
         with contextlib.redirect_stdout(io.StringIO()) as told:
             auto = ran(code)
-        run_context.begin(run_context.Cell(hvd.size()))
+        rank_state.here().cells.begin(Cell(hvd.size()))
         explanation = explain(code, world_size=hvd.size(), **OPTIONS[name])
         explicit = ran(explanation.program)
         weights = [program["model"].get_weights() for program in (auto, explicit)]

@@ -369,7 +369,7 @@ try:
     kept.fit(x, y, batch_size=8, epochs=2, verbose=0, callbacks=[Ends()])
 except RuntimeError:
     pass
-from jupyter_ddl.training.optimizer.distributed_optimizer import _updating
+from jupyter_ddl.training.optimizer.distribution import _updating
 _updating.set(True)
 rate = float(tf.convert_to_tensor(kept.optimizer._get_current_learning_rate()))
 _updating.set(False)

@@ -1,4 +1,4 @@
-"""The table of patches against the register of a real rank, after a cell that uses every layer."""
+"""The table of patches against a real rank, its register and all of its modules, after a cell that uses every layer."""
 
 from __future__ import annotations
 
@@ -22,17 +22,22 @@ import keras, numpy as np, tensorflow as tf
 x, y = np.random.rand(60, 4).astype('float32'), np.arange(60) % 3
 model = keras.Sequential([keras.layers.Dense(3, input_shape=(4,))])
 model.compile(keras.optimizers.Adam(lr=0.01), 'sparse_categorical_crossentropy', metrics=['accuracy'])
+import horovod.tensorflow.keras, keras.optimizers.legacy, keras.backend
 history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), epochs=1, verbose=0)
 """
 
 # Compares by the objects themselves: a class has several public names.
 COMPARISON = """
 import importlib
+import sys
 from types import ModuleType
-from jupyter_ddl.engine import patching
+from jupyter_ddl.engine import import_hooks, patching
+from jupyter_ddl.legacy import names
 from jupyter_ddl.protocol.patch_table import PATCHES
 
 def owners(text):
+    if text == 'keras.**':
+        return [module for name, module in list(sys.modules.items()) if names.is_interface(name)]
     parts = text.removesuffix('.*').split('.')
     owner = importlib.import_module(parts[0])
     for i, part in enumerate(parts[1:], 2):
@@ -46,24 +51,86 @@ def text_of(owner):
 def is_declared(patch, row):
     kind = patch.owner if isinstance(patch.owner, (type, ModuleType)) else None
     return (
-        patch.name in row.names and patch.layer is row.layer
+        (patch.name in row.names or row.names == ('*',)) and patch.layer is row.layer
         and any(patch.owner is one or (kind is None and isinstance(patch.owner, one)) for one in owners(row.owner))
     )
 
 made = patching.patches()
-libraries = [one for one in made if not getattr(one.owner, '__module__', '').startswith('jupyter_ddl.')]
-undeclared = [repr(one) for one in libraries if not any(is_declared(one, row) for row in PATCHES)]
+modules = import_hooks.replaced()
+undeclared = [repr(one) for one in made if not any(is_declared(one, row) for row in PATCHES)]
 missing = [
     (row.owner, name, row.layer.name)
     for row in PATCHES for name in row.names
     if any(hasattr(owner, name) for owner in owners(row.owner))
+    and f'{row.owner}.{name}' not in modules
     and not any(is_declared(one, row) and one.name == name for one in made) is not row.is_passing
 ]
+declared = {f'{row.owner}.{name}' for row in PATCHES for name in row.names}
+# Of a module that is replaced, what lies in it is replaced with it.
+undeclared += [name for name in modules if not {name, name.rpartition('.')[0]} & declared]
+"""
+
+# Looks in every module for what is ours, and not for what is registered.
+SEARCH = """
+from functools import partial
+
+def inner(value):
+    'Yield the functions that an attribute is made of.'
+    if isinstance(value, property):
+        for one in (value.fget, value.fset, value.fdel):
+            yield from inner(one)
+    elif hasattr(value, '__func__'):
+        yield from inner(value.__func__)
+    elif isinstance(value, partial):
+        yield from inner(value.func)
+    else:
+        yield value
+
+def is_ours(value):
+    held = getattr(value, '__globals__', None)
+    where = held.get('__name__') if isinstance(held, dict) else getattr(type(value), '__module__', '')
+    return str(where).startswith('jupyter_ddl')
+
+# What stands at a patch's place, and copies of it: a library has bound or copied a patched function for itself.
+placed = {id(one) for patch in made for one in inner(vars(patch.owner).get(patch.name))}
+SINGLE = '_instance'  # IPython's one shell, kernel and application are of our classes
+ALLOWED = {
+    ('sys', 'stdout'), ('sys', 'stderr'), ('sys', 'displayhook'),  # a process's streams; the shell's own hook
+    ('logging.config.BaseConfigurator', 'importer'),  # copied __import__ while start-up held it
+}
+
+def held():
+    'Yield the attributes of all modules and classes that are not ours.'
+    seen = set()
+    for module in list(sys.modules.values()):
+        if not isinstance(module, ModuleType) or module.__name__.split('.')[0] in ('jupyter_ddl', '__main__'):
+            continue
+        for name, value in list(vars(module).items()):
+            yield module.__name__, name, value
+            if isinstance(value, type) and value not in seen and not str(value.__module__).startswith('jupyter_ddl'):
+                seen.add(value)
+                for inner_name, attribute in list(vars(value).items()):
+                    yield f'{value.__module__}.{value.__qualname__}', inner_name, attribute
+
+found = [
+    (owner, name) for owner, name, value in held()
+    if name != SINGLE and (owner, name) not in ALLOWED
+    and not (isinstance(value, ModuleType) and f'{owner}.{name}' in modules)
+    and any(is_ours(one) and id(one) not in placed for one in inner(value))
+]
+"""
+
+# A patch that went past the register would be found like this one.
+PAST_THE_REGISTER = """
+from jupyter_ddl.engine.patching import around
+stock = keras.Model.summary
+keras.Model.summary = around(stock, lambda stock, *given, **options: stock(*given, **options))
 """
 
 UNDO = """
 wrapped = {(one.layer.name, one.name) for one in made if one.owner is keras.Model}
 stays = [repr(one) for one in patching.undo_all()]
+still = [name for name in modules if name in sys.modules]
 stock = [
     'fit' not in vars(keras.Model),
     keras.Model.fit.__qualname__,
@@ -87,9 +154,14 @@ def test_the_table_is_what_a_rank_has_and_all_of_it_can_be_undone(own: Session, 
     own.run(COMPARISON)
     assert own.pull("undeclared") == {0: [], 1: []}
     assert own.pull("missing") == {0: [], 1: []}
+    own.run(SEARCH)
+    assert own.pull("found") == {0: [], 1: []}
+    own.run(PAST_THE_REGISTER + SEARCH + "keras.Model.summary = stock")
+    assert own.pull("found")[0] == [("keras.src.models.model.Model", "summary")]
     own.run(UNDO)
     assert {("FIT", "fit"), ("AUTO", "fit"), ("LEGACY", "fit")} <= own.pull("wrapped")[0]
     assert own.pull("stays") == {0: [], 1: []}
+    assert own.pull("still") == {0: [], 1: []}
     assert own.pull("stock")[0] == [True, "TensorFlowTrainer.fit", "keras", False, "tensorflow", False]
     # Keras trains as it is; the rank lives on.
     own.run("plain = keras.Sequential([keras.layers.Dense(3)])\nplain.compile('sgd', 'mse')\nplain.fit(x, x[:, :3])")

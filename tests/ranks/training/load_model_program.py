@@ -16,7 +16,7 @@ import numpy as np
 from findings import FOLDER, error_text, finding, take_all
 
 import jupyter_ddl.keras as hvd
-from jupyter_ddl.training.optimizer.distributed_optimizer import exchange_of
+from jupyter_ddl.training.optimizer.distribution import exchange_of
 
 OLD = Path(__file__).with_name("keras2_models")
 X = np.random.default_rng(0).normal(size=(32, 4)).astype("float32")

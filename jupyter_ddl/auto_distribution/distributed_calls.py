@@ -1,0 +1,76 @@
+"""Knows which call is being distributed, and which optimizers are, and refuses updates of these elsewhere.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+import horovod.tensorflow as hvd
+
+from jupyter_ddl.auto_distribution.refusals import refuse_distributed, refuse_loop, refuse_model, refuse_plain_cell
+from jupyter_ddl.engine import run_context
+from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
+from jupyter_ddl.training.optimizer.distribution import check_updates, is_distributed
+
+if TYPE_CHECKING:
+    from jupyter_ddl.protocol.cell_options import AutoOptions
+
+# Keras's methods call each other, and a program's callbacks call them: a call inside another is this rank's own, except
+# the validation of `fit`.
+inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
+# The optimizers that `--auto` distributed, and not the program.
+_ours: WeakSet[Any] = WeakSet()
+
+
+def options() -> AutoOptions | None:
+    """Return how the current run is to be distributed; None where it is not, or there is only one rank."""
+    auto = run_context.options().auto
+    return auto if auto is not None and hvd.size() > 1 else None
+
+
+def distribute(model: Any) -> None:
+    """Distribute a model's optimizer, unless `--auto` has done so before.
+
+    Raises:
+        InvalidInput: the model cannot be distributed, or the program has done it.
+    """
+    refuse_model(model)
+    model._assert_compile_called("fit")
+    if model.optimizer not in _ours:
+        if is_distributed(model.optimizer):
+            refuse_distributed(model.optimizer)
+        DistributedOptimizer(model.optimizer)
+        check_updates(model.optimizer, _check_update)
+        _ours.add(model.optimizer)
+
+
+def is_ours(optimizer: Any) -> bool:
+    """Return whether an optimizer was distributed by `--auto`, in this cell or in one before."""
+    return optimizer is not None and optimizer in _ours
+
+
+def refuse_elsewhere(optimizer: Any, what: str) -> None:
+    """Raise where an optimizer that `--auto` has distributed trains in a cell that is not to be distributed.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    running = run_context.current()
+    if running is not None and running.options.auto is None and is_ours(optimizer):
+        refuse_plain_cell(what, independent=running.options.independent)
+
+
+def _check_update(optimizer: Any) -> None:
+    """Refuse a distributed optimizer's update outside of the training that `--auto` divides.
+
+    Raises:
+        InvalidInput: it is.
+    """
+    if is_ours(optimizer) and not inside.get():
+        refuse_elsewhere(optimizer, f"an update by {optimizer.__class__.__name__}")
+        if options() is not None:
+            refuse_loop(optimizer)
