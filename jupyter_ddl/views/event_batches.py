@@ -11,21 +11,18 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, astuple, fields
-from functools import cache
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from jupyter_ddl.protocol.codec import json_value
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk
+from jupyter_ddl.protocol.events import Event, MetricsSample, OutputChunk
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.protocol.sample_means import Mean
 from jupyter_ddl.views.fault import with_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from jupyter_ddl.protocol.events import Event
 
 # The same for all samples of a model: sent once.
 _COMMON = ("run", "model")
@@ -141,8 +138,7 @@ def to_json(event: Event) -> str:
     It has no default values, words for NaN and the infinities, and a fault's text.
     """
     content: dict[str, Any] = {"type": event.type}
-    kind: type[Any] = type(event)
-    for name, default in _defaults(kind):
+    for name, default in _DEFAULTS[type(event)]:
         value = getattr(event, name)
         if value != default or type(value) is not type(default):
             content[name] = asdict(with_text(value)) if isinstance(value, Fault) else value
@@ -174,9 +170,11 @@ def _as_json(content: Any) -> str:
     return _to_json(json_value(content))
 
 
-@cache
-def _defaults(kind: type[Any]) -> list[tuple[str, Any]]:
-    return [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
+# The fields of each event, with their defaults.
+_DEFAULTS: dict[type, list[tuple[str, Any]]] = {
+    kind: [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
+    for kind in get_args(Event)
+}
 
 
 def finite(value: Any) -> Any:
