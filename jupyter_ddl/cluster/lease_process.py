@@ -6,6 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import subprocess
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psutil
@@ -54,14 +55,26 @@ def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
         try:
             with lease.stdin as pipe:
                 pipe.write(b"stop\n")
-        except BrokenPipeError:
-            # It has ended already; wait() below collects it.
+        except (BrokenPipeError, ValueError):
+            # It has ended already, and its watch may have closed the pipe meanwhile; wait() below collects it.
             pass
     try:
         lease.wait(STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         lease.kill()
         lease.wait()
+
+
+def close_pipes(lease: subprocess.Popen[bytes]) -> None:
+    """Close our ends of the pipes of a lease that has ended. To be called by the thread that reads from it.
+
+    Nobody else may: while that thread polls the pipe, another file could get the descriptor.
+    """
+    for pipe in (lease.stdin, lease.stdout):
+        if pipe is not None:
+            with suppress(OSError):
+                # What a stop had still to write is for nobody.
+                pipe.close()
 
 
 def terminate(lease: psutil.Process) -> None:

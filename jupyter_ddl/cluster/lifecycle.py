@@ -186,8 +186,6 @@ class Cluster:
             leases.terminate(process)
         # Its last event comes now, and not while the next ranks run.
         self.supervisor.join()
-        if self._lease is not None and self._lease.stdout is not None:
-            self._lease.stdout.close()
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import loss_of
 from jupyter_ddl.cluster.folder import ending_of
@@ -88,11 +89,20 @@ class Supervisor:
         """Watch the lease from now on."""
         for ready in self._ranks.values():
             self._processes.know(ready.rank, ready.host, ready.pid)
-        self._watcher.start()
+        with self._lock:
+            # A cluster that was stopped while it started has no lease to read from.
+            if not self._closed.is_set():
+                self._watcher.start()
 
     def join(self) -> None:
-        """Wait until the cluster's end has been reported. Safe to call twice, and from a thread of ours."""
-        self._closed.set()
+        """Wait until the cluster's end has been reported. Safe to call twice, and from a thread of ours.
+
+        To be called once the lease was asked to end, and has.
+        """
+        with self._lock:
+            self._closed.set()
+            if self._watcher.ident is None and self._lease is not None:
+                leases.close_pipes(self._lease)
         for thread in (self._watcher, self._attendant):
             if thread is not None and thread.ident is not None and thread is not threading.current_thread():
                 thread.join()
@@ -190,6 +200,13 @@ class Supervisor:
         return RankSilent(rank, seconds, fault, at_s)
 
     def _watch(self) -> None:
+        try:
+            self._report_end()
+        finally:
+            if self._lease is not None and self._lease.poll() is not None:
+                leases.close_pipes(self._lease)
+
+    def _report_end(self) -> None:
         """Wait for the cluster's end and report it as an event."""
         ending, is_told = None, False
         while not self._has_said_how_it_ends():

@@ -23,6 +23,7 @@ import zmq
 from kernel_sides import RANKS
 
 from jupyter_ddl import paths
+from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import rank_stacks, supervisor
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel, signer
@@ -232,8 +233,81 @@ def test_a_lease_whose_last_word_cannot_be_read_ends_the_runs(line: bytes, capsy
     assert describe(lost.fault).startswith("the kernel can no longer watch the cluster's lease (")
     watching.join()
     lease.wait()
+    leases.close_pipes(lease)
+
+
+def held() -> subprocess.Popen[bytes]:
+    """Start what ends as a lease does: when its standard input says so, or closes."""
+    said = '{"kind": "stopped", "subject": "user"}'
+    return subprocess.Popen(["sh", "-c", f"read line; echo '{said}'"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def is_closed(lease: subprocess.Popen[bytes]) -> bool:
+    assert lease.stdin is not None
     assert lease.stdout is not None
-    lease.stdout.close()
+    return lease.stdin.closed and lease.stdout.closed
+
+
+def test_the_watch_closes_the_pipes_of_a_lease_that_another_kernel_ended() -> None:
+    # A ResourceWarning, which fails a test, where they stay open.
+    lease = held()
+    told: queue.Queue[Any] = queue.Queue()
+    watching = supervised(lease, told.put)
+    watching.start()
+    lease.terminate()
+    assert isinstance(told.get(timeout=DEADLINE_S), RankLost)
+    watching.join()
+    assert is_closed(lease)
+    leases.tell_to_stop(lease)
+
+
+def test_no_descriptor_is_closed_that_the_watch_polls() -> None:
+    # A stop by a listener, in the watch's own thread, and one by another thread while it polls.
+    lease = held()
+    told: queue.Queue[Any] = queue.Queue()
+    watching = supervised(lease, lambda event: (watching.join(), told.put((event, is_closed(lease)))))
+    watching.start()
+    leases.tell_to_stop(lease)
+    watching.join()
+    event, was_closed = told.get(timeout=DEADLINE_S)
+    assert (event.fault.kind, was_closed) == ("stopped", False)
+    assert told.empty()
+    assert is_closed(lease)
+
+
+def test_a_cluster_that_was_stopped_while_it_started_is_not_watched() -> None:
+    lease = held()
+    watching = supervised(lease, lambda _: pytest.fail("told"))
+    leases.tell_to_stop(lease)
+    watching.join()
+    assert is_closed(lease)
+    watching.start()
+    watching.join()
+
+
+def test_a_stop_finds_that_the_watch_has_closed_the_pipe_just_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    lease = held()
+    pipe = lease.stdin
+    assert pipe is not None
+
+    class Checked:
+        """The pipe as a stop sees it that has checked it before the watch closed it."""
+
+        closed = False
+
+        def __enter__(self) -> Any:
+            leases.close_pipes(lease)
+            return pipe
+
+        def __exit__(self, *_: object) -> None: ...
+
+    lease.terminate()
+    lease.wait()
+    real, lease.stdin = lease.stdin, Checked()  # type: ignore[assignment]
+    monkeypatch.setattr(Checked, "close", lambda _: pipe.close(), raising=False)
+    leases.tell_to_stop(lease)
+    lease.stdin = real
+    assert is_closed(lease)
 
 
 def test_a_supervisor_that_fails_once_looks_after_the_ranks_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
@@ -17,7 +18,6 @@ from jupyter_ddl.errors import InvalidInput, NoCluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.mpi
 
@@ -115,3 +115,18 @@ def test_a_lease_that_is_another_process_now_is_none(tmp_path: Path, monkeypatch
     assert folder.lease() is not None
     (folder.path / "lease.json").write_text(json.dumps({**record, "create_time": record["create_time"] - 100}))
     assert folder.lease() is None
+
+
+def test_a_kept_cluster_that_was_detached_from_leaves_no_pipe_and_stops(tmp_path: Path) -> None:
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    first = start(n=1, name="left", keep=True, env=without(tmp_path, "tensorflow"))
+    first.detach()
+    attach("left").stop()
+    assert eventually(lambda: len(list(descriptors.iterdir())) <= before)
+    again = start(n=1, name="left", keep=True, env=without(tmp_path, "tensorflow"))
+    again.detach()
+    # The one that started it may still end it.
+    again.stop()
+    with pytest.raises(NoCluster):
+        attach("left")
