@@ -68,12 +68,12 @@ def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
 def close_pipes(lease: subprocess.Popen[bytes]) -> None:
     """Close our ends of the pipes of a lease that has ended. To be called by the thread that reads from it.
 
-    Nobody else may: while that thread polls the pipe, another file could get the descriptor.
+    No other thread may: while that one polls the pipe, another file could get the descriptor.
     """
     for pipe in (lease.stdin, lease.stdout):
         if pipe is not None:
             with suppress(OSError):
-                # What a stop had still to write is for nobody.
+                # What a stop had still to write has no reader now.
                 pipe.close()
 
 

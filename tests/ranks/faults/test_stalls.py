@@ -119,7 +119,7 @@ def test_a_report_shows_once_under_the_cell_which_goes_on(notebook: Any) -> None
 
 
 def test_ranks_that_are_a_little_apart_are_not_told(pair: Session) -> None:
-    result = pair.run(HVD + "if rank: time.sleep(2)\nhvd.allreduce(tf.ones(2))", stalls=ABORT)
+    result = pair.run(HVD + "if rank: time.sleep(1)\nhvd.allreduce(tf.ones(2))", stalls=ABORT)
     assert result.outcome == "finished"
 
 
