@@ -12,8 +12,8 @@ from data_pipelines import decode, double, numbers, samples, write_records
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.pipelines import lineage, speedups
-from jupyter_ddl.pipelines.advise import Advice, Row, advise
-from jupyter_ddl.pipelines.trials import Gain
+from jupyter_ddl.pipelines.advise import Advice, advise
+from jupyter_ddl.pipelines.trials import Gain, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
