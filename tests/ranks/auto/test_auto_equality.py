@@ -24,26 +24,21 @@ pytestmark = pytest.mark.mpi
 PROGRAMS = sorted(path.stem for path in (Path(__file__).parents[2] / "auto_programs").glob("*.py"))
 OWN_RULES = ("batch_normalization", "dropout", "random_augmentation")
 SOME, EVERY = "auto_equality_program.py", "auto_equality_every_program.py"
-DATA = "auto_equality_data_program.py"
 IN_SOME = (
     "any_size",
     "changed_gradients",
-    "custom_train_step",
-    "dataset_shuffled",
     "fit_after_load",
     "mixed_precision",
     "odd_batch",
     "own_metrics",
-    "summed_losses",
-    "train_on_batch_loop",
-    "weighted_samples",
-)
-IN_DATA = (
     "own_test_step",
     "ragged_and_sparse",
     "rows_of_predictions",
     "shuffled_in_batches",
+    "summed_losses",
+    "train_on_batch_loop",
     "two_outputs_evaluated",
+    "weighted_samples",
 )
 # At most: four ranks on two cores.
 EVERY_TAKES_S = 1500.0
@@ -57,7 +52,6 @@ ROUNDING = 1e-6
 def on_worlds(*names: str, some: Sequence[str] = ()) -> Any:
     """Have a test take programs: those in `some` on two ranks, and all of them on 1, 2 and 4, which is slow."""
     cases = [pytest.param((SOME, 2), name, id=f"some-2-{name}") for name in names if name in some]
-    cases += [pytest.param((DATA, 2), name, id=f"data-2-{name}") for name in names if name in IN_DATA]
     for n in (1, 2, 4):
         cases += [pytest.param((EVERY, n), name, id=f"every-{n}-{name}", marks=pytest.mark.slow) for name in names]
     return pytest.mark.parametrize(("world", "name"), cases, indirect=["world"])
