@@ -29,7 +29,6 @@ IN_SOME = (
     "changed_gradients",
     "fit_after_load",
     "mixed_precision",
-    "odd_batch",
     "own_metrics",
     "own_test_step",
     "ragged_and_sparse",
@@ -100,7 +99,7 @@ def test_evaluation_is_exact_for_any_number_of_samples(world: World, name: str) 
             assert told[result] == pytest.approx(value, rel=ROUNDING, abs=ROUNDING), result
 
 
-@on_worlds(*OWN_RULES, some=["batch_normalization", "dropout"])
+@on_worlds(*OWN_RULES, some=["batch_normalization"])
 def test_one_rank_is_one_process(world: World, name: str) -> None:
     for found in found_of(world, name):
         assert found["identical"]
@@ -113,7 +112,8 @@ def test_moving_averages_are_the_mean_of_the_ranks(world: World, name: str) -> N
         assert max(found["moving"]) < 1e-4
 
 
-@on_worlds("dropout", "random_augmentation", some=["dropout"])
+# test_auto_cells shows it of each kind of random number.
+@on_worlds("dropout", "random_augmentation")
 def test_every_rank_draws_its_own(world: World, name: str) -> None:
     every = found_of(world, name)
     assert len({tuple(found["drawn"]) for found in every}) == world.size
