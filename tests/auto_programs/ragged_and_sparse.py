@@ -1,4 +1,4 @@
-"""Batches of rows of unequal lengths, and of mostly zeros: by tf.data, and as SciPy's arrays where that is there."""
+"""Batches of rows of unequal lengths, and of mostly zeros: by tf.data, and as a SciPy array where that is there."""
 
 import importlib.util
 
@@ -39,10 +39,9 @@ history = model.fit(sparse, epochs=2, validation_data=sparse, verbose=0)
 results["sparse"] = model.evaluate(sparse, verbose=0)
 predictions = [words.predict(ragged, verbose=0), model.predict(sparse, verbose=0), *words.get_weights()]
 if importlib.util.find_spec("scipy"):
-    from scipy.sparse import csr_array, csr_matrix
+    from scipy.sparse import csr_array
 
-    for kind in (csr_array, csr_matrix):
-        rare = kind(dense)
-        model.fit(rare, y, batch_size=12, epochs=2, shuffle="batch", validation_data=(rare, y), verbose=0)
-        results |= {f"{kind.__name__} {name}": values[-1] for name, values in model.history.history.items()}
-        predictions.append(model.predict(rare, verbose=0))
+    rare = csr_array(dense)
+    model.fit(rare, y, batch_size=12, epochs=2, shuffle="batch", validation_data=(rare, y), verbose=0)
+    results |= {f"SciPy {name}": values[-1] for name, values in model.history.history.items()}
+    predictions.append(model.predict(rare, verbose=0))

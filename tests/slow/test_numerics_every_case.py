@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.numerics_world import World
 from ranks.training.test_numerics_equality import assert_equal_to_one_process
-from ranks.training.test_numerics_training import assert_features_as_in_one_process
-from ranks.training.test_numerics_uneven import assert_weighed_by_samples
+from ranks.training.test_numerics_training import (
+    OF_POLICIES,
+    assert_each_setting_has_an_effect,
+    assert_features_as_in_one_process,
+    assert_policies_as_in_one_process,
+    assert_ways_of_compiling_alike,
+    assert_weighed_by_samples,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,8 +38,11 @@ def test_every_optimizer_model_and_way(n: int, tmp_path: Path) -> None:
         assert len(set(assert_equal_to_one_process(world, precision))) == 3 * 5 * 3
 
 
-@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("n", [1, 2, 4])
 def test_every_feature_and_uneven_case(n: int, tmp_path: Path) -> None:
     world = every_case("numerics_training_program.py", n, tmp_path)
     assert assert_features_as_in_one_process(world) == 16
+    assert_each_setting_has_an_effect(world)
+    assert assert_ways_of_compiling_alike(world) == 6
+    assert assert_policies_as_in_one_process(world) == OF_POLICIES.keys()
     assert assert_weighed_by_samples(world) == 9

@@ -25,15 +25,16 @@ SOME = (
     "any_size",
     "batch_normalization",
     "changed_gradients",
-    "custom_train_step",
-    "dataset_shuffled",
-    "dropout",
     "fit_after_load",
     "mixed_precision",
-    "odd_batch",
     "own_metrics",
+    "own_test_step",
+    "ragged_and_sparse",
+    "rows_of_predictions",
+    "shuffled_in_batches",
     "summed_losses",
     "train_on_batch_loop",
+    "two_outputs_evaluated",
     "weighted_samples",
 )
 OWN_RULES = ("batch_normalization", "dropout", "random_augmentation")
@@ -98,19 +99,18 @@ def moving_averages(x: np.ndarray) -> list[np.ndarray]:
     return [mean, variance]
 
 
-def main(programs: Sequence[str], *, with_samples: bool = True) -> None:
+def main(programs: Sequence[str]) -> None:
     # Before anything of ours or of Horovod's is imported: plain Keras.
     wanted = alone(programs)
-    orders = auto_samples.alone(WORLD) if with_samples else {}
+    orders = auto_samples.alone(WORLD)
 
     import numerics_harness
 
     import jupyter_ddl
 
     numerics_harness.FINDINGS.update({name: partial(compare, name, outcome) for name, outcome in wanted.items()})
-    if with_samples:
-        numerics_harness.FINDINGS.update(auto_samples.findings())
-        numerics_harness.FINDINGS["samples alone"] = lambda: orders
+    numerics_harness.FINDINGS.update(auto_samples.findings())
+    numerics_harness.FINDINGS["samples alone"] = lambda: orders
     jupyter_ddl.auto(batch="global")
     numerics_harness.take_all()
 

@@ -82,11 +82,16 @@ KINDS: dict[str, Callable[[], dict[str, Any]]] = {
 SHUFFLED = ("arrays", "dataset")
 
 
-def steps_of(kind: str) -> list[list[dict[int, float]]]:
-    """Return the samples of each step of each epoch, over all ranks together."""
-    keras.utils.set_random_seed(1)
+def made() -> Any:
+    """Return a model for all kinds of data: tracing takes most of the time."""
     model = keras.Sequential([keras.Input((), dtype="int32"), keras.layers.Embedding(SAMPLES, 1)])
     model.compile(optimizer=keras.optimizers.SGD(1.0), loss=mean_of_weights)
+    return model
+
+
+def steps_of(kind: str, model: Any) -> list[list[dict[int, float]]]:
+    """Return the samples of each step of each epoch, over all ranks together."""
+    keras.utils.set_random_seed(1)
     steps = Steps()
     model.fit(**KINDS[kind](), epochs=EPOCHS, callbacks=[steps], verbose=0)
     return steps.epochs
@@ -98,7 +103,8 @@ def orders_of(epochs: list[list[dict[int, float]]]) -> list[list[list[int]]]:
 
 def alone(world: MPI.Comm) -> dict[str, list[list[list[int]]]]:
     """Return the samples of each step in one process, by kind; each kind is trained on by one of the ranks."""
-    mine = {kind: orders_of(steps_of(kind)) for kind in list(KINDS)[world.rank :: world.size]}
+    model = made()
+    mine = {kind: orders_of(steps_of(kind, model)) for kind in list(KINDS)[world.rank :: world.size]}
     return {kind: orders for part in world.allgather(mine) for kind, orders in part.items()}
 
 
@@ -107,12 +113,13 @@ def samples(batch: str) -> dict[str, Any]:
 
     jupyter_ddl.auto(batch=batch, scale_lr="none", warmup_epochs=0)
     answers = {}
+    model = made()
     for kind in KINDS:
-        epochs = steps_of(kind)
+        epochs = steps_of(kind, model)
         answers[kind] = {
             "counts": [[sum(step.get(i, 0.0) for step in epoch) for i in range(SAMPLES)] for epoch in epochs],
             "orders": orders_of(epochs),
-            "rerun": orders_of(steps_of(kind)) if kind in SHUFFLED else None,
+            "rerun": orders_of(steps_of(kind, model)) if kind in SHUFFLED else None,
         }
     return answers
 

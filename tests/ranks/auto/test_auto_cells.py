@@ -283,7 +283,7 @@ losses = made(optimizer).fit(batches, steps_per_epoch=2, epochs=2, verbose=0).hi
 """
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", [pytest.param("sgd", marks=pytest.mark.slow), "adam"])
 def test_a_generator_may_end_on_one_rank_before_the_steps_that_are_counted(prepared: Kernel, optimizer: str) -> None:
     cell = prepared.run(f"optimizer = {optimizer!r}\n{ENDS_EARLY}", "--auto")
     assert cell.error is None, cell.told
@@ -515,9 +515,16 @@ every = hvd.allgather_object((kinds, after))
 """
 
 
-@pytest.mark.parametrize("eager", [False, True])
-@pytest.mark.parametrize("batch", ["global", "per-rank"])
-def test_each_rank_draws_its_own_in_a_step_and_all_alike_after(prepared: Kernel, eager: bool, batch: str) -> None:
+@pytest.mark.parametrize(
+    ("batch", "eager"),
+    [
+        ("global", False),
+        ("per-rank", True),
+        pytest.param("global", True, marks=pytest.mark.slow),
+        pytest.param("per-rank", False, marks=pytest.mark.slow),
+    ],
+)
+def test_each_rank_draws_its_own_in_a_step_and_all_alike_after(prepared: Kernel, batch: str, eager: bool) -> None:
     cell = prepared.run(f"eager = {eager}\n{DRAWN}", f"--auto --batch {batch}")
     assert cell.error is None, cell.told
     compared = prepared.run(COMPARED)

@@ -24,26 +24,20 @@ pytestmark = pytest.mark.mpi
 PROGRAMS = sorted(path.stem for path in (Path(__file__).parents[2] / "auto_programs").glob("*.py"))
 OWN_RULES = ("batch_normalization", "dropout", "random_augmentation")
 SOME, EVERY = "auto_equality_program.py", "auto_equality_every_program.py"
-DATA = "auto_equality_data_program.py"
 IN_SOME = (
     "any_size",
     "changed_gradients",
-    "custom_train_step",
-    "dataset_shuffled",
     "fit_after_load",
     "mixed_precision",
-    "odd_batch",
     "own_metrics",
-    "summed_losses",
-    "train_on_batch_loop",
-    "weighted_samples",
-)
-IN_DATA = (
     "own_test_step",
     "ragged_and_sparse",
     "rows_of_predictions",
     "shuffled_in_batches",
+    "summed_losses",
+    "train_on_batch_loop",
     "two_outputs_evaluated",
+    "weighted_samples",
 )
 # At most: four ranks on two cores.
 EVERY_TAKES_S = 1500.0
@@ -57,7 +51,6 @@ ROUNDING = 1e-6
 def on_worlds(*names: str, some: Sequence[str] = ()) -> Any:
     """Have a test take programs: those in `some` on two ranks, and all of them on 1, 2 and 4, which is slow."""
     cases = [pytest.param((SOME, 2), name, id=f"some-2-{name}") for name in names if name in some]
-    cases += [pytest.param((DATA, 2), name, id=f"data-2-{name}") for name in names if name in IN_DATA]
     for n in (1, 2, 4):
         cases += [pytest.param((EVERY, n), name, id=f"every-{n}-{name}", marks=pytest.mark.slow) for name in names]
     return pytest.mark.parametrize(("world", "name"), cases, indirect=["world"])
@@ -106,7 +99,7 @@ def test_evaluation_is_exact_for_any_number_of_samples(world: World, name: str) 
             assert told[result] == pytest.approx(value, rel=ROUNDING, abs=ROUNDING), result
 
 
-@on_worlds(*OWN_RULES, some=["batch_normalization", "dropout"])
+@on_worlds(*OWN_RULES, some=["batch_normalization"])
 def test_one_rank_is_one_process(world: World, name: str) -> None:
     for found in found_of(world, name):
         assert found["identical"]
@@ -119,7 +112,8 @@ def test_moving_averages_are_the_mean_of_the_ranks(world: World, name: str) -> N
         assert max(found["moving"]) < 1e-4
 
 
-@on_worlds("dropout", "random_augmentation", some=["dropout"])
+# test_auto_cells shows it of each kind of random number.
+@on_worlds("dropout", "random_augmentation")
 def test_every_rank_draws_its_own(world: World, name: str) -> None:
     every = found_of(world, name)
     assert len({tuple(found["drawn"]) for found in every}) == world.size

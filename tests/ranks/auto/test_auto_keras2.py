@@ -50,7 +50,10 @@ def run_auto(folder: Path, imports: str, options: list[str]) -> subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("case", CASES)
+# An import of Keras 2 is refused by the same words, whoever asks for it.
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=pytest.mark.slow if case == "imported" else ()) for case in CASES]
+)
 def test_keras_2_is_refused(tmp_path: Path, case: str) -> None:
     options, imports, received = CASES[case]
     ended = run_auto(tmp_path, imports, options)

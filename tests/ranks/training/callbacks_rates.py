@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import keras
 import tensorflow as tf
@@ -11,6 +11,9 @@ from callbacks_reference import RATE, STEPS, X, Y
 from findings import error_text, finding, printed
 
 import jupyter_ddl.keras as hvd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Rates(keras.callbacks.Callback):
@@ -36,8 +39,27 @@ def linear(optimizer: Any, **options: Any) -> Any:
     return model
 
 
-def train(callback: Any, optimizer: Any = None, epochs: int = 4, **options: Any) -> dict[str, Any]:
-    model = linear(optimizer or keras.optimizers.SGD(RATE), **options.pop("compile", {}))
+def usual() -> Any:
+    return keras.optimizers.SGD(RATE)
+
+
+@cache
+def kept(make: Callable[[], Any], **options: Any) -> tuple[Any, list[Any]]:
+    """Return a model that is traced once for all trainings, and the values from which they begin."""
+    model = linear(make(), **options)
+    model.optimizer.build(model.trainable_variables)
+    return model, [variable.numpy() for variable in (*model.variables, *model.optimizer.variables)]
+
+
+def at_its_start(make: Callable[[], Any], **options: Any) -> Any:
+    model, values = kept(make, **options)
+    for variable, value in zip((*model.variables, *model.optimizer.variables), values, strict=True):
+        variable.assign(value)
+    return model
+
+
+def train(callback: Any, make: Callable[[], Any] = usual, epochs: int = 4, **options: Any) -> dict[str, Any]:
+    model = at_its_start(make, **options.pop("compile", {}))
     rates = Rates()
     history = model.fit(
         X, Y, batch_size=8, epochs=epochs, shuffle=False, callbacks=[callback, rates], verbose=0, **options
@@ -61,7 +83,7 @@ def warm_up() -> dict[str, Any]:
         "steps in one execution": train(warmup(RATE, 3), compile={"steps_per_execution": 2}),
         "resumed": train(warmup(RATE, 3), initial_epoch=2),
         "scaled loss": train(
-            warmup(RATE, 3), keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(RATE, momentum=0.9))
+            warmup(RATE, 3), lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(RATE, momentum=0.9))
         ),
     }
 
@@ -96,7 +118,7 @@ def momentum() -> dict[str, Any]:
                 staircase=False,
                 momentum_correction=corrected,
             )
-            answers[f"{name}, {corrected}"] = train(callback, make(), epochs=2)
+            answers[f"{name}, {corrected}"] = train(callback, make, epochs=2)
     return answers
 
 
@@ -115,7 +137,7 @@ def older_horovod() -> dict[str, Any]:
         answers["schedule"] = train(hvd.callbacks.LearningRateScheduleCallback(multiplier=0.5, start_epoch=2))
 
     said = [printed(function, "stderr") for function in (keyword, positional, schedule)]
-    whole = train(hvd.callbacks.LearningRateWarmupCallback(2, 3), keras.optimizers.SGD(2.0), epochs=1)
+    whole = train(hvd.callbacks.LearningRateWarmupCallback(2, 3), lambda: keras.optimizers.SGD(2.0), epochs=1)
     return {**answers, "said": said, "a rate that is a whole number": whole["rates"]}
 
 
@@ -141,14 +163,15 @@ def errors_of_rates() -> dict[str, str | None]:
         callback.on_train_begin()
 
     return {
-        "schedule": error_text(lambda: train(warm_up, keras.optimizers.SGD(decay, name="sgd"))),
+        "schedule": error_text(lambda: train(warm_up, lambda: keras.optimizers.SGD(decay, name="sgd"))),
         "function": error_text(
             lambda: train(
-                callbacks.LearningRateScheduleCallback(RATE, 0.5), keras.optimizers.Adam(lambda: 0.1, name="adam")
+                callbacks.LearningRateScheduleCallback(RATE, 0.5),
+                lambda: keras.optimizers.Adam(lambda: 0.1, name="adam"),
             )
         ),
         "scaled": error_text(
-            lambda: train(warm_up, keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(decay, name="sgd")))
+            lambda: train(warm_up, lambda: keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(decay, name="sgd")))
         ),
         "no rate": error_text(no_rate),
         "steps": error_text(lambda: linear(keras.optimizers.SGD(RATE)).fit(unknown, callbacks=[warm_up], verbose=0)),

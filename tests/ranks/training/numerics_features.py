@@ -97,11 +97,24 @@ CASES: dict[str, tuple[Callable[[], Any], Callable[[], Any], str]] = {
     "frozen layer": (frozen_model, SGD, "fit"),
     "shared layer": (shared_model, SGD, "fit"),
 }
+# Each way in which Keras changes gradients, weights or steps, and each way to train.
+ONE_OF_EACH_KIND = (
+    "clipnorm of slices",
+    "global_clipnorm",
+    "clipvalue",
+    "averages of weights",
+    "weight decay without biases",
+    "exponential schedule",
+    "gradient accumulation",
+    "fixed loss scale",
+    "optimizer of several",
+    "frozen layer",
+)
 
 
 @finding
 def features() -> dict[str, Any]:
-    cases = some_of(CASES)
+    cases = some_of(CASES, ONE_OF_EACH_KIND)
     wanted = shared_out({name: partial(alone, make, optimizer()) for name, (make, optimizer, _) in cases.items()})
     answers = {}
     for name, (make_model, make_optimizer, way) in cases.items():
@@ -128,7 +141,7 @@ def effects() -> dict[str, float]:
         return {}
     settings = {
         name: (make, optimizer)
-        for name, (make, optimizer, _) in CASES.items()
+        for name, (make, optimizer, _) in some_of(CASES, ONE_OF_EACH_KIND).items()
         if isinstance(optimizer, partial) and optimizer.keywords.keys() > SGD.keywords.keys()
     }
     models = {make.__name__: make for make, _ in settings.values()}
@@ -180,6 +193,8 @@ COMPILED: dict[str, dict[str, Any]] = {
     "steps_per_execution, XLA": {"steps_per_execution": 4, "jit_compile": True},
     "steps_per_execution": {"steps_per_execution": 4},
 }
+# test_training trains with steps_per_execution alone, and all other cases with "auto".
+ONE_OF_EACH_WAY = ("jit_compile=True", "run_eagerly", "steps_per_execution, XLA")
 
 
 @finding
@@ -187,7 +202,7 @@ def ways_of_compiling() -> dict[str, Any]:
     """The same training, however the step is compiled, against one process."""
     wanted = alone(conv_model, SGD())
     answers = {}
-    for name, options in some_of(COMPILED).items():
+    for name, options in some_of(COMPILED, ONE_OF_EACH_WAY).items():
         model = seeded(conv_model)
         optimizer = hvd.DistributedOptimizer(SGD())
         by_fit(model, optimizer, shard(global_batches(model)), compiled=options)

@@ -1,4 +1,4 @@
-"""What test_numerics_training.py and test_numerics_uneven.py assert, on every rank of one MPI job.
+"""What test_numerics_training.py asserts, on every rank of one MPI job.
 
 Run by `mpiexec -n N python numerics_training_program.py FOLDER`.
 """

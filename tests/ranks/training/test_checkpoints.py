@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.checkpoint_folder import newest
@@ -175,19 +174,6 @@ def test_auto_and_what_is_refused(pair: Session, tmp_path: Path) -> None:
             pair.run("pass", checkpoint=tmp_path, **refused)
 
 
-def test_a_rank_that_is_killed(whole: tuple[Path, dict[int, Any]], tmp_path: Path) -> None:
-    wanted = {rank: fits[:1] for rank, fits in whole[1].items()}
-    with jupyter_ddl.start(n=2, name="killed") as session:
-        with pytest.raises(ClusterLost):
-            run(session, PROGRAM, tmp_path, more=False, fault=(1, 3), kills=True)
-        found = newest(tmp_path)
-        assert found is not None
-        assert (found.fit, found.epoch) == (1, 2)
-        told = run(session, PROGRAM, tmp_path, more=False).stdout
-        assert told == f"resumes after epoch 2 of 4 from {found.path}\n"
-        assert_same(session.pull("ends"), wanted)
-
-
 def test_another_number_of_ranks(ranks: Callable[[int], Session], tmp_path: Path) -> None:
     run(ranks(2), PROGRAM, tmp_path, more=False, epochs=3)
     wanted = ranks(2).pull("ends", [0])
@@ -201,3 +187,16 @@ def test_another_number_of_ranks(ranks: Callable[[int], Session], tmp_path: Path
     # Its weights, its optimizer's moments and steps went on from there.
     scalars = [float(array) for array in alone.pull("ends")[0][0] if array.shape == ()]
     assert 4 * 6 in scalars, scalars
+
+
+# The last of this file: the ranks that are started anew know nothing of what others have run.
+def test_a_rank_that_is_killed(pair: Session, whole: tuple[Path, dict[int, Any]], tmp_path: Path) -> None:
+    wanted = {rank: fits[:1] for rank, fits in whole[1].items()}
+    with pytest.raises(ClusterLost):
+        run(pair, PROGRAM, tmp_path, more=False, fault=(1, 3), kills=True)
+    found = newest(tmp_path)
+    assert found is not None
+    assert (found.fit, found.epoch) == (1, 2)
+    told = run(pair, PROGRAM, tmp_path, more=False).stdout
+    assert told == f"resumes after epoch 2 of 4 from {found.path}\n"
+    assert_same(pair.pull("ends"), wanted)

@@ -83,12 +83,9 @@ ARRAYS = "x, y = x[hvd.rank()::hvd.size()], y[hvd.rank()::hvd.size()]"
 SHARD = "dataset = dataset.shard(hvd.size(), hvd.rank()), before its shuffle and batch"
 SAME = {
     "fit(x, y)": ARRAYS,
-    "fit(x, y, shuffle=False)": ARRAYS,
-    "fit(x, y, steps_per_epoch=2)": ARRAYS,
     "fit(x, y, made={'steps_per_execution': 2})": ARRAYS,
     "fit(x, y, made={'kind': Step})": ARRAYS,
     "fit(x, y, made={'run_eagerly': True})": ARRAYS,
-    "fit(dataset.batch(8))": SHARD,
     "fit(dataset.shuffle(64, seed=3).batch(8))": SHARD,
     "fit(Sequence(x, y))": "index * hvd.size() + hvd.rank() in place of index",
     "fit(batches(x, y), epochs=1)": "itertools.islice(batches, hvd.rank(), None, hvd.size())",
@@ -96,13 +93,17 @@ SAME = {
     "loop(x, y)": ARRAYS,
     "loop(x, y, compiled=False)": ARRAYS,
     "loop(x, y, applies=True)": ARRAYS,
+}
+# The same once more, with other options.
+MORE_OF_THE_SAME = {
+    "fit(x, y, shuffle=False)": ARRAYS,
+    "fit(x, y, steps_per_epoch=2)": ARRAYS,
+    "fit(dataset.batch(8))": SHARD,
     "loop(x, y, compiled=False, compression=hvd.Compression.fp16)": ARRAYS,
 }
 OTHERS = [
     "fit(mine, labels)",
-    "fit(dataset.shard(hvd.size(), hvd.rank()).batch(8))",
     "fit(dataset.shuffle(64, seed=hvd.rank()).batch(8))",
-    "fit(Sequence(mine, labels))",
     "fit(batches(x, y, seed=hvd.rank()), epochs=1)",
     # Another augmentation of the same samples.
     "fit(dataset.map(lambda a, b: (a + hvd.rank() * 0.01, b)).batch(8))",
@@ -110,21 +111,25 @@ OTHERS = [
     "rows = np.random.default_rng(hvd.rank()).integers(0, 64, 64); fit(x[rows], y[rows])",
     # Batches that are alike whatever a rank reads.
     "fit(np.zeros((64, 4), 'float32'), np.zeros(64))",
-    "fit(np.ones((64, 4), 'float32'), y)",
     "fit(np.tile([[0, 0], [0, 1], [1, 0], [1, 1]], (16, 2)).astype('float32'), np.tile([0, 1, 1, 0], 16))",
     # Too few to give each rank a part of.
     "fit(x[:4], y[:4])",
     "on_batch(mine, labels)",
-    "on_batch(np.zeros((64, 4), 'float32'), np.zeros(64))",
     "loop(mine, labels)",
-    "loop(mine, labels, compiled=False)",
-    "loop(mine, labels, applies=True)",
     "loop(np.ones((64, 4), 'float32'), np.zeros(64, int))",
-    "loop(np.ones((64, 4), 'float32'), np.zeros(64, int), compiled=False)",
-    "loop(np.zeros((64, 4), 'float32'), np.zeros(64, int))",
     # As the program says.
     "fit(x, y, made={'same': True})",
     "loop(x, y, same_batches=True)",
+]
+MORE_OTHERS = [
+    "fit(dataset.shard(hvd.size(), hvd.rank()).batch(8))",
+    "fit(Sequence(mine, labels))",
+    "fit(np.ones((64, 4), 'float32'), y)",
+    "on_batch(np.zeros((64, 4), 'float32'), np.zeros(64))",
+    "loop(mine, labels, compiled=False)",
+    "loop(mine, labels, applies=True)",
+    "loop(np.ones((64, 4), 'float32'), np.zeros(64, int), compiled=False)",
+    "loop(np.zeros((64, 4), 'float32'), np.zeros(64, int))",
 ]
 
 
@@ -134,19 +139,37 @@ def prepared(pair: Session) -> Session:
     return pair
 
 
-def test_said_once_with_the_line_to_write(prepared: Session) -> None:
+def assert_said(prepared: Session, lines: dict[str, str]) -> None:
     wrong = {}
-    for code, line in SAME.items():
+    for code, line in lines.items():
         ranks = prepared.run(code).ranks
         if ranks[0].stderr.count(SAID) != 1 or line not in ranks[0].stderr or "same batches" in ranks[1].stderr:
             wrong[code] = ranks[0].stderr, ranks[1].stderr
     assert not wrong
+
+
+@pytest.mark.slow
+def test_said_with_any_options(prepared: Session) -> None:
+    assert_said(prepared, MORE_OF_THE_SAME)
+
+
+def test_said_once_with_the_line_to_write(prepared: Session) -> None:
+    assert_said(prepared, SAME)
     assert prepared.run("fit(x, y)\nfit(x, y)\non_batch(x, y)").ranks[0].stderr.count(SAID) == 1
 
 
-def test_not_said_of_other_batches(prepared: Session) -> None:
-    said = {code: stderr for code in OTHERS if "same batches" in (stderr := prepared.run(code).ranks[0].stderr)}
+def assert_not_said(prepared: Session, codes: list[str]) -> None:
+    said = {code: stderr for code in codes if "same batches" in (stderr := prepared.run(code).ranks[0].stderr)}
     assert not said
+
+
+def test_not_said_of_other_batches(prepared: Session) -> None:
+    assert_not_said(prepared, OTHERS)
+
+
+@pytest.mark.slow
+def test_not_said_of_any_other_batches(prepared: Session) -> None:
+    assert_not_said(prepared, MORE_OTHERS)
 
 
 def test_not_said_where_the_ranks_divide_the_data_or_train_alone(prepared: Session) -> None:

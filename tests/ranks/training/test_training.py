@@ -255,12 +255,13 @@ for path in sys.argv[1:]:
     model = keras.models.load_model(path)
     optimizer = model.optimizer
     answers.append({
-        "prediction": model.predict(np.ones((1, 8, 8, 1)), verbose=0).tolist(),
+        "prediction": model(np.ones((1, 8, 8, 1))).numpy().tolist(),
         "class": type(optimizer).__module__ + "." + type(optimizer).__name__,
         "iterations": int(optimizer.iterations.numpy()),
         "state": float(sum(np.sum(v.numpy().astype("float64")) for v in optimizer.variables)),
     })
     if path.endswith(".keras"):  # an .h5 file cannot be trained on from, with plain Keras 3.15 either
+        model.run_eagerly = True  # nothing to trace
         model.fit(np.ones((8, 8, 8, 1)), np.ones(8), verbose=0)
 print(json.dumps(answers))
 """

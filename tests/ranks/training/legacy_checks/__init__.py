@@ -55,10 +55,15 @@ def dense(outputs: int = 1, activation: str = "sigmoid") -> keras.Model:
 def trained(optimizer: object, steps: int = 6, **compiled: object) -> keras.Model:
     """Return a model after some steps."""
     model = dense()
-    model.compile(optimizer, "mse", **compiled)
+    model.compile(optimizer, "mse", **{"jit_compile": False, **compiled})
     x, y = samples(8 * steps)
     model.fit(x, y, batch_size=8, shuffle=False, verbose=0)
     return model
+
+
+def reference(optimizer: object) -> keras.Model:
+    """Return what `trained` must come to, of an optimizer as Keras 3 spells it; eagerly, for nothing to trace."""
+    return trained(optimizer, run_eagerly=True)
 
 
 def same_weights(one: keras.Model, other: keras.Model) -> bool:

@@ -14,7 +14,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from legacy_checks import check, dense, refusal, same_weights, samples, trained
+from legacy_checks import check, dense, reference, refusal, same_weights, samples, trained
 
 Adam = keras.optimizers.Adam
 
@@ -106,7 +106,7 @@ check(".h5 files: nothing of ours in them")(nothing_of_ours_in_a_file)
 @check("model file name")
 def model_file_name() -> None:
     here = folder()
-    model = trained("sgd")
+    model = reference("sgd")
     model.save(here / "my_model")
     assert same_weights(model, keras.models.load_model(str(here / "my_model")))
     callback = keras.callbacks.ModelCheckpoint(str(here / "ckpt-{epoch}"))
@@ -123,8 +123,8 @@ def model_file_name() -> None:
 @check("model.save(save_format=...)")
 def save_format() -> None:
     here = folder()
-    trained("sgd").save(here / "model.h5", save_format="h5")
-    trained("sgd").save(here / "saved", save_format="tf")
+    reference("sgd").save(here / "model.h5", save_format="h5")
+    reference("sgd").save(here / "saved", save_format="tf")
     assert (here / "model.h5").is_file()
     assert (here / "saved.keras").is_file()
 
@@ -146,7 +146,7 @@ def state_of_keras_2() -> None:
 @check("weights file name")
 def weights_file_name() -> None:
     here = folder()
-    model = trained("sgd")
+    model = reference("sgd")
     for name in ("weights.h5", "weights.hdf5", "w", "deep/er/checkpoint"):
         model.save_weights(str(here / name))
         other = dense()

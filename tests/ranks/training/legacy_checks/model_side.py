@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from jupyter_ddl import legacy
-from legacy_checks import check, dense, refusal, same_weights, samples, trained
+from legacy_checks import check, dense, reference, refusal, same_weights, samples
 
 
 class Batches(keras.utils.Sequence):
@@ -442,11 +442,11 @@ def samples_of_a_generator() -> None:
 
 @refusal("fit within a graph")
 def graph() -> None:
-    model = trained("sgd")
+    model = reference("sgd")
     with tf.Graph().as_default():
         model.fit(*samples(), verbose=0)
 
 
 @refusal("an unknown argument of fit")
 def unknown() -> None:
-    trained("sgd").fit(*samples(), verbose=0, speed=11)
+    reference("sgd").fit(*samples(), verbose=0, speed=11)

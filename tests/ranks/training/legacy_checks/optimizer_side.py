@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
-from legacy_checks import check, dense, refusal, same_weights, samples, trained
+from legacy_checks import check, dense, reference, refusal, same_weights, samples, trained
 
 SGD = keras.optimizers.SGD
 
@@ -31,7 +31,7 @@ def lr() -> None:
         assert float(optimizer.learning_rate.numpy()) == 0.25
     assert float(Own(lr=0.25).learning_rate.numpy()) == 0.25
     assert "lr" not in SGD(lr=0.25).get_config()
-    assert same_weights(trained(SGD(lr=0.25, momentum=0.9)), trained(SGD(0.25, momentum=0.9)))
+    assert same_weights(trained(SGD(lr=0.25, momentum=0.9)), reference(SGD(0.25, momentum=0.9)))
     assert float(keras.optimizers.get({"class_name": "SGD", "config": {"lr": 0.5}}).learning_rate.numpy()) == 0.5
 
 
@@ -41,11 +41,11 @@ def decay() -> None:
     schedule = keras.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=1, decay_rate=0.5)
     for make in (SGD, keras.optimizers.Adam, keras.optimizers.RMSprop, keras.optimizers.AdamW, Own):
         old = trained(make(learning_rate=0.1, decay=0.5))
-        assert same_weights(old, trained(make(learning_rate=schedule))), make
-        assert not same_weights(old, trained(make(learning_rate=0.1))), make
+        assert same_weights(old, reference(make(learning_rate=schedule))), make
+        assert not same_weights(old, reference(make(learning_rate=0.1))), make
         assert float(old.optimizer.learning_rate.numpy()) == np.float32(0.1)
         assert old.optimizer.decay == 0.5
-    assert same_weights(trained(SGD(0.1, decay=0.0)), trained(SGD(0.1)))
+    assert same_weights(trained(SGD(0.1, decay=0.0)), reference(SGD(0.1)))
     assert SGD(0.1, decay=0.0).decay == 0.0
 
 
@@ -71,7 +71,7 @@ def decay_is_kept_in_a_copy() -> None:
     assert "decay" not in SGD(0.1).get_config()
     scaled = keras.optimizers.LossScaleOptimizer(SGD(0.1, decay=0.5), initial_scale=1.0)
     schedule = keras.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=1, decay_rate=0.5)
-    assert same_weights(trained(scaled), trained(SGD(schedule)))
+    assert same_weights(trained(scaled), reference(SGD(schedule)))
 
 
 check("decay: a rate that callbacks set")(decay_of_a_rate_that_callbacks_set)
@@ -89,7 +89,7 @@ def whole_numbers() -> None:
 @check("epsilon=None")
 def epsilon_none() -> None:
     adam = keras.optimizers.Adam(lr=0.01, beta_1=0.9, beta_2=0.999, epsilon=None, decay=0.0, amsgrad=False)
-    assert same_weights(trained(adam), trained(keras.optimizers.Adam(0.01)))
+    assert same_weights(trained(adam), reference(keras.optimizers.Adam(0.01)))
 
 
 @check("jit_compile")
