@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from kernels import eventually
+from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import RunInterrupted
 from jupyter_ddl.views.stack_text import render_stacks
@@ -42,7 +43,7 @@ def while_running(session: Session, code: str, *texts: str) -> str:
             run.wait()
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 def test_ranks_at_the_same_place_are_told_once(ranks: Callable[[int], Session], n: int) -> None:
     session = ranks(n)
     session.wait_warm()
