@@ -14,6 +14,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from kernel_sides import DEADLINE_S, within
 from simulated_worlds import NO_STALLS, Worlds
@@ -266,6 +267,16 @@ def test_ranks_that_do_not_come_up_are_reported_to_each_cell_until_a_restart() -
     worlds.on_launch = lambda _: None
     worlds.session.restart()
     assert worlds.run("next").outcome == "finished"
+
+
+def test_the_newest_checkpoint_of_a_lost_training_is_offered(tmp_path: Path) -> None:
+    saved = tmp_path / "saved" / "fit-1" / "epoch-3.npz"
+    saved.parent.mkdir(parents=True)
+    np.savez(saved, weights=np.ones(3))
+    worlds = Worlds(PAIR)
+    assert isinstance(worlds.run("die", checkpoint=tmp_path / "saved"), ClusterLost)
+    report = worlds.session.wait_rebuilt() or ""
+    assert report.endswith(f"\nThe newest checkpoint is {saved}: run the cell again to resume from there.")
 
 
 def test_a_loss_whose_checkpoints_cannot_be_read_ends_the_cell_and_says_so_later(

@@ -19,7 +19,7 @@ SEED = 15
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("programs", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("programs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_random_cells_of_sabotage(programs: int) -> None:
     result = fuzz(programs, seconds=300.0, seed=SEED, quick=True)
     assert result["problems"] == []
