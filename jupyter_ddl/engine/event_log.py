@@ -62,7 +62,7 @@ class Journal:
                 event = replace(of_run, n=number)
                 self._files.write_event(as_line(event))
                 if self._count != number:
-                    # A full disk was reported meanwhile, in an event of its own: lower numbers are taken for repetitions.
+                    # A full disk was reported meanwhile, in an event of its own: a lower number is a repetition.
                     self._count += 1
                     event = replace(of_run, n=self._count)
             self._send(event)

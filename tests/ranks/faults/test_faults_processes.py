@@ -176,6 +176,8 @@ def stopped(process: psutil.Process) -> Iterator[None]:
             process.resume()
 
 
+# tests/pure/test_rank_processes.py has the lease's side of it.
+@pytest.mark.slow
 def test_a_rank_that_dies_while_mpiexec_is_stopped(session: Session) -> None:
     victim = psutil.Process(session.ranks[1].pid)
     with stopped(victim.parent()):
