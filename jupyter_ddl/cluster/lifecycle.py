@@ -23,6 +23,7 @@ from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
 from jupyter_ddl.host import mpi
+from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.preflight import check_surroundings
 from jupyter_ddl.host.run_module import without_working_folder
 from jupyter_ddl.host.threads import ErrorsOnce
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
 
@@ -53,7 +55,10 @@ class Cluster:
         kernel: identifies this kernel among those that use the cluster.
         ranks: rank -> its RankReady.
         warm: rank -> the result of its imports; filled as they end.
+        clock: by which its runs are followed.
     """
+
+    clock: Clock = MONOTONIC
 
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
         self.folder = folder

@@ -12,10 +12,12 @@ Runs on: kernel; tests and other code that tries out a follower.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.deaths import Death, loss_of
-from jupyter_ddl.cluster.simulated_steps import Collective, Compute, Die, GoSilent, Print, Raise, Stuck, Tidy
+from jupyter_ddl.cluster.simulated_steps import Collective, Compute, Die, Print, Raise, Stuck, Tidy
+from jupyter_ddl.cluster.supervisor import SILENT_S
 from jupyter_ddl.protocol.events import (
     CollectiveStalled,
     OutputChunk,
@@ -31,9 +33,9 @@ from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
 from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
-    from jupyter_ddl.cluster.simulated_steps import Step
+    from jupyter_ddl.cluster.simulated_steps import Program, Step
     from jupyter_ddl.host.clock import SimulatedClock
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
@@ -43,7 +45,6 @@ SHUT_DOWN = "Horovod has been shut down. This was caused by an exception on one 
 # How long a request or an answer travels; and after how long the other ranks see Horovod's end.
 LATENCY_S = 0.001
 NOTICE_S = 0.005
-_SILENT_S = 5.0
 _PID = 4710
 
 
@@ -57,13 +58,13 @@ class SimulatedRanks:
     """
 
     def __init__(
-        self, programs: Mapping[int, Sequence[Step]], clock: SimulatedClock, on_event: Callable[[Event], None]
+        self, programs: Mapping[int, Program], clock: SimulatedClock, on_event: Callable[[Event], None]
     ) -> None:
         self.clock = clock
         self.world_size = len(programs)
         self._on_event = on_event
         self._began_at_s = time.time() - clock.now_s()
-        self._ranks = {rank: _Rank(self, rank, tuple(steps)) for rank, steps in programs.items()}
+        self._ranks = {rank: _Rank(self, rank, program) for rank, program in programs.items()}
         self._is_closed = False
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:  # noqa: ARG002
@@ -112,7 +113,7 @@ class SimulatedRanks:
 class _Rank:
     """One rank. What it waits for is a call that the clock schedules, and that the rank's next step cancels."""
 
-    def __init__(self, world: SimulatedRanks, rank: int, program: Sequence[Step]) -> None:
+    def __init__(self, world: SimulatedRanks, rank: int, program: Program) -> None:
         self._world = world
         self._rank = rank
         self._program = program
@@ -125,6 +126,8 @@ class _Rank:
         self._tidy_s = 0.0
         self._unwinds: str | None = None
         self._release: Release | None = None
+        # While it answers nothing: since when, and whether that was reported.
+        self._since_s, self._is_silent = 0.0, False
         self._is_alive = True
 
     @property
@@ -134,7 +137,7 @@ class _Rank:
 
     @property
     def _answers(self) -> bool:
-        return self._is_alive and not isinstance(self._step, Stuck | GoSilent)
+        return self._is_alive and not isinstance(self._step, Stuck)
 
     def take(self, request: Request) -> None:
         """Handle a request, as `engine.handlers` does."""
@@ -161,20 +164,23 @@ class _Rank:
         if run is None:
             return
         self._turn += 1
+        if self._is_silent:
+            self._report_silence(is_back=True)
         self._step = step = next(self._rest, None)
-        if self._release is not None and not isinstance(step, Stuck | GoSilent):
+        if self._release is not None and not isinstance(step, Stuck):
             # It came while the rank could not be interrupted.
             self._interrupt(self._release)
         elif step is None:
             self._n += 1
             self._run = None
             self._world.emit(RankFinished(run.run, self._rank, self._world.at_s(), n=self._n))
-        elif isinstance(step, Compute | Stuck):
+        elif isinstance(step, Compute):
             self._after(step.seconds, self.go_on)
+            if isinstance(step, Stuck):
+                self._since_s = self._world.at_s()
+                self._in_turn(SILENT_S, self._report_silence)
         elif isinstance(step, Collective):
             self._enter(step, run)
-        elif isinstance(step, GoSilent):
-            self._after(_SILENT_S, self._report_silence)
         elif isinstance(step, Raise):
             self._fail(step.name, step.message, released=False)
             self._world.shut_down(run)
@@ -194,7 +200,8 @@ class _Rank:
         self._turn += 1
 
     def _begin(self, run: RunCell) -> None:
-        self._run, self._rest = run, iter(self._program)
+        steps = self._program.get(run.code, ()) if isinstance(self._program, Mapping) else self._program
+        self._run, self._rest = run, iter(steps)
         self._n, self._tidy_s, self._release, self._unwinds = 0, 0.0, None, None
         self.go_on()
 
@@ -232,11 +239,15 @@ class _Rank:
             )
         self._after(every_s, self._report_stall, every_s)
 
-    def _report_silence(self) -> None:
+    def _report_silence(self, *, is_back: bool = False) -> None:
+        """Report, as the cluster's supervisor does, that the rank does not answer, or that it does again."""
+        self._is_silent = not is_back
         at_s, process = self._world.at_s(), RankProcess(self._rank, "sleeping", _PID + self._rank, HOST)
-        facts = Facts(seconds=_SILENT_S, processes=(process,))
-        fault = Fault("silent", "rank", (self._rank,), HOST, at_s - _SILENT_S, facts=facts)
-        self._world.emit(RankSilent(self._rank, _SILENT_S, fault, at_s))
+        seconds = at_s - self._since_s
+        fault = Fault(
+            "silent", "rank", (self._rank,), HOST, self._since_s, facts=Facts(seconds=seconds, processes=(process,))
+        )
+        self._world.emit(RankSilent(self._rank, seconds, None if is_back else fault, at_s, is_back=is_back))
 
     def _take_release(self, release: Release) -> None:
         if self._run is None or release.run not in ("", self._run.run):
@@ -269,5 +280,9 @@ class _Rank:
     def _after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
         """Call `do` after some seconds, unless the rank begins something else before."""
         self._turn += 1
+        self._in_turn(seconds, do, *arguments)
+
+    def _in_turn(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        """Call `do` after some seconds, if the rank does the same then."""
         turn = self._turn
         self._world.clock.after(seconds, lambda: do(*arguments) if turn == self._turn else None)

@@ -5,13 +5,13 @@
 | `Print` | writes to one of its standard streams |
 | `Compute` | is busy in Python code, which a release interrupts |
 | `Collective` | waits until all ranks of the run have entered it; its release, or another rank's exception, ends it |
-| `Stuck` | is in C code: it answers nothing, a release included, before its time has passed |
+| `Stuck` | is in C code, or frozen: it answers nothing, a release included, before its time has passed |
 | `Tidy` | takes some time to end when it is interrupted from now on |
-| `GoSilent` | never answers again, as the cluster's supervisor then reports |
 | `Raise` | ends with an exception, and with it the collectives of the others |
 | `Die` | its process ends, and with it all ranks |
 
-A rank whose program ends has finished.
+A rank whose program ends has finished. A program is for any cell, or by the cell's code; of other cells the rank then
+does nothing.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from __future__ import annotations
 import math
 import signal
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from jupyter_ddl.protocol.events import Stream
 
 
@@ -48,10 +50,8 @@ class Collective:
 
 
 @dataclass(frozen=True)
-class Stuck:
+class Stuck(Compute):
     """Be in C code that nothing interrupts. A release that came meanwhile is answered afterwards."""
-
-    seconds: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,6 @@ class Tidy:
     """Take some seconds to end, when interrupted from now on."""
 
     seconds: float
-
-
-@dataclass(frozen=True)
-class GoSilent:
-    """Never answer again."""
 
 
 @dataclass(frozen=True)
@@ -81,4 +76,5 @@ class Die:
     signum: int = signal.SIGKILL
 
 
-Step = Print | Compute | Collective | Stuck | Tidy | GoSilent | Raise | Die
+Step = Print | Compute | Collective | Stuck | Tidy | Raise | Die
+Program: TypeAlias = "Sequence[Step] | Mapping[str, Sequence[Step]]"

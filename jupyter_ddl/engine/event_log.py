@@ -58,9 +58,13 @@ class Journal:
         with self._lock:
             of_run: Any = event
             if getattr(event, "run", None) == self._run:
-                self._count += 1
-                event = replace(of_run, n=self._count)
+                self._count = number = self._count + 1
+                event = replace(of_run, n=number)
                 self._files.write_event(as_line(event))
+                if self._count != number:
+                    # A full disk was reported meanwhile, in an event of its own: a lower number is a repetition.
+                    self._count += 1
+                    event = replace(of_run, n=self._count)
             self._send(event)
 
     def _tell(self, text: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.threads import described
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.stall_watch import StallWatch
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.cluster.rank_stacks import StackLooks
-    from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.views.view import View
@@ -34,14 +32,12 @@ class Sender:
         cluster: the cluster of the ranks.
         runs: its active runs, which get each new one.
         looks: looks up where ranks are, when they stall.
-        clock: by which the runs are followed.
     """
 
-    def __init__(self, cluster: Cluster, runs: ActiveRuns, looks: StackLooks, clock: Clock = MONOTONIC) -> None:
+    def __init__(self, cluster: Cluster, runs: ActiveRuns, looks: StackLooks) -> None:
         self._cluster = cluster
         self._runs = runs
         self._looks = looks
-        self._clock = clock
         # Read now: a kernel that can open no more files cannot ask the system.
         self._kernel = this_process()
 
@@ -66,7 +62,7 @@ class Sender:
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
         prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
         folder = RunFolder(self._cluster.spec.name)
-        run = Run(folder, ranks, world_size, self._clock)
+        run = Run(folder, ranks, world_size, self._cluster.clock)
         shown = view(run) if view else None
         watch = StallWatch(run, options.stalls, self._looks.look)
         follower = Follower(run, self._runs, shown, options.timeout_s, finished, watch)

@@ -315,6 +315,6 @@ class Session:
         now = self._ranks
         for folder in unfinished(now.cluster.world_id):
             folder.update(session=this_process())
-            run = Run(folder, tuple(folder.record["ranks"]), self.world_size)
+            run = Run(folder, tuple(folder.record["ranks"]), self.world_size, now.cluster.clock)
             now.runs.resume(run)
             Follower(run, now.runs, None, None).follow_in_background()

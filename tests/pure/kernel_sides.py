@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
 from jupyter_ddl.kernel.incarnation import Incarnation
 from jupyter_ddl.kernel.observers import Observers
@@ -43,6 +44,7 @@ class TestCluster:
         self.world_id = "world-1"
         self.folder = SimpleNamespace(connection_file="no file", log_dir=None)
         self.kernel = "kernel-1"
+        self.clock: Any = MONOTONIC
         self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
         self.warm: dict[int, object] = dict.fromkeys(RANKS)
         self.lost: RankLost | None = None

@@ -5,33 +5,32 @@ Sender, active runs, follower and stall watch are the real ones. Only the ranks,
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kernel_sides import TestCluster, View, active_runs
+from kernel_sides import View, active_runs
+from simulated_worlds import SimulatedCluster
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.channel import Channel
-from jupyter_ddl.cluster.simulated_ranks import HOST, SimulatedRanks
+from jupyter_ddl.cluster.simulated_ranks import SimulatedRanks
 from jupyter_ddl.cluster.simulated_steps import (
     Collective,
     Compute,
     Die,
-    GoSilent,
     Print,
     Raise,
-    Step,
     Stuck,
     Tidy,
 )
-from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.kernel.release_policy import CELL
 from jupyter_ddl.kernel.sending import Sender
 from jupyter_ddl.protocol.cell_options import CellOptions, StallOptions
-from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
+from jupyter_ddl.protocol.events import CollectiveStalled, RankStacks, StallReported
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
 from jupyter_ddl.runs.store import newest_first
@@ -41,8 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from jupyter_ddl.cluster.simulated_steps import Program
     from jupyter_ddl.kernel.run_follower import Follower
-    from jupyter_ddl.protocol.events import RankLost
+    from jupyter_ddl.protocol.events import Event, RankLost
     from jupyter_ddl.protocol.requests import Request
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.runs.run import Run
@@ -60,59 +60,49 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 class World:
     """Simulated ranks, and all that a kernel has of them."""
 
-    def __init__(self, *programs: Iterable[Step], replaces: bool = True) -> None:
-        self.clock = SimulatedClock()
-        self.ranks = SimulatedRanks(
-            {rank: tuple(steps) for rank, steps in enumerate(programs)},
-            self.clock,
-            lambda event: self.cluster.say(event),
-        )
-        n = len(programs)
-        self.cluster: Any = TestCluster(self._send)
-        self.cluster.world_size, self.cluster.world_id = n, "world-1"
-        self.cluster.spec = ClusterSpec("tests", n, (), 1, {}, keep=False, oversubscribe=False, note="")
-        self.cluster.ranks = {rank: RankReady(rank, n, rank, HOST, 4710 + rank, "CPU", 1) for rank in range(n)}
-        self.cluster.warm = {rank: RankWarm(rank, {}, 1.0) for rank in range(n)}
-        self.sent: list[tuple[float, Request, list[int]]] = []
+    def __init__(self, *programs: Program, replaces: bool = True) -> None:
+        self.cluster = SimulatedCluster(*programs)
+        self.clock = self.cluster.clock
         self.losses: list[RankLost] = []
         self.view = View()
         self.runs = active_runs(self.cluster, self._replace, replaces=replaces)
         looks: Any = SimpleNamespace(look=self._look)
-        self.sender = Sender(self.cluster, self.runs, looks, self.clock)
+        self.sender = Sender(self.cluster, self.runs, looks)  # type: ignore[arg-type]
 
-    def run(self, at: dict[float, str] | None = None, **options: Any) -> Any:
+    def run(self, at: dict[float, str] | None = None, code: str = "1", **options: Any) -> Any:
         """Run a cell on all ranks; return what it returns or raises.
 
         Args:
+            code: the cell.
             at: seconds -> what is done then: "interrupt", or what asks for a release.
             options: of the cell.
         """
-        follower = self.send(**options)
+        follower = self.send(code, **options)
         for seconds, reason in (at or {}).items():
             do = follower.interrupt if reason == "interrupt" else lambda reason=reason: self.runs.release_all(reason)  # type: ignore[misc]
             self.clock.after(seconds, do)
         return ended(follower)
 
-    def send(self, **options: Any) -> Follower:
+    def send(self, code: str = "1", **options: Any) -> Follower:
         """Send a cell to all ranks."""
         ranks = tuple(range(self.cluster.world_size))
-        return self.sender.send("1", ranks, CellOptions(**options), lambda _: self.view, None)
+        return self.sender.send(code, ranks, CellOptions(**options), lambda _: self.view, None)
 
     def times(self, kind: type[Request], tenths: int = 1) -> list[float]:
         """Return when requests of a kind were sent."""
-        return [round(at_s, tenths) for at_s, request, _ in self.sent if isinstance(request, kind)]
+        return [round(at_s, tenths) for at_s, request, _ in self.cluster.requests if isinstance(request, kind)]
 
     def released(self) -> list[tuple[float, str, list[int]]]:
         """Return when ranks were released, why, and which."""
-        return [(round(at_s, 1), one.reason, ranks) for at_s, one, ranks in self.sent if isinstance(one, Release)]
+        return [
+            (round(at_s, 1), one.reason, ranks)
+            for at_s, one, ranks in self.cluster.requests
+            if isinstance(one, Release)
+        ]
 
     @property
     def now_s(self) -> float:
         return round(self.clock.now_s(), 1)
-
-    def _send(self, request: Request, ranks: Iterable[int]) -> None:
-        self.sent.append((self.clock.now_s(), request, list(ranks)))
-        self.ranks.send(request, ranks)
 
     def _replace(self, lost: RankLost, _runs: Iterable[Run]) -> Remedy:
         self.losses.append(lost)
@@ -245,7 +235,8 @@ def test_who_does_not_answer_is_asked_reported_and_given_up() -> None:
     assert "the cell was interrupted, and rank 0 did not answer the release within 15 s" in str(error)
     assert [lost.fault.subject for lost in world.losses] == ["release"]
     assert world.now_s == pytest.approx(1.0 + CELL.answer_s, abs=0.5)
-    asked, given_up = world.view.text.splitlines()
+    asked, silent, given_up = world.view.text.splitlines()
+    assert silent.startswith("jupyter_ddl: rank 0 has not answered for 10 s: ")
     assert asked.startswith("jupyter_ddl: rank 0 has not answered its release for 5 s: its process 4710 waits")
     assert given_up == "jupyter_ddl: rank 0 did not answer in time: all ranks are ended"
     assert state() == "lost"
@@ -287,11 +278,20 @@ def test_a_rank_that_dies_after_another_raised_is_a_loss() -> None:
     assert state() == "lost"
 
 
-def test_a_rank_that_goes_silent_is_reported_and_the_run_goes_on() -> None:
-    world = World([GoSilent()], [FOREVER])
+def test_a_frozen_rank_is_reported_and_comes_back() -> None:
+    world = World([Compute(1.0), Stuck(12.5), Compute(1.0)], [Compute(3.0)])
+    assert world.run().outcome == "finished"
+    silent, back = world.view.text.splitlines()
+    assert silent.startswith("jupyter_ddl: rank 0 has not answered for 10 s: its process 4710 waits")
+    assert back == "jupyter_ddl: rank 0 is back after 12 s"
+    assert world.released() == []
+
+
+def test_a_rank_that_stays_silent_keeps_the_run_until_it_is_interrupted() -> None:
+    world = World([Stuck()], [FOREVER])
     error = world.run(at={30.0: "interrupt"})
     assert isinstance(error, ClusterLost)
-    assert world.view.text.startswith("jupyter_ddl: rank 0 has not answered for 5 s: its process 4710 waits")
+    assert world.view.text.startswith("jupyter_ddl: rank 0 has not answered for 10 s: its process 4710 waits")
     assert world.now_s == pytest.approx(30.0 + CELL.answer_s, abs=0.5)
 
 
@@ -312,19 +312,47 @@ def test_ranks_that_import_have_longer() -> None:
 # --- stalls ---------------------------------------------------------------------------------------------------
 
 
-def test_a_stall_is_reported_and_ends_where_that_was_asked_for() -> None:
-    world = World([Collective("a")], [FOREVER])
-    error = world.run(stalls=StallOptions(10.0, "abort"))
+@pytest.mark.parametrize(("n", "who"), [(2, "rank 0 waits"), (4, "ranks 0, 2-3 wait")])
+def test_a_stall_is_reported_and_ends_where_that_was_asked_for(n: int, who: str) -> None:
+    waits, hangs = {"": [Collective("a")]}, {"": [FOREVER]}
+    world = World(waits, hangs, *[waits] * (n - 2))
+    error = world.run(code="", stalls=StallOptions(10.0, "abort"))
     assert isinstance(error, RunStalled)
-    assert "rank 0" in str(error)
+    assert re.match(r"The cell has stalled for \d+ s: not every rank has entered\n", str(error))
+    assert f"\n  a: {who} in it for rank 1\n" in str(error)
+    assert str(error).endswith("The ranks were released, as --on-stall abort says.")
     assert [reason for _, reason, _ in world.released()] == ["the cell stalled"]
     assert state() == "stalled"
+    assert world.run(code="next").outcome == "finished"
 
 
 def test_a_stall_that_is_only_reported_goes_on() -> None:
     world = World([Collective("a")], [Compute(60.0), Collective("a")])
     assert world.run(stalls=StallOptions(10.0, "report")).outcome == "finished"
     assert world.now_s == pytest.approx(60.0, abs=0.2)
+
+
+def test_a_stall_that_lasts_is_reported_once() -> None:
+    world = World([Collective("a")], [FOREVER])
+    follower = world.send(stalls=StallOptions(10.0, "report"))
+    shown: list[Event] = []
+
+    def handle(event: Event) -> None:
+        shown.append(event)
+        if isinstance(event, StallReported):
+            world.clock.after(30.0, follower.interrupt)
+
+    world.view.handle = handle  # type: ignore[method-assign]
+    assert isinstance(ended(follower), RunInterrupted)
+    assert sum(isinstance(event, StallReported) for event in shown) == 1
+    # Horovod repeats itself.
+    assert sum(isinstance(event, CollectiveStalled) for event in shown) > 10
+
+
+def test_ranks_that_are_a_little_apart_are_not_reported() -> None:
+    world = World([Collective("a")], [Compute(4.0), Collective("a")])
+    assert world.run(stalls=StallOptions(10.0, "abort")).outcome == "finished"
+    assert world.released() == []
 
 
 # --- one kernel after another ---------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import pytest
 from jupyter_ddl.errors import RankError, RunTimedOut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
@@ -64,8 +66,33 @@ def prepared(pair: Session) -> Session:
     return pair
 
 
-@pytest.mark.parametrize("error", ["KeyboardInterrupt()", "ValueError('cut')"])
-@pytest.mark.parametrize("method", ["fit", "train_on_batch", "evaluate", "predict", "plain fit", "loop"])
+@pytest.fixture(scope="module")
+def trained(ranks: Callable[[int], Session]) -> Session:
+    """Return ranks with a model that has been trained."""
+    pair = ranks(2)
+    pair.run(f"{MODEL}\ntrained = made()\nfit(trained)")
+    return pair
+
+
+def steps(session: Session) -> int:
+    """Return how many steps the model has been trained for on rank 0."""
+    return int(session.run("int(trained.optimizer.iterations)").ranks[0].value or "")
+
+
+INTERRUPT, ERROR = "KeyboardInterrupt()", "ValueError('cut')"
+METHODS = ("fit", "train_on_batch", "evaluate", "predict", "plain fit", "loop")
+# One of each traced function: Keras's three, and the program's own. tests/pure/test_cut_tracing.py has all cuts.
+QUICK = {("fit", INTERRUPT), ("evaluate", ERROR), ("predict", ERROR), ("loop", ERROR)}
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        pytest.param(method, error, marks=() if (method, error) in QUICK else pytest.mark.slow)
+        for method in METHODS
+        for error in (INTERRUPT, ERROR)
+    ],
+)
 def test_a_first_call_that_was_cut_in_its_tracing(prepared: Session, method: str, error: str) -> None:
     calls = {
         "fit": "fit(model)",
@@ -95,35 +122,36 @@ if {method == "loop"}:
     assert not any("cut short" in rank.stderr for rank in again), "no step was taken"
 
 
-def test_ranks_that_were_left_apart_go_on_from_the_first_ones(prepared: Session) -> None:
-    prepared.run("model = made()\nfit(model)")
+def test_ranks_that_were_left_apart_go_on_from_the_first_ones(trained: Session) -> None:
+    before = steps(trained)
     with pytest.raises(RankError, match="cut short"):
-        prepared.run("fit(model, callbacks=[Ahead(2)])")
-    again = prepared.run("fit(model)").ranks
+        trained.run("fit(trained, callbacks=[Ahead(2)])")
+    again = trained.run("fit(trained)").ranks
     assert [rank.stderr.count(SAID) for rank in again.values()] == [1, 0]
     assert (
-        f"{SAID}rank 0 at step 15, rank 1 at step 16. All continue from the weights and the optimizer state of rank 0."
-        in again[0].stderr
+        f"{SAID}rank 0 at step {before + 3}, rank 1 at step {before + 4}. "
+        "All continue from the weights and the optimizer state of rank 0." in again[0].stderr
     )
-    state = "hvd.check_in_sync(model), [v.numpy().tobytes() for v in model.optimizer.variables]"
-    assert len({rank.value for rank in prepared.run(state).ranks.values()}) == 1
-    assert not any(SAID in rank.stderr for rank in prepared.run("fit(model)").ranks.values()), "said once"
+    state = "hvd.check_in_sync(trained), [v.numpy().tobytes() for v in trained.optimizer.variables]"
+    assert len({rank.value for rank in trained.run(state).ranks.values()}) == 1
+    assert not any(SAID in rank.stderr for rank in trained.run("fit(trained)").ranks.values()), "said once"
 
 
-def test_a_loop_that_was_cut_short(prepared: Session) -> None:
-    prepared.run("model = made()\nfit(model)")
+def test_a_loop_that_was_cut_short(trained: Session) -> None:
+    before = steps(trained)
     with pytest.raises(RankError, match="on the way"):
-        prepared.run("""
+        trained.run("""
 for number in range(3):
-    model.train_on_batch(x[:8], y[:8])
+    trained.train_on_batch(x[:8], y[:8])
 if last:
-    model.layers[-1].bias.assign_add([1.0, 0.0, 0.0])
+    trained.layers[-1].bias.assign_add([1.0, 0.0, 0.0])
 raise RuntimeError('on the way')
 """)
-    again = prepared.run("fit(model)").ranks
-    assert f"{SAID}all at step 15, with different weights." in again[0].stderr
+    again = trained.run("fit(trained)").ranks
+    assert f"{SAID}all at step {before + 3}, with different weights." in again[0].stderr
 
 
+@pytest.mark.slow
 def test_a_timeout_and_then_fit(prepared: Session) -> None:
     prepared.run("""
 model = made()
@@ -136,16 +164,15 @@ class Slow(keras.callbacks.Callback):
     assert {rank.value for rank in prepared.run("fit(model)").ranks.values()} == {"['accuracy', 'loss']"}
 
 
-def test_what_the_program_sets_on_one_rank_is_still_an_error(prepared: Session) -> None:
-    prepared.run("model = made()\nfit(model)")
+def test_what_the_program_sets_on_one_rank_is_still_an_error(trained: Session) -> None:
     with pytest.raises(RankError, match="cut short"):
-        prepared.run("fit(model, callbacks=[Ahead(2)])")
-    prepared.run("if last:\n    model.layers[-1].bias.assign_add([1.0, 0.0, 0.0])")
+        trained.run("fit(trained, callbacks=[Ahead(2)])")
+    trained.run("if last:\n    trained.layers[-1].bias.assign_add([1.0, 0.0, 0.0])")
     for _ in range(2):  # also after the cell that it has failed
         with pytest.raises(RankError, match="All ranks must hold the same weights") as raised:
-            prepared.run("fit(model)")
+            trained.run("fit(trained)")
         assert raised.value.failures[0].name == "RanksOutOfSync"
     fresh = "model = made()\nif last:\n    model.layers[-1].bias.assign_add([1.0, 0.0, 0.0])"
-    prepared.run(fresh)
+    trained.run(fresh)
     with pytest.raises(RankError, match="All ranks must hold the same weights"):
-        prepared.run("fit(model)")
+        trained.run("fit(model)")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from kernels import without
 from namespaces import run_apart
 
 from jupyter_ddl import paths
@@ -18,17 +20,24 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 NETWORK = "ip link set lo up"
-SUM = """
+# Sums over the ranks: by MPI alone, with ranks that have no TensorFlow to import; and as a training does.
+MPI_SUM = "from mpi4py import MPI\nMPI.COMM_WORLD.allreduce(1.0)"
+HOROVOD_SUM = """
 import horovod.tensorflow as hvd
 import tensorflow as tf
 hvd.init()
 float(hvd.allreduce(tf.ones(1), op=hvd.Sum)[0])
 """
+SUMS = pytest.mark.parametrize(
+    "total",
+    [MPI_SUM, pytest.param(HOROVOD_SUM, marks=pytest.mark.slow)],
+    ids=["MPI", "Horovod"],
+)
 # Runs with the kernel's side in a process of its own: the environment is read when it starts.
-TRAINS = f"""
-import json, jupyter_ddl
-with jupyter_ddl.start(n=2, name="odd") as session:
-    result = session.run({SUM!r})
+TRAINS = """
+import json, os, jupyter_ddl
+with jupyter_ddl.start(n=2, name="odd", env=json.loads(os.environ["OF_RANKS"])) as session:
+    result = session.run(os.environ["SUM"])
     print(json.dumps([result.ranks[rank].value for rank in (0, 1)]))
 """
 REFUSED = """
@@ -53,7 +62,14 @@ def folders(tmp_path: Path) -> dict[str, str]:
     return {variable: str(tmp_path / name) for variable, name in names.items()}
 
 
-def test_long_paths_with_spaces_that_are_not_ascii(tmp_path: Path) -> None:
+def summing(total: str, folder: Path) -> dict[str, str]:
+    """Return variables for a program whose ranks run a sum."""
+    environment = without(folder, "tensorflow") if total == MPI_SUM else {}
+    return {"SUM": total, "OF_RANKS": json.dumps(environment)}
+
+
+@SUMS
+def test_long_paths_with_spaces_that_are_not_ascii(tmp_path: Path, total: str) -> None:
     # Two folders above the 108 bytes of a unix socket's path, and a user whose name no C locale can spell.
     root = tmp_path / ("a-long-name-" * 15) / "with a space" / "пользователь-ü"
     assert len(os.fsencode(root)) > 250
@@ -64,6 +80,7 @@ def test_long_paths_with_spaces_that_are_not_ascii(tmp_path: Path) -> None:
         "HOME": f"{root}/home",
         "USER": "пользователь",
         "LC_ALL": "C",
+        **summing(total, tmp_path),
     }
     (root / "tmp").mkdir(parents=True)
     (root / "home").mkdir()
@@ -75,7 +92,7 @@ def test_long_paths_with_spaces_that_are_not_ascii(tmp_path: Path) -> None:
 
 
 # The clusters' disk has room when the ranks start and none when the cell runs; the runs' disk is full from the start.
-FILLS_UP = f"""
+FILLS_UP = """
 import json, os, pathlib, threading, jupyter_ddl
 from jupyter_ddl.errors import DdlError
 def fill(folder):
@@ -84,9 +101,9 @@ def fill(folder):
             while filler.write(bytes(4096)): pass
         except OSError: pass
 fill(os.environ["JUPYTER_DDL_RUNS"])
-session = jupyter_ddl.start(n=2, name="odd")
+session = jupyter_ddl.start(n=2, name="odd", env=json.loads(os.environ["OF_RANKS"]))
 fill(os.environ["JUPYTER_DDL_RUNTIME"])
-result = session.run({SUM!r})
+result = session.run(os.environ["SUM"])
 segments = [name for name in os.listdir(os.environ["TMPDIR"]) if name.startswith("sm_segment")]
 def kill():
     # Once more: a file that has gone since left room.
@@ -104,14 +121,17 @@ print(json.dumps([[result.ranks[rank].value for rank in (0, 1)], len(segments), 
 """
 
 
-def test_full_disks_little_shared_memory_loopback_only_and_a_host_without_a_name(folders: dict[str, str]) -> None:
+@SUMS
+def test_full_disks_little_shared_memory_loopback_only_and_a_host_without_a_name(
+    folders: dict[str, str], tmp_path: Path, total: str
+) -> None:
     setup = f"""{NETWORK}
         hostname no-such-host-anywhere
         mount -t tmpfs -o size=1m none /dev/shm
         mount -t tmpfs -o size=2m,mode=700 none "${paths.RUNTIME_VARIABLE}"
         mount -t tmpfs -o size=64k,mode=700 none "${paths.RUNS_VARIABLE}"
         mount -t tmpfs none "$HOME"; mount -o remount,ro "$HOME" """
-    values, segments, lost, after = run_apart(setup, FILLS_UP, folders)
+    values, segments, lost, after = run_apart(setup, FILLS_UP, folders | summing(total, tmp_path))
     assert values == ["2.0", "2.0"]
     assert segments >= 2  # the ranks' shared memory is in files, since /dev/shm has no room for it
     # For what mpiexec says when it ends there is room kept.

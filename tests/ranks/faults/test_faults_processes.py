@@ -97,11 +97,7 @@ multiprocessing.get_context("forkserver").Process(target=time.sleep, args=(1000,
 """,
     "a program in a session of its own": "subprocess.Popen(['sleep', '1000'], start_new_session=True)",
 }
-QUICK = {
-    "a worker that fills a queue",
-    "a fork in a session of its own, which ignores SIGTERM",
-    "a child that C code forked",
-}
+QUICK = {"a fork in a session of its own, which ignores SIGTERM"}
 IMPORTS = "import ctypes, multiprocessing, os, signal, subprocess, threading, time\n"
 
 
@@ -180,6 +176,8 @@ def stopped(process: psutil.Process) -> Iterator[None]:
             process.resume()
 
 
+# tests/pure/test_rank_processes.py has the lease's side of it.
+@pytest.mark.slow
 def test_a_rank_that_dies_while_mpiexec_is_stopped(session: Session) -> None:
     victim = psutil.Process(session.ranks[1].pid)
     with stopped(victim.parent()):
@@ -208,7 +206,7 @@ SIGNALS = {
 }
 
 
-@pytest.mark.parametrize("what", marked(SIGNALS, {"SIGTERM in a loop", "SIGTERM in MPI", "SIGUSR1"}))
+@pytest.mark.parametrize("what", marked(SIGNALS, {"SIGTERM in MPI"}))
 def test_a_signal_that_ends_one_rank_is_named(session: Session, what: str) -> None:
     signum, code, told = SIGNALS[what]
     assert told in lost(session, signal_to(session.ranks[1].pid, signum), code)
@@ -256,7 +254,7 @@ ENDS = {
 }
 
 
-@pytest.mark.parametrize("what", marked(ENDS, {"the loop is stopped", "a callback exits"}))
+@pytest.mark.parametrize("what", marked(ENDS, {"the loop is stopped"}))
 def test_a_rank_that_a_cell_has_ended(session: Session, what: str) -> None:
     code, told = ENDS[what]
     began_s = time.monotonic()

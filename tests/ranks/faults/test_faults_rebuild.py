@@ -8,6 +8,8 @@ import shutil
 import signal
 import threading
 import time
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,7 @@ from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.errors import ClusterLost, NoCluster, RankError, SetupFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jupyter_ddl.kernel.session import Session
 
@@ -34,19 +36,20 @@ STUCK = "\nimport ctypes\nctypes.PyDLL(None).poll(None, 0, 60_000)"
 
 
 @pytest.fixture(scope="module")
-def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[int, Session]]:
-    """Give worlds of 2 and 4 ranks that have no TensorFlow to import, each with a setup cell."""
+def sessions(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Session]]:
+    """Give a world of each size that is asked for, without TensorFlow to import, and with setup cells."""
     environment = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    made: dict[int, Session] = {}
-    try:
-        for n in (2, 4):
-            made[n] = jupyter_ddl.start(n=n, name=f"rebuilt-{n}", env=environment)
+    with ExitStack() as stack:
+
+        @cache
+        def of(n: int) -> Session:
+            session = jupyter_ddl.start(n=n, name=f"rebuilt-{n}", env=environment)
+            stack.callback(session.stop)
             for code in ("first = [rank]", "second = first + [world_size]", "first = [rank]"):
-                made[n].run(code, setup=True)
-        yield made
-    finally:
-        for session in made.values():
-            session.stop()
+                session.run(code, setup=True)
+            return session
+
+        yield of
 
 
 def lost(session: Session, code: str) -> str:
@@ -85,31 +88,27 @@ DEATHS = {
     ),
 }
 
+# tests/pure/test_rebuild_simulated.py has the others, and other sizes; the tests below end ranks by SIGKILL.
+QUICK = {"segfault", "no memory"}
+
 
 @pytest.mark.parametrize(
     ("death", "n"),
-    # One of them at the larger size in every run of the tests.
-    [("kill -9", 4), pytest.param("kill -9", 2, marks=pytest.mark.slow)]
-    + [
-        case
+    [
+        pytest.param(death, n, marks=() if n == 2 and death in QUICK else pytest.mark.slow)
         for death in DEATHS
-        if death != "kill -9"
-        for case in ((death, 2), pytest.param(death, 4, marks=pytest.mark.slow))
+        for n in (2, 4)
     ],
 )
-def test_a_rank_that_dies_is_named_and_replaced(sessions: dict[int, Session], death: str, n: int) -> None:
-    session = sessions[n]
+def test_a_rank_that_dies_is_named_and_replaced(sessions: Callable[[int], Session], death: str, n: int) -> None:
+    session = sessions(n)
     code, how, why = DEATHS[death]
-    other = sessions[2 if session.world_size == 4 else 4]
-    untouched = [ready.pid for ready in other.ranks]
     # The others are in C with Python's lock, where no signal that Python handles ends them.
     text = lost(session, f"import os, time\nif rank == 1:\n    time.sleep(1.5)\n    {code}{STUCK}")
     ready = session.ranks[1]
     assert text.startswith(f"Ranks must live to the end of the cell. Received: rank 1 on {ready.host} {how}"), text
     assert " s before it had 0." in text
     assert why in text
-    assert [ready.pid for ready in other.ranks] == untouched
-    assert other.run("rank").ranks[1].value == "1"
 
 
 MEMORY = Path("/sys/fs/cgroup/memory")
@@ -134,10 +133,10 @@ def small_cgroup() -> Iterator[Path]:
     folder.rmdir()
 
 
-def test_a_rank_that_the_kernel_kills_for_memory(sessions: dict[int, Session], small_cgroup: Path) -> None:
+def test_a_rank_that_the_kernel_kills_for_memory(sessions: Callable[[int], Session], small_cgroup: Path) -> None:
     enter = f"open({str(small_cgroup / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
     text = lost(
-        sessions[2],
+        sessions(2),
         f"import os, time\nif rank == 1:\n    {enter}\n    time.sleep(1.5)\n    b'x' * 2**29\ntime.sleep(60)",
     )
     assert "rank 1 on " in text
@@ -154,19 +153,20 @@ def test_a_rank_that_the_kernel_kills_for_memory(sessions: dict[int, Session], s
     ],
 )
 @pytest.mark.parametrize("n", TWO_AND_FOUR)
-def test_what_holds_the_ranks_is_killed(sessions: dict[int, Session], n: int, part: str, told: str) -> None:
-    lease = ClusterFolder(sessions[n].name).lease()
+def test_what_holds_the_ranks_is_killed(sessions: Callable[[int], Session], n: int, part: str, told: str) -> None:
+    lease = ClusterFolder(sessions(n).name).lease()
     assert lease is not None
     family = [lease, *lease.children(recursive=True)]
     victim = next(process for process in family if part in " ".join(process.cmdline()[:5]))
     threading.Timer(0.5, victim.kill).start()
-    assert told in lost(sessions[n], "import time; time.sleep(600)")
+    assert told in lost(sessions(n), "import time; time.sleep(600)")
     _, alive = psutil.wait_procs(family, timeout=DEADLINE_S)
     assert not alive
 
 
-def test_ranks_lost_while_idle_and_lost_once_more(sessions: dict[int, Session]) -> None:
-    session = sessions[2]
+@pytest.mark.slow
+def test_ranks_lost_while_idle_and_lost_once_more(sessions: Callable[[int], Session]) -> None:
+    session = sessions(2)
     session.run("1")
     os.kill(session.ranks[0].pid, signal.SIGKILL)
     deadline_s = time.monotonic() + DEADLINE_S
@@ -183,8 +183,8 @@ def test_ranks_lost_while_idle_and_lost_once_more(sessions: dict[int, Session]) 
     assert session.run("second").ranks[1].value == "[1, 2]"
 
 
-def test_ranks_lost_while_a_value_is_on_its_way(sessions: dict[int, Session]) -> None:
-    session = sessions[2]
+def test_ranks_lost_while_a_value_is_on_its_way(sessions: Callable[[int], Session]) -> None:
+    session = sessions(2)
     session.run("1")
     session.pull("rank")
     follower = session.submit("import time; time.sleep(600)")
@@ -197,10 +197,11 @@ def test_ranks_lost_while_a_value_is_on_its_way(sessions: dict[int, Session]) ->
     assert session.pull("rank") == {0: 0, 1: 1}
 
 
+@pytest.mark.slow
 def test_setup_cells_that_fail_are_told_once_and_that_kill_do_not_go_round(
-    tmp_path: Path, sessions: dict[int, Session]
+    tmp_path: Path, sessions: Callable[[int], Session]
 ) -> None:
-    environment = sessions[2]._cluster.spec.environment
+    environment = sessions(2)._cluster.spec.environment
     flag = tmp_path / "flag"
     code = f"import os\nif os.path.exists({str(flag)!r}): exec(open({str(flag)!r}).read())"
     with jupyter_ddl.start(n=1, name="setups", env=environment) as session:
@@ -223,8 +224,9 @@ def test_setup_cells_that_fail_are_told_once_and_that_kill_do_not_go_round(
     assert ClusterFolder("setups").lease() is None
 
 
-def test_a_stop_while_ranks_are_replaced_leaves_nothing(sessions: dict[int, Session]) -> None:
-    session = jupyter_ddl.start(n=2, name="stopped", env=sessions[2]._cluster.spec.environment)
+@pytest.mark.slow
+def test_a_stop_while_ranks_are_replaced_leaves_nothing(sessions: Callable[[int], Session]) -> None:
+    session = jupyter_ddl.start(n=2, name="stopped", env=sessions(2)._cluster.spec.environment)
     with pytest.raises(ClusterLost):
         session.run("import os; os._exit(1)")
     time.sleep(0.5)
@@ -234,8 +236,8 @@ def test_a_stop_while_ranks_are_replaced_leaves_nothing(sessions: dict[int, Sess
         session.run("1")
 
 
-def test_killed_ranks_leave_no_file_of_ours_and_keep_the_users(sessions: dict[int, Session]) -> None:
-    session = sessions[2]
+def test_killed_ranks_leave_no_file_of_ours_and_keep_the_users(sessions: Callable[[int], Session]) -> None:
+    session = sessions(2)
     code = """import os, tempfile
 open(f'{tempfile.gettempdir()}/__autograph_generated_file{rank}.py', 'w').close()
 own = tempfile.mkdtemp()
@@ -243,25 +245,26 @@ own = tempfile.mkdtemp()
     temporary, memory, own = (Path(path) for path in ast.literal_eval(session.run(code).ranks[0].value or ""))
     assert any(memory.iterdir())
     assert any(path.name.startswith(("ompi", "prte")) for path in temporary.iterdir())
-    lost(session, "import os; os.kill(os.getpid(), 9)")
+    assert "was ended by signal 9 (Killed). " in lost(session, "import os; os.kill(os.getpid(), 9)")
     assert not memory.exists()
     assert all(path.name.startswith("tmp") for path in temporary.iterdir())
     assert own.is_dir()
     shutil.rmtree(temporary)
 
 
-def test_an_error_replaces_no_rank(sessions: dict[int, Session]) -> None:
-    before = [ready.pid for ready in sessions[2].ranks]
+def test_an_error_replaces_no_rank(sessions: Callable[[int], Session]) -> None:
+    before = [ready.pid for ready in sessions(2).ranks]
     with pytest.raises(RankError):
-        sessions[2].run("1 / rank")
-    assert sessions[2].run("rank").ranks[1].value == "1"
-    assert [ready.pid for ready in sessions[2].ranks] == before
+        sessions(2).run("1 / rank")
+    assert sessions(2).run("rank").ranks[1].value == "1"
+    assert [ready.pid for ready in sessions(2).ranks] == before
 
 
-def test_a_notebook_tells_it_step_by_step(sessions: dict[int, Session]) -> None:
+def test_a_notebook_tells_it_step_by_step(sessions: Callable[[int], Session]) -> None:
+    untouched = [ready.pid for ready in sessions(2).ranks]
     kernel = Kernel()
     try:
-        path = sessions[2]._cluster.spec.environment["PYTHONPATH"]
+        path = sessions(2)._cluster.spec.environment["PYTHONPATH"]
         assert kernel.execute(f"%ddl start -n 2 --name told --env PYTHONPATH={path}").error is None
         assert kernel.run("x = rank", "--setup").error is None
         dead = kernel.run("import os\nif rank == 1: os.kill(os.getpid(), 9)\nimport time; time.sleep(60)")
@@ -276,8 +279,12 @@ def test_a_notebook_tells_it_step_by_step(sessions: dict[int, Session]) -> None:
         assert "new ranks" not in kernel.run("x + 1").text
         assert kernel.execute("%ddl restart --ranks --rebuild never").error is None
         dead = kernel.run("import os; os._exit(1)")
+        assert "exited with status 1." in dead.told
         assert "%ddl restart starts new ones." in dead.told
         assert kernel.run("1").error["ename"] == "ClusterLost"
+        # Another cluster of this host.
+        assert [ready.pid for ready in sessions(2).ranks] == untouched
+        assert sessions(2).run("rank").ranks[1].value == "1"
     finally:
         kernel.execute("%ddl stop")
         kernel.stop()

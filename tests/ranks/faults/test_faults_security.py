@@ -17,6 +17,7 @@ import psutil
 import pytest
 from ipyparallel import Client
 from ipyparallel.error import TimeoutError as NoAnswer
+from kernels import without
 from namespaces import run_apart
 from processes import MARK, marked_processes
 
@@ -91,8 +92,8 @@ c.IPController.enable_curve = False
 c.Session.key = b""
 """
 STARTED = """
-import json, jupyter_ddl, psutil
-with jupyter_ddl.start(n=1, name="elsewhere") as session:
+import json, os, jupyter_ddl, psutil
+with jupyter_ddl.start(n=1, name="elsewhere", env=json.loads(os.environ["OF_RANKS"])) as session:
     info = [json.loads(file.read_text()) for file in session._cluster.folder.path.glob("security/*.json")]
     processes = [p for p in psutil.Process().children(recursive=True) if "cluster.controller" in " ".join(p.cmdline())]
     ips = {c.laddr.ip for p in processes for c in p.net_connections("inet") if c.status == "LISTEN"}
@@ -106,7 +107,7 @@ def test_no_configuration_file_of_the_machine_opens_the_controller(tmp_path: Pat
         mount -t tmpfs none /usr/local/etc
         mkdir /usr/local/etc/ipython
         cp {tmp_path}/ipcontroller_config.py /usr/local/etc/ipython/"""
-    files, ips = run_apart(setup, STARTED, {})
+    files, ips = run_apart(setup, STARTED, {"OF_RANKS": json.dumps(without(tmp_path, "tensorflow"))})
     assert (tmp_path / "read").exists()
     assert files == [["tcp://127.0.0.1", True, True]] * 2
     assert ips == ["127.0.0.1"]
@@ -142,7 +143,8 @@ def test_other_keys_run_nothing_and_hear_nothing(pair: Session, other_key: Path,
     assert not (tmp_path / "ran").exists()
 
 
-# As another user, with ports to try: what of the folders can be read, and what each port lets out.
+# As another user, with ports to try: what of the folders can be read, and what each port lets out, until a second after
+# its standard input is closed.
 INTRUDER = """
 import json, os, sys, time, zmq
 from zmq.utils.monitor import recv_monitor_message
@@ -164,9 +166,13 @@ for port in ports:
         for socket in (one, monitor): poller.register(socket, zmq.POLLIN)
         sockets.append((port, kind, one, monitor))
 print(json.dumps([folder for folder in folders if readable(folder)]), flush=True)
-heard, end_s = [], time.monotonic() + 4
-while time.monotonic() < end_s:
+poller.register(sys.stdin, zmq.POLLIN)
+heard, end_s = [], None
+while end_s is None or time.monotonic() < end_s:
     ready = dict(poller.poll(200))
+    if sys.stdin.fileno() in ready:
+        poller.unregister(sys.stdin)
+        end_s = time.monotonic() + 1
     for port, kind, one, monitor in sockets:
         if one in ready: heard.append([port, kind, repr(one.recv_multipart())])
         if monitor in ready:
@@ -202,14 +208,17 @@ def test_another_user_reads_no_file_and_hears_no_socket(pair: Session, second_us
     asked = json.dumps([[str(path) for path in private], ports])
     with subprocess.Popen(
         ["setpriv", f"--reuid={second_user}", "--clear-groups", sys.executable, "-c", INTRUDER, asked],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         cwd="/",
     ) as intruder:
+        assert intruder.stdin is not None
         assert intruder.stdout is not None
         assert json.loads(intruder.stdout.readline()) == []
         time.sleep(0.5)  # connections, had they come about
         assert pair.run("print('secret'); rank").ranks[1].value == "1"
+        intruder.stdin.close()
         uid, heard = json.loads(intruder.stdout.readline())
     assert uid != os.getuid()
     assert heard == []

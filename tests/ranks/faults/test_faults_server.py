@@ -55,23 +55,21 @@ def started(server: Server, options: str = "") -> str:
         return tab.id
 
 
-def test_a_tab_closed_while_a_cell_runs(marked: dict[str, str]) -> None:
-    with serving(marked) as server:
-        kernel = started(server)
-        with Notebook(server, kernel=kernel) as tab:
-            cell = tab.send(
-                "%%distributed\nimport time\nmine = rank\nfor step in range(40):\n"
-                "    print('step', step, flush=True)\n    time.sleep(0.05)"
-            )
-            tab.wait_for_text(cell, "step 1")
-        # Nobody listens. The cell goes on to its end, and a tab opened later finds the kernel and its ranks.
-        with Notebook(server, kernel=kernel) as tab:
-            tab.do("%ddl pull mine")
-            assert tab.do("print(mine)") == "{0: 0, 1: 1}\n"
-        record = next(record for record in newest_first() if "step" in (record.path / "cell.py").read_text())
-        assert record.state == "finished"
-        logs = log_files(record.path)
-        assert [logs[rank].read_text().splitlines() for rank in (0, 1)] == [[f"step {n}" for n in range(40)]] * 2
+def a_tab_closed_while_a_cell_runs(server: Server, kernel: str) -> None:
+    with Notebook(server, kernel=kernel) as tab:
+        cell = tab.send(
+            "%%distributed\nimport time\nmine = rank\nfor step in range(40):\n"
+            "    print('step', step, flush=True)\n    time.sleep(0.05)"
+        )
+        tab.wait_for_text(cell, "step 1")
+    # Nobody listens. The cell goes on to its end, and a tab opened later finds the kernel and its ranks.
+    with Notebook(server, kernel=kernel) as tab:
+        tab.do("%ddl pull mine")
+        assert tab.do("print(mine)") == "{0: 0, 1: 1}\n"
+    record = next(record for record in newest_first() if "step" in (record.path / "cell.py").read_text())
+    assert record.state == "finished"
+    logs = log_files(record.path)
+    assert [logs[rank].read_text().splitlines() for rank in (0, 1)] == [[f"step {n}" for n in range(40)]] * 2
 
 
 def test_a_killed_server_leaves_no_rank(marked: dict[str, str]) -> None:
@@ -85,9 +83,10 @@ def test_a_killed_server_leaves_no_rank(marked: dict[str, str]) -> None:
         assert eventually(lambda: not marked_processes(marked[MARK]), WITHIN_S), marked_processes(marked[MARK])
 
 
-def test_kept_ranks_outlive_the_server_and_serve_the_next(marked: dict[str, str]) -> None:
+def test_ranks_outlive_a_closed_tab_and_kept_ones_the_server_and_serve_the_next(marked: dict[str, str]) -> None:
     with serving(marked) as server:
         kernel = started(server, "--keep")
+        a_tab_closed_while_a_cell_runs(server, kernel)
         with Notebook(server, kernel=kernel) as tab:
             tab.do("%%distributed\nkept = rank + 5")
         server.stop()

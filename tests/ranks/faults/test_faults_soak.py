@@ -14,7 +14,10 @@ from benchmarks.soak import soak
 pytestmark = pytest.mark.mpi
 
 
-def test_random_faults() -> None:
-    result = soak(cells=10, seconds=300.0, seed=10, bare=True)
+# tests/pure/test_rebuild_simulated.py has 150 of them on simulated ranks.
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("cells", [4, pytest.param(20, marks=pytest.mark.slow)])
+def test_random_faults(cells: int) -> None:
+    result = soak(cells, seconds=300.0, seed=10, bare=True)
     assert result["problems"] == []
     assert result["holds"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -13,6 +14,7 @@ from kernels import without
 from ranks.sizes import TWO_AND_FOUR
 
 import jupyter_ddl
+from jupyter_ddl.cluster import supervisor
 from jupyter_ddl.errors import ClusterLost, RunTimedOut
 from jupyter_ddl.kernel import release_policy
 from jupyter_ddl.kernel.release_policy import ReleaseTimes
@@ -70,25 +72,29 @@ def run(session: Session, code: str, **options: float) -> tuple[str, BaseExcepti
     return shown[0].text, raised
 
 
-def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(stuck: Session) -> None:
+def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(
+    stuck: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Half of what users wait for.
+    monkeypatch.setattr(supervisor, "SILENT_S", supervisor.SILENT_S / 2)
     stuck.run("x = rank + 5")
     pid = stuck.ranks[1].pid
-    for after_s, signum in ((0.5, signal.SIGSTOP), (12.5, signal.SIGCONT)):
+    for after_s, signum in ((0.5, signal.SIGSTOP), (6.5, signal.SIGCONT)):
         threading.Timer(after_s, os.kill, (pid, signum)).start()
-    text, error = run(stuck, "import time\nfor _ in range(40): time.sleep(0.1)", sample_every_s=0.5)
+    text, error = run(stuck, "import time\nfor _ in range(30): time.sleep(0.1)", sample_every_s=0.5)
     assert error is None
-    assert "jupyter_ddl: rank 1 has not answered for 1" in text
+    assert re.search(r"jupyter_ddl: rank 1 has not answered for \d+ s: ", text)
     assert (
         f"its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` resumes it" in text
     )
-    assert "jupyter_ddl: rank 1 is back after 1" in text
+    assert re.search(r"jupyter_ddl: rank 1 is back after \d+ s\n", text)
     assert text.count("jupyter_ddl: ") == 2
     assert stuck.run("x").ranks[1].value == "6"
     assert stuck.ranks[1].pid == pid
 
 
 # What rank 1 does that no release ends, and what is told of it.
-QUICK = {"ignores SIGINT", "in mpi4py"}
+QUICK = {"in mpi4py"}
 STUCK = {
     "ignores SIGINT": (
         "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(0.1)",
@@ -129,7 +135,7 @@ def escalate(session: Session, what: str) -> None:
     "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK]
 )
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = ReleaseTimes(answer_s=5.0, unwind_s=5.5, report_s=4.0)
+    times = ReleaseTimes(answer_s=4.0, unwind_s=5.5, report_s=3.0)
     monkeypatch.setattr(release_policy, "CELL", times)
     escalate(stuck, what)
 

@@ -63,6 +63,8 @@ def other(bare: Session) -> Iterator[Kernel]:
         yield second
 
 
+# In the time that users wait; tests/pure/test_rebuild_simulated.py has it by a simulated clock.
+@pytest.mark.slow
 @pytest.mark.parametrize(("way", "code"), [("panel", IGNORES), ("second", HOLDS)])
 def test_ranks_that_ignore_it_are_named_and_replaced(bare: Session, other: Kernel, way: str, code: str) -> None:
     bare.run("x = 1")
@@ -108,6 +110,7 @@ def test_a_second_notebooks_interrupt_ends_a_pull_too(bare: Session, other: Kern
         bare.restart()
 
 
+@pytest.mark.slow
 def test_a_loss_whose_checkpoints_cannot_be_read_ends_the_cell(
     bare: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,12 +11,12 @@ pytestmark = pytest.mark.mpi
 
 # One rank is enough. With stock Horovod's queue a thread hung within some hundred shutdowns.
 PROGRAM = """
-import os, threading, time
+import os, sys, threading, time
 from mpi4py import MPI
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-THREADS, SHUTDOWNS, HANGS_S = 3, 500, 30
+THREADS, SHUTDOWNS, HANGS_S = 3, int(sys.argv[1]), 30
 ones = tf.ones(2)
 calls = [0] * THREADS
 
@@ -47,6 +47,8 @@ os._exit(0)
 """
 
 
-def test_a_collective_beside_a_shutdown_ends() -> None:
-    child = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=200, check=False)
+@pytest.mark.parametrize("shutdowns", [250, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_collective_beside_a_shutdown_ends(shutdowns: int) -> None:
+    argv = [sys.executable, "-c", PROGRAM, str(shutdowns)]
+    child = subprocess.run(argv, capture_output=True, text=True, timeout=200, check=False)
     assert child.stdout.splitlines()[-1:] == ["all ended"], child.stdout + child.stderr
