@@ -125,7 +125,7 @@ PATCHES = (
     Declared("keras.**", ("Input",), Layer.NAMES, "takes a whole number for its shape"),
     Declared("keras.**", ("clear_session",), Layer.NAMES, "forgets the session and the learning phase, too"),
     Declared("keras.**", ("to_categorical",), Layer.NAMES, _OLD_ARGUMENTS),
-    Declared("keras.**", ("load_model", "load_weights"), Layer.NAMES, _OLD_FILES),
+    Declared("keras.**", ("save_model", "load_model", "save_weights", "load_weights"), Layer.NAMES, _OLD_FILES),
     Declared(
         "keras.**",
         ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD"),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import MISSING, asdict, astuple, fields
-from functools import cache
 from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -173,9 +172,15 @@ def _as_json(content: Any) -> str:
     return _to_json(json_value(content))
 
 
-@cache
+_KNOWN: dict[type, list[tuple[str, Any]]] = {}
+
+
 def _defaults(kind: type[Event]) -> list[tuple[str, Any]]:
-    return [(f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)]
+    if kind not in _KNOWN:
+        _KNOWN[kind] = [
+            (f.name, f.default if f.default_factory is MISSING else f.default_factory()) for f in fields(kind)
+        ]
+    return _KNOWN[kind]
 
 
 def finite(value: Any) -> Any:
