@@ -128,7 +128,7 @@ PATCHES = (
     Declared("keras.**", ("save_model", "load_model", "save_weights", "load_weights"), Layer.NAMES, _OLD_FILES),
     Declared(
         "keras.**",
-        ("Adadelta", "Adagrad", "Adam", "Adamax", "Ftrl", "Nadam", "Optimizer", "RMSprop", "SGD"),
+        ("Adagrad", "Adam", "Ftrl", "Optimizer", "RMSprop", "SGD"),
         Layer.NAMES,
         "optimizers.legacy has today's optimizers",
     ),

@@ -55,6 +55,10 @@ def is_declared(patch, row):
         and any(patch.owner is one or (kind is None and isinstance(patch.owner, one)) for one in owners(row.owner))
     )
 
+# A public name that another layer has patched before is that layer's.
+def is_anothers(patch, row):
+    return row.layer is patching.Layer.NAMES and any(patch.owner is one for one in owners(row.owner))
+
 made = patching.patches()
 modules = import_hooks.replaced()
 undeclared = [repr(one) for one in made if not any(is_declared(one, row) for row in PATCHES)]
@@ -63,7 +67,8 @@ missing = [
     for row in PATCHES for name in row.names
     if any(hasattr(owner, name) for owner in owners(row.owner))
     and f'{row.owner}.{name}' not in modules
-    and not any(is_declared(one, row) and one.name == name for one in made) is not row.is_passing
+    and not any(one.name == name and (is_declared(one, row) or is_anothers(one, row)) for one in made)
+    is not row.is_passing
 ]
 declared = {f'{row.owner}.{name}' for row in PATCHES for name in row.names}
 # Of a module that is replaced, what lies in it is replaced with it.
@@ -73,13 +78,14 @@ undeclared += [name for name in modules if not {name, name.rpartition('.')[0]} &
 # Looks in every module for what is ours, and not for what is registered.
 SEARCH = """
 from functools import partial
+from types import FunctionType, MethodType
 
 def inner(value):
     'Yield the functions that an attribute is made of.'
     if isinstance(value, property):
         for one in (value.fget, value.fset, value.fdel):
             yield from inner(one)
-    elif hasattr(value, '__func__'):
+    elif isinstance(value, (staticmethod, classmethod, MethodType)):
         yield from inner(value.__func__)
     elif isinstance(value, partial):
         yield from inner(value.func)
@@ -87,8 +93,7 @@ def inner(value):
         yield value
 
 def is_ours(value):
-    held = getattr(value, '__globals__', None)
-    where = held.get('__name__') if isinstance(held, dict) else getattr(type(value), '__module__', '')
+    where = value.__globals__.get('__name__') if isinstance(value, FunctionType) else type(value).__module__
     return str(where).startswith('jupyter_ddl')
 
 # What stands at a patch's place, and copies of it: a library has bound or copied a patched function for itself.
