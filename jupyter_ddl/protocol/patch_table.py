@@ -1,7 +1,7 @@
 """Lists every method and function of a library that a rank replaces: whose, in which versions, and why.
 
 `engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
-compares it with the register of a real rank (tests/ranks/test_patches.py).
+compares it with the register of a real rank (tests/ranks/cluster/test_cluster_fresh.py).
 
 Not here: the public modules of Keras answer for names that Keras 3 dropped (`legacy/names.py`); docs/legacy.md lists
 those.

@@ -1,0 +1,156 @@
+"""What only ranks that nobody has used show: all that these tests look at is of one cluster, from its first cell on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from ranks.sizes import OF_ANY
+
+import jupyter_ddl
+from jupyter_ddl import paths
+from jupyter_ddl.errors import RankError
+from jupyter_ddl.protocol.cell_options import AutoOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.kernel.session import Session
+
+pytestmark = pytest.mark.mpi
+
+IMPORTS = "import horovod.tensorflow as hvd, tensorflow as tf\n"
+SUMS = f"""{IMPORTS}
+hvd.init()
+def total():
+    hvd.init()
+    return float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum))
+"""
+
+
+@pytest.fixture(scope="module", params=OF_ANY)
+def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Give ranks whose first cell is the first test's: it comes while TensorFlow is imported."""
+    folder = tmp_path_factory.mktemp("fresh")
+    (folder / "imports.py").write_text(IMPORTS)
+    (folder / "sums.py").write_text(SUMS)
+    with pytest.MonkeyPatch.context() as patch:
+        # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
+        patch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path_factory.mktemp("alone")))
+        env = {"KERAS_HOME": str(folder), "MINE": "a b"}
+        with jupyter_ddl.start(n=request.param, name="fresh", env=env) as session:
+            session.run(f"import sys; sys.path.insert(0, {str(folder)!r})")
+            yield session
+
+
+def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(fresh: Session) -> None:
+    # No name in the cell's text tells of it, and two threads must not import TensorFlow at once.
+    result = fresh.run("import imports\nfloat(imports.tf.constant(2.0)), imports.hvd.Sum is not None")
+    assert {of.value for of in result.ranks.values()} == {"(2.0, True)"}
+
+
+def test_a_module_that_initialises_horovod_after_a_cell_on_some_ranks(fresh: Session) -> None:
+    n = fresh.world_size
+    # Its text names Horovod, so Horovod runs on all ranks; but nobody has used it.
+    fresh.run("import horovod.tensorflow", ranks=[0])
+    if n > 1:
+        with pytest.raises(RankError, match="Horovod is initialised by all ranks together"):
+            fresh.run("import sums", ranks=[n - 1])
+    result = fresh.run("import sums\nsums.total()")
+    assert {of.value for of in result.ranks.values()} == {f"{n}.0"}
+
+
+def test_env_is_there_before_tensorflow_is_imported(fresh: Session) -> None:
+    result = fresh.run(
+        "import os, keras\nos.environ['MINE'], os.environ['KERAS_HOME'] in sys.path, keras.config.backend()"
+    )
+    assert result.ranks[0].value == "('a b', True, 'tensorflow')"
+
+
+def test_each_rank_keeps_to_its_cores_with_all_its_threads(fresh: Session) -> None:
+    begin = "import horovod.tensorflow as hvd, os, tensorflow as tf\nhvd.init()\nhvd.allreduce(tf.ones(1))\n"
+    result = fresh.run(f"{begin}sorted({{tuple(os.sched_getaffinity(int(t))) for t in os.listdir('/proc/self/task')}})")
+    kept = [eval(of.value) for of in result.ranks.values()]
+    assert all(len(of) == 1 for of in kept), kept
+    cores = [set(of[0]) for of in kept]
+    usable = os.sched_getaffinity(0)
+    assert set().union(*cores) == usable
+    if len(usable) >= fresh.world_size:
+        assert sum(map(len, cores)) == len(usable)
+
+
+# --- the table of patches against the register of a real rank, after a cell that uses every layer ---------------
+
+TRAINING = """
+import keras, numpy as np, tensorflow as tf
+x, y = np.random.rand(60, 4).astype('float32'), np.arange(60) % 3
+model = keras.Sequential([keras.layers.Dense(3, input_shape=(4,))])
+model.compile(keras.optimizers.Adam(lr=0.01), 'sparse_categorical_crossentropy', metrics=['accuracy'])
+history = model.fit(tf.data.Dataset.from_tensor_slices((x, y)).batch(8), epochs=1, verbose=0)
+"""
+
+# Compares by the objects themselves: a class has several public names.
+COMPARISON = """
+import importlib
+from types import ModuleType
+from jupyter_ddl.engine import patching
+from jupyter_ddl.protocol.patch_table import PATCHES
+
+def owners(text):
+    parts = text.removesuffix('.*').split('.')
+    owner = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 2):
+        owner = getattr(owner, part) if hasattr(owner, part) else importlib.import_module('.'.join(parts[:i]))
+    return [one for one in vars(owner).values() if isinstance(one, type)] if text.endswith('.*') else [owner]
+
+def text_of(owner):
+    return f'{owner.__module__}.{owner.__qualname__}' if isinstance(owner, type) else owner.__name__
+
+# Of an object its class stands in the table.
+def is_declared(patch, row):
+    kind = patch.owner if isinstance(patch.owner, (type, ModuleType)) else None
+    return (
+        patch.name in row.names and patch.layer is row.layer
+        and any(patch.owner is one or (kind is None and isinstance(patch.owner, one)) for one in owners(row.owner))
+    )
+
+made = patching.patches()
+libraries = [one for one in made if not getattr(one.owner, '__module__', '').startswith('jupyter_ddl.')]
+undeclared = [repr(one) for one in libraries if not any(is_declared(one, row) for row in PATCHES)]
+missing = [
+    (row.owner, name, row.layer.name)
+    for row in PATCHES for name in row.names
+    if any(hasattr(owner, name) for owner in owners(row.owner))
+    and not any(is_declared(one, row) and one.name == name for one in made) is not row.is_passing
+]
+"""
+
+UNDO = """
+wrapped = {(one.layer.name, one.name) for one in made if one.owner is keras.Model}
+stays = [repr(one) for one in patching.undo_all()]
+stock = [
+    'fit' not in vars(keras.Model),
+    keras.Model.fit.__qualname__,
+    hasattr(keras.Model.fit, '__wrapped__') and keras.Model.fit.__wrapped__.__module__.split('.')[0],
+    hasattr(keras.Model, 'fit_generator'),
+    tf.data.Dataset.map.__module__.split('.')[0],
+    'jupyter_ddl' in str(tf.data.Dataset.map.__code__.co_filename),
+]
+"""
+
+
+def test_the_table_is_what_a_rank_has_and_all_of_it_can_be_undone(fresh: Session, tmp_path: Path) -> None:
+    # The last test: no other finds patches on these ranks.
+    nothing: dict[int, list[str]] = {rank: [] for rank in range(fresh.world_size)}
+    fresh.run(TRAINING, auto=AutoOptions(), checkpoint=tmp_path)
+    fresh.run(COMPARISON)
+    assert fresh.pull("undeclared") == nothing
+    assert fresh.pull("missing") == nothing
+    fresh.run(UNDO)
+    assert {("FIT", "fit"), ("AUTO", "fit"), ("LEGACY", "fit")} <= fresh.pull("wrapped")[0]
+    assert fresh.pull("stays") == nothing
+    assert fresh.pull("stock")[0] == [True, "TensorFlowTrainer.fit", "keras", False, "tensorflow", False]
+    # Keras trains as it is; the rank lives on.
+    fresh.run("plain = keras.Sequential([keras.layers.Dense(3)])\nplain.compile('sgd', 'mse')\nplain.fit(x, x[:, :3])")
