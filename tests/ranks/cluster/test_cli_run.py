@@ -96,12 +96,12 @@ def test_a_horovod_of_the_users_own_comes_after_the_scripts_folder(tmp_path: Pat
 # --- how it ends ----------------------------------------------------------------------------------------------
 
 
+# Which status it is, tests/pure/test_script_outcome.py has.
 @pytest.mark.parametrize(
     ("code", "status"),
     [
-        ("256", 0),
         ("'too few images'", 1),
-        *(pytest.param(*exits, marks=pytest.mark.slow) for exits in [("0", 0), ("None", 0), ("7", 7)]),
+        *(pytest.param(*exits, marks=pytest.mark.slow) for exits in [("0", 0), ("None", 0), ("7", 7), ("256", 0)]),
     ],
 )
 def test_the_status_that_the_script_exits_with_is_kept(tmp_path: Path, code: str, status: int) -> None:
@@ -152,7 +152,7 @@ def test_a_rank_that_raises_releases_those_in_a_collective(tmp_path: Path) -> No
         assert not job.left()
 
 
-@pytest.mark.slow
+@pytest.mark.slow  # its text is in tests/pure/test_script_outcome.py
 def test_a_collective_that_another_ranks_end_breaks_is_told(tmp_path: Path) -> None:
     with started(tmp_path, HOROVOD + "if rank == 0: hvd.allreduce(tf.constant(1.0))\n") as job:
         assert job.process.wait(TIMEOUT_S) == 1
@@ -175,7 +175,7 @@ def test_a_rank_that_is_busy_is_interrupted(tmp_path: Path) -> None:
     assert finished.stderr.endswith("ValueError: no such thing\n\nRank 0 aborted because rank 1 raised\n")
 
 
-@pytest.mark.slow  # it waits for 10 s
+@pytest.mark.slow  # it waits for 10 s; its text is in tests/pure/test_script_outcome.py
 def test_a_rank_that_does_not_answer_is_killed(tmp_path: Path) -> None:
     script = RANK + (
         "import signal, time\n"
