@@ -67,7 +67,7 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
         "class Slow(keras.callbacks.Callback):\n"
         "    def on_train_batch_end(self, batch, logs=None): time.sleep(0.02)\n"
         "callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), Slow()]\n"
-        "model.fit(np.ones((64, 2)), np.ones((64, 1)), batch_size=2, epochs=5, verbose=0, callbacks=callbacks);",
+        "model.fit(np.ones((64, 2)), np.ones((64, 1)), batch_size=2, epochs=2, verbose=0, callbacks=callbacks);",
         timeout_s=120,
     )
     assert cell.error is None, cell.told
