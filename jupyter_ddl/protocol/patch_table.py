@@ -1,7 +1,7 @@
 """Lists every method and function of a library that a rank replaces: whose, in which versions, and why.
 
 `engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
-compares it with the register of a real rank (tests/ranks/test_patches.py).
+compares it with the register of a real rank (tests/ranks/cluster/test_cluster_fresh.py).
 
 What is no patch, and why, says `engine/patching.py`.
 """

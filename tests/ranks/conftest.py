@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks import sizes
 from ranks.kernel import Kernel
 
 import jupyter_ddl
@@ -40,7 +41,7 @@ def ranks() -> Iterator[Callable[[int], Session]]:
         yield of
 
 
-@pytest.fixture(params=[1, 2, 4])
+@pytest.fixture(params=sizes.OF_ANY)
 def session(request: pytest.FixtureRequest, ranks: Callable[[int], Session]) -> Session:
     """Return a session of each world size in turn: the same assertions hold at every one."""
     return ranks(request.param)

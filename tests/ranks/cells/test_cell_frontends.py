@@ -8,6 +8,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from kernels import without
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from processes import described
@@ -20,6 +21,13 @@ CELLS = [
     "%%distributed\nprint('same')\nrank * 10",
     "%ddl stop",
 ]
+
+
+@pytest.fixture(autouse=True)
+def no_tensorflow(tmp_path_factory, monkeypatch):
+    """Spare the ranks the import: no cell here needs it."""
+    (path,) = without(tmp_path_factory.mktemp("without"), "tensorflow").values()
+    monkeypatch.setenv("PYTHONPATH", f"{path}{os.pathsep}{Path(__file__).parents[3]}")
 
 
 def notebook_of(*cells):
@@ -75,6 +83,7 @@ def test_run_all_stops_at_an_error():
     assert notebook.cells[3].execution_count is None
 
 
+@pytest.mark.slow  # it runs cells by nbclient
 def test_nbconvert(tmp_path):
     path = tmp_path / "notebook.ipynb"
     nbformat.write(notebook_of(*CELLS), path)
@@ -83,6 +92,7 @@ def test_nbconvert(tmp_path):
     assert_saved_well(nbformat.read(path, as_version=4))
 
 
+@pytest.mark.slow  # so does papermill
 def test_papermill(tmp_path):
     path, out = tmp_path / "notebook.ipynb", tmp_path / "out.ipynb"
     nbformat.write(notebook_of(*CELLS), path)
@@ -131,8 +141,7 @@ if __name__ == "__main__":
 def test_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    root = Path(__file__).parents[3]
-    done = python(str(script), env=os.environ | {"PYTHONPATH": str(root)})
+    done = python(str(script))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "['0', '10']"

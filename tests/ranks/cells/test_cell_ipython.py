@@ -120,6 +120,7 @@ def test_exit_does_not_end_the_rank(session, code):
     assert values(session, "kept") == [str(rank) for rank in range(session.world_size)]
 
 
+@pytest.mark.slow
 def test_a_rank_of_some(ranks):
     result = ranks(4).run("rank", ranks=[1, 3])
     assert {rank: each.value for rank, each in result.ranks.items()} == {1: "1", 3: "3"}

@@ -17,7 +17,7 @@ def last_run():
 
 
 def test_output_comes_while_the_cell_runs(notebook):
-    cell = notebook.send("%%distributed\nimport time\nprint('early')\ntime.sleep(2)\nprint('late')")
+    cell = notebook.send("%%distributed\nimport time\nprint('early')\ntime.sleep(1.5)\nprint('late')")
     cell.wait_for("early")
     assert cell.seconds is None
     cell.wait()

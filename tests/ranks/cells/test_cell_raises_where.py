@@ -66,6 +66,7 @@ def test_its_traceback_and_the_others_in_a_line(
     assert session.run("kept").ranks[1].value == "1"
 
 
+@pytest.mark.slow
 def test_different_errors_come_in_the_order_in_which_they_were_raised(ranks: Callable[[int], Session]) -> None:
     session = ranks(4)
     code = (
@@ -100,7 +101,7 @@ def test_different_errors_come_in_the_order_in_which_they_were_raised(ranks: Cal
     ],
     ids=["shapes", "dtypes"],
 )
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 def test_what_does_not_match_is_told_by_rank(
     ranks: Callable[[int], Session], n: int, code: str, text: str, gave: str
 ) -> None:

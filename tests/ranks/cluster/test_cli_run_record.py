@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -14,6 +15,7 @@ from ranks.kernels import eventually
 from ranks.script_jobs import COMMAND, RANK, TIMEOUT_S, run, said, started
 
 from jupyter_ddl import paths
+from jupyter_ddl.cli import main
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RankLost, RunFinished
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import CUT_OFF, RUNNING, RunRecord, newest_first, read_record
@@ -59,13 +61,31 @@ def content(record: RunRecord) -> dict[str, Any]:
 
 def ddl(*arguments: str) -> str:
     """Return what `jupyter ddl ...` prints."""
-    command = [sys.executable, "-m", "jupyter_ddl.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=True).stdout
+    with redirect_stdout(StringIO()) as printed:
+        assert main(arguments) == 0
+    return printed.getvalue()
 
 
-def test_a_script_is_listed_with_its_logs_and_figures(tmp_path: Path) -> None:
+def assert_events_of_a_cell() -> None:
+    events = list(run_events(newest().path))
+    kinds = [type(event).__name__ for event in events]
+    assert (kinds[0], kinds[-1]) == ("RunStarted", "RunFinished")
+    assert {event.run for event in events} == {newest().run}  # type: ignore[union-attr]
+    for rank in range(2):
+        mine = [event for event in events if getattr(event, "rank", None) == rank]
+        assert isinstance(mine[-1], RankFinished)
+        assert sum(isinstance(event, MetricsSample) and event.step is not None for event in mine) >= 1
+        log = newest().path / f"rank-{rank}.log"
+        chunks = [event for event in mine if isinstance(event, OutputChunk)]
+        assert chunks[-1].end_bytes == log.stat().st_size
+        own = list(read_events(log.with_suffix(".events.jsonl")))
+        assert [event.n for event in own] == list(range(1, len(own) + 1))  # type: ignore[union-attr]
+
+
+def test_a_script_is_listed_with_its_logs_and_figures_and_its_events_are_a_cells(tmp_path: Path) -> None:
     finished = run(tmp_path, TRAINS, "two words")
     assert finished.returncode == 0
+    assert_events_of_a_cell()
     record = newest()
     assert (record.state, record.ranks, record.world_size) == ("finished", (0, 1), 2)
     assert record.script == "script.py"
@@ -86,23 +106,6 @@ def test_a_script_is_listed_with_its_logs_and_figures(tmp_path: Path) -> None:
     shown = ddl("show", record.run)
     for rank in range(2):
         assert said(rank, shown) == said(rank, finished.stdout) == ["ready", "done"]
-
-
-def test_its_events_are_a_cells(tmp_path: Path) -> None:
-    assert run(tmp_path, TRAINS, "x").returncode == 0
-    events = list(run_events(newest().path))
-    kinds = [type(event).__name__ for event in events]
-    assert (kinds[0], kinds[-1]) == ("RunStarted", "RunFinished")
-    assert {event.run for event in events} == {newest().run}  # type: ignore[union-attr]
-    for rank in range(2):
-        mine = [event for event in events if getattr(event, "rank", None) == rank]
-        assert isinstance(mine[-1], RankFinished)
-        assert sum(isinstance(event, MetricsSample) and event.step is not None for event in mine) >= 1
-        log = newest().path / f"rank-{rank}.log"
-        chunks = [event for event in mine if isinstance(event, OutputChunk)]
-        assert chunks[-1].end_bytes == log.stat().st_size
-        own = list(read_events(log.with_suffix(".events.jsonl")))
-        assert [event.n for event in own] == list(range(1, len(own) + 1))  # type: ignore[union-attr]
 
 
 def test_it_is_followed_while_it_goes_on_and_noticed(tmp_path: Path) -> None:
@@ -157,7 +160,10 @@ def test_a_lost_rank_is_recorded_as_such(tmp_path: Path) -> None:
     assert said(1, shown)[0] == "last words"
 
 
-@pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+@pytest.mark.parametrize(
+    ("signum", "status"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow), (signal.SIGKILL, -9)],
+)
 def test_a_signal_is_how_it_ended(tmp_path: Path, signum: signal.Signals, status: int) -> None:
     with started(tmp_path, "import time\nprint('ready', flush=True)\ntime.sleep(600)\n") as job:
         job.wait_for("ready")
@@ -170,10 +176,20 @@ def test_a_signal_is_how_it_ended(tmp_path: Path, signum: signal.Signals, status
         assert ddl("show", record.run).endswith("The terminal that ran it ended before it did.\n")
 
 
-def test_a_reader_that_has_enough_is_an_interrupt(tmp_path: Path) -> None:
+def test_a_reader_that_has_enough_ends_it_as_an_interrupt(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text("import time\nwhile True:\n  print('on and on')\n  time.sleep(0.01)\n")
-    command = f"{' '.join(COMMAND)} -n 1 script.py | head -1"
-    subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, timeout=TIMEOUT_S, check=False)
+    command = " ".join([*COMMAND, "-n", "2", "script.py"])
+    finished = subprocess.run(
+        ["bash", "-c", f"{command} | head -1; exit ${{PIPESTATUS[0]}}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
+    assert "on and on" in finished.stdout
+    assert finished.returncode == 128 + signal.SIGPIPE
+    assert "Traceback" not in finished.stderr
     assert newest().state == "interrupted"
 
 

@@ -31,16 +31,20 @@ def other(tmp_path: Path) -> Iterator[Kernel]:
         yield made
 
 
-def test_variables_are_intact_and_detaching_ends_nothing(other: Kernel) -> None:
-    other.do(START.format(name="shared", keep=False))
-    session = attach("shared")
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
+    """Give another kernel with a cluster that no test ends."""
+    with kernel(without(tmp_path_factory.mktemp("without"), "tensorflow")) as made:
+        made.do(START.format(name="there", keep=False))
+        yield made
+
+
+def test_variables_are_intact_and_detaching_ends_nothing(there: Kernel) -> None:
+    session = attach("there")
     assert session.run("x").ranks[1].value == "41"
     session.run("x += 1")
     session.detach()
-    assert other.do("answer = s.pull('x')") == {"0": 41, "1": 42}
-    other.do("s.stop()")
-    with pytest.raises(NoCluster):
-        attach("shared")
+    assert there.do("answer = s.pull('x')") == {"0": 41, "1": 42}
 
 
 def test_a_stop_by_the_attached_session_ends_all(other: Kernel) -> None:
@@ -52,6 +56,8 @@ def test_a_stop_by_the_attached_session_ends_all(other: Kernel) -> None:
     with pytest.raises(KernelError, match="the cluster 'shared' was stopped"):
         other.do("s.run('1')")
     other.do("s.stop()")
+    with pytest.raises(NoCluster):
+        attach("shared")
 
 
 def test_kept_ranks_outlive_their_kernel(other: Kernel) -> None:
@@ -72,8 +78,7 @@ def test_a_kernel_that_ends_by_itself_leaves_kept_ranks(other: Kernel) -> None:
     session.stop()
 
 
-def test_no_cluster_of_that_name(other: Kernel) -> None:
-    other.do(START.format(name="there", keep=False))
+def test_no_cluster_of_that_name(there: Kernel) -> None:
     with pytest.raises(NoCluster) as error:
         attach("elsewhere")
     text = str(error.value)
@@ -82,13 +87,12 @@ def test_no_cluster_of_that_name(other: Kernel) -> None:
     assert text.endswith(". Start one with %ddl start --name elsewhere.")
 
 
-def test_a_name_that_is_taken(other: Kernel) -> None:
-    other.do(START.format(name="taken", keep=False))
+def test_a_name_that_is_taken(there: Kernel) -> None:
     with pytest.raises(InvalidInput) as error:
-        start(n=1, name="taken")
+        start(n=1, name="there")
     assert str(error.value) == (
-        "A cluster's name is its own. Received: name='taken', which runs already. "
-        "%ddl attach taken uses it, %ddl stop ends it, --name starts another."
+        "A cluster's name is its own. Received: name='there', which runs already. "
+        "%ddl attach there uses it, %ddl stop ends it, --name starts another."
     )
 
 

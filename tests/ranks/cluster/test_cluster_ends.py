@@ -26,13 +26,25 @@ def other(tmp_path: Path) -> Iterator[Kernel]:
         yield made
 
 
-def test_a_killed_kernel(other: Kernel) -> None:
+# Rank 0 is in C with the interpreter's lock: no Python code of it can run, as in a collective that does not end.
+STUCK = """
+import ctypes, pathlib, time
+pathlib.Path({folder!r}, str(rank)).touch()
+if rank: time.sleep(600)
+ctypes.PyDLL(None).poll(None, 0, 600_000)
+"""
+
+
+def test_a_killed_kernel_of_which_a_rank_can_run_no_python(other: Kernel, tmp_path: Path) -> None:
     other.do(START.format(name="killed"))
+    other.send(f"s.run({STUCK.format(folder=str(tmp_path))!r})")
+    assert eventually(lambda: all((tmp_path / rank).exists() for rank in "01"))
     assert len(other.descendants()) >= 5  # lease, controller, mpiexec, two ranks
     other.kill()
     assert not gone_within(other, WITHIN_S)
 
 
+@pytest.mark.slow
 def test_a_kernel_killed_inside_a_collective() -> None:
     with kernel() as other:
         other.do(START.format(name="killed"))
@@ -89,6 +101,7 @@ def test_processes_that_a_cell_started_end_with_it(other: Kernel) -> None:
     assert not other.descendants()
 
 
+@pytest.mark.slow
 def test_two_kernels_with_two_clusters(tmp_path: Path) -> None:
     variables = without(tmp_path, "tensorflow")
     with kernel(variables) as first, kernel(variables) as second:
@@ -100,18 +113,10 @@ def test_two_kernels_with_two_clusters(tmp_path: Path) -> None:
         assert second.do("answer = s.run('rank + 1').ranks[1].value") == "2"
 
 
-def test_two_clusters_of_one_kernel(other: Kernel) -> None:
-    other.do(START.format(name="one") + "\nt = jupyter_ddl.start(n=1, name='two')")
-    other.do("s.stop()")
-    assert other.do("answer = t.run('rank').ranks[0].value") == "0"
-    other.do("t.stop()")
-    assert not other.descendants()
-
-
 def test_stopping_leaves_no_descriptor_or_thread_behind(other: Kernel) -> None:
     other.do("import jupyter_ddl\njupyter_ddl.start(n=1, name='warm').stop()")
     process = psutil.Process(other.process.pid)
     before = process.num_fds(), process.num_threads()
-    other.do("import gc\nfor _ in range(3): jupyter_ddl.start(n=1, name='warm').stop(); gc.collect()")
+    other.do("import gc\njupyter_ddl.start(n=1, name='warm').stop(); gc.collect()")
     assert process.num_fds() <= before[0]
     assert process.num_threads() <= before[1]

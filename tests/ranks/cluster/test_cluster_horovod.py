@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import RankError, RunTimedOut
 
@@ -43,7 +44,7 @@ def cpu_s(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
-@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 def test_an_idle_cluster_uses_next_to_nothing(ranks: Callable[[int], Session], n: int) -> None:
     session = ranks(n)
     session.wait_warm()
@@ -78,7 +79,7 @@ def test_after_a_cell_on_some_ranks(used: Session) -> None:
     assert_works(used)
 
 
-@pytest.mark.parametrize("n", [2, 4])
+@pytest.mark.parametrize("n", TWO_AND_FOUR)
 def test_after_one_rank_raised_while_the_others_wait(ranks: Callable[[int], Session], n: int) -> None:
     session = ranks(n)
     session.run(IMPORTS)
@@ -124,17 +125,3 @@ def test_a_users_module_that_initialises_it(session: Session, tmp_path: Path) ->
     session.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
     for _ in range(2):
         assert values(session, f"import {name}\n{name}.total()") == {f"{session.world_size}.0"}
-
-
-@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.slow)])
-def test_a_module_on_a_fresh_cluster_after_a_cell_on_some_ranks(n: int, tmp_path: Path) -> None:
-    import jupyter_ddl
-
-    (tmp_path / "sums.py").write_text(f"{IMPORTS}def total():\n    hvd.init()\n    return {SUM}\n")
-    with jupyter_ddl.start(n=n, name="modules") as session:
-        session.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
-        # Its text names Horovod, so Horovod runs on all ranks; but nobody has used it.
-        session.run("import horovod.tensorflow", ranks=[0])
-        with pytest.raises(RankError, match="Horovod is initialised by all ranks together"):
-            session.run("import sums", ranks=[n - 1])
-        assert values(session, "import sums\nsums.total()") == {f"{n}.0"}

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from kernels import without
 from processes import MARK, marked_processes
+from ranks.sizes import slow_but
 
 import jupyter_ddl
 from jupyter_ddl.cli import main
@@ -63,12 +64,15 @@ def lost_while_running(session: Session, victim: psutil.Process) -> str:
     return text
 
 
-def test_a_killed_rank_is_named_with_its_signal(session: Session) -> None:
+def test_a_killed_rank_is_named_with_its_signal_and_restart_changes_what_is_asked(session: Session) -> None:
+    session.run("x = 1")
     text = lost_while_running(session, psutil.Process(session.ranks[1].pid))
     assert f"rank 1 on {HOST} was ended by signal 9 (Killed). " in text
     assert "Likely cause: a `kill -9`" in text
-    session.restart()
-    assert session.run("rank + 1").ranks[1].value == "2"
+    session.restart(n=1, env={"MINE": "yes"})
+    assert session.world_size == 1
+    assert session.run("import os\n'x' in globals(), os.environ['MINE']").ranks[0].value == "(False, 'yes')"
+    assert "PYTHONPATH" in session._cluster.spec.environment
 
 
 def test_a_rank_killed_while_idle(session: Session) -> None:
@@ -90,14 +94,6 @@ def test_ranks_killed_while_they_import(tmp_path: Path) -> None:
             session.wait_warm()
 
 
-def test_restart_changes_what_is_asked(session: Session) -> None:
-    session.run("x = 1")
-    session.restart(n=1, env={"MINE": "yes"})
-    assert session.world_size == 1
-    assert session.run("import os\n'x' in globals(), os.environ['MINE']").ranks[0].value == "(False, 'yes')"
-    assert "PYTHONPATH" in session._cluster.spec.environment
-
-
 def test_nothing_is_left_of_a_lost_cluster(session: Session) -> None:
     before = {process.pid for process in marked_processes(os.environ[MARK])}
     lost_while_running(session, psutil.Process(session.ranks[0].pid))
@@ -110,7 +106,7 @@ def test_nothing_is_left_of_a_lost_cluster(session: Session) -> None:
 DEATHS = {"kill -9": "os.kill(os.getpid(), 9)", "a crash": "import ctypes; ctypes.string_at(0)", "abort": "os.abort()"}
 
 
-@pytest.mark.parametrize("death", DEATHS)
+@pytest.mark.parametrize("death", slow_but({"kill -9", "a crash"}, DEATHS))
 def test_what_a_rank_printed_just_before_its_end_is_there(session: Session, death: str) -> None:
     class Shown:
         text = ""

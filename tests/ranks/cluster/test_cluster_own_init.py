@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.sizes import OF_ANY
 
 from jupyter_ddl.errors import RankError
 
@@ -22,11 +23,16 @@ SUM = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, name='sum'))"
 SUM_OF_SET = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, process_set=own, name='of_set'))"
 
 
+# The least that have two groups, one of them of more than one rank.
+THREE = 3
+SETS = "[hvd.ProcessSet([0]), hvd.ProcessSet([1, 2])]"
+
+
 def values(session: Session, code: str, ranks: tuple[int, ...] | None = None) -> list[str | None]:
     return [result.value for _, result in sorted(session.run(code, ranks).ranks.items())]
 
 
-@pytest.fixture(params=[1, 2, 4])
+@pytest.fixture(params=OF_ANY)
 def fresh(request: pytest.FixtureRequest, ranks: Callable[[int], Session]) -> Iterator[Session]:
     """Return a session on which Horovod is as it was at first, and leave it so."""
     session = ranks(request.param)
@@ -46,45 +52,49 @@ def test_process_sets_live_on(fresh: Session) -> None:
     assert values(fresh, "hvd.init()\n" + SUM_OF_SET) == ["1.0"] * n
 
 
-def test_a_shutdown_at_once_ends_nothing_that_is_still_being_set_up(ranks: Callable[[int], Session]) -> None:
-    session = ranks(4)
+@pytest.mark.parametrize(("n", "rounds"), [(THREE, 15), pytest.param(4, 40, marks=pytest.mark.slow)])
+def test_a_shutdown_at_once_ends_nothing_that_is_still_being_set_up(
+    ranks: Callable[[int], Session], n: int, rounds: int
+) -> None:
+    session = ranks(n)
     session.run(IMPORTS)
-    # A race, seen at the 9th of such rounds before all ranks waited for each other.
-    for _ in range(40):
+    # A race, seen at the 9th of such rounds on 4 ranks before all ranks waited for each other.
+    for _ in range(rounds):
         session.run("sets = [hvd.ProcessSet([r]) for r in range(world_size)]\nhvd.init(process_sets=sets)")
         session.run("hvd.shutdown()")
 
 
 def test_process_sets_that_some_ranks_have_given_up_are_given_up(ranks: Callable[[int], Session]) -> None:
-    session = ranks(4)
+    session = ranks(THREE)
     session.run(IMPORTS + "hvd.init(process_sets=[hvd.ProcessSet([0, 1])])")
     session.run("if rank: hvd.shutdown()")
-    assert values(session, SUM) == ["4.0"] * 4
+    assert values(session, SUM) == ["3.0"] * THREE
 
 
 def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[int], Session]) -> None:
-    session = ranks(4)
-    session.run(IMPORTS + "halves = [hvd.ProcessSet([0, 1]), hvd.ProcessSet([2, 3])]\nhvd.init(process_sets=halves)")
-    session.run("own = halves[rank // 2]")
-    assert values(session, SUM_OF_SET) == ["2.0"] * 4
-    assert values(session, SUM_OF_SET, ranks=(2, 3)) == ["2.0"] * 2
+    session = ranks(THREE)
+    session.run(f"{IMPORTS}sets = {SETS}\nhvd.init(process_sets=sets)")
+    of_sets = ["1.0", "2.0", "2.0"]
+    session.run("own = sets[rank > 0]")
+    assert values(session, SUM_OF_SET) == of_sets
+    assert values(session, SUM_OF_SET, ranks=(1, 2)) == ["2.0"] * 2
     with pytest.raises(RankError) as error:
-        session.run(f"assert rank != 3, 'on purpose'\n{SUM_OF_SET}", ranks=[2, 3])
-    # Rank 2 waited in a collective of the run's own ranks: rank 3 is the cause, and not that others were missing.
-    assert [failure.rank for failure in error.value.failures] == [3]
+        session.run(f"assert rank != 2, 'on purpose'\n{SUM_OF_SET}", ranks=[1, 2])
+    # Rank 1 waited in a collective of the run's own ranks: rank 2 is the cause, and not that others were missing.
+    assert [failure.rank for failure in error.value.failures] == [2]
     assert "on purpose" in str(error.value)
-    # So is it for ranks that come to the collective when rank 3 has ended Horovod, and their set is gone with it.
-    for chosen in ([2, 3], None):
+    # So is it for ranks that come to the collective when rank 2 has ended Horovod, and their set is gone with it.
+    for chosen in ([1, 2], None):
         with pytest.raises(RankError) as error:
-            session.run(f"assert rank != 3, 'on purpose'\nimport time\ntime.sleep(0.2)\n{SUM_OF_SET}", ranks=chosen)
-        assert [failure.rank for failure in error.value.failures] == [3]
-        assert values(session, SUM_OF_SET) == ["2.0"] * 4
+            session.run(f"assert rank != 2, 'on purpose'\nimport time\ntime.sleep(0.2)\n{SUM_OF_SET}", ranks=chosen)
+        assert [failure.rank for failure in error.value.failures] == [2]
+        assert values(session, SUM_OF_SET) == of_sets
     with pytest.raises(RankError, match="CollectiveOnSubset"):
-        session.run(SUM, ranks=[2, 3])
+        session.run(SUM, ranks=[1, 2])
     # A set that never existed is an error of the ranks' own.
     with pytest.raises(RankError, match="Process set does not exist or has not been registered"):
         session.run("other = hvd.ProcessSet([rank])\nother.process_set_id = 7\n" + SUM_OF_SET.replace("own", "other"))
-    assert values(session, SUM_OF_SET) == ["2.0"] * 4
+    assert values(session, SUM_OF_SET) == of_sets
     session.run("hvd.shutdown()")
 
 
@@ -117,14 +127,14 @@ def test_a_process_set_that_one_rank_alone_changes_hangs_no_later_cell(
 
 
 def test_a_communicator_of_the_users(ranks: Callable[[int], Session]) -> None:
-    session = ranks(4)
-    session.run(IMPORTS + "half = MPI.COMM_WORLD.Split(rank // 2)\nhvd.init(comm=half)")
-    assert values(session, "hvd.size(), hvd.rank()") == ["(2, 0)", "(2, 1)"] * 2
-    assert values(session, SUM) == ["2.0"] * 4
-    assert values(session, "hvd.init(comm=[rank])\nhvd.size()") == ["1"] * 4
-    assert values(session, "hvd.size()") == ["1"] * 4
+    session = ranks(THREE)
+    session.run(IMPORTS + "part = MPI.COMM_WORLD.Split(rank > 0)\nhvd.init(comm=part)")
+    assert values(session, "hvd.size(), hvd.rank()") == ["(1, 0)", "(2, 0)", "(2, 1)"]
+    assert values(session, SUM) == ["1.0", "2.0", "2.0"]
+    assert values(session, "hvd.init(comm=[rank])\nhvd.size()") == ["1"] * THREE
+    assert values(session, "hvd.size()") == ["1"] * THREE
     session.run("hvd.shutdown()")
-    assert values(session, "hvd.init()\n" + SUM) == ["4.0"] * 4
+    assert values(session, "hvd.init()\n" + SUM) == ["3.0"] * THREE
 
 
 def test_a_communicator_of_one_rank_alone_is_forgotten(pair: Session) -> None:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from kernels import without
 from packaging.version import Version
 from processes import MARK, marked_processes
 
 import jupyter_ddl
-from jupyter_ddl import paths
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.errors import InvalidInput, NoCluster, RunTimedOut
 from jupyter_ddl.host.cores import usable_cores
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
-
-SUMS = """
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
-def total():
-    hvd.init()
-    return float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum))
-"""
 
 
 def test_ranks_are_known_when_start_returns(session: Session) -> None:
@@ -67,26 +58,6 @@ def test_tensorflow_has_the_ranks_share_of_the_cores(session: Session) -> None:
     code = "import os, tensorflow as tf\nos.environ['TF_NUM_INTRAOP_THREADS'], tf.config.threading"
     result = session.run(f"{code}.get_intra_op_parallelism_threads()")
     assert {of.value for of in result.ranks.values()} == {f"('{threads}', {threads})"}
-
-
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_each_rank_keeps_to_its_cores_with_all_its_threads(
-    n: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
-    monkeypatch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path))
-    begin = "import horovod.tensorflow as hvd, os, tensorflow as tf\nhvd.init()\nhvd.allreduce(tf.ones(1))\n"
-    with jupyter_ddl.start(n=n, name="alone") as session:
-        result = session.run(
-            f"{begin}sorted({{tuple(os.sched_getaffinity(int(t))) for t in os.listdir('/proc/self/task')}})"
-        )
-    kept = [eval(of.value) for of in result.ranks.values()]
-    assert all(len(of) == 1 for of in kept), kept
-    cores = [set(of[0]) for of in kept]
-    usable = os.sched_getaffinity(0)
-    assert set().union(*cores) == usable
-    if len(usable) >= n:
-        assert sum(map(len, cores)) == len(usable)
 
 
 def test_nothing_listens_beyond_loopback(pair: Session) -> None:
@@ -133,29 +104,11 @@ def test_a_plain_cell_does_not_wait_for_tensorflow(tmp_path: Path) -> None:
         assert session.wait_warm()[1].problem == "ImportError: never was"
 
 
-def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(tmp_path: Path) -> None:
-    # No name in the cell's text tells of it, and two threads must not import TensorFlow at once.
-    (tmp_path / "sums.py").write_text(SUMS)
-    with jupyter_ddl.start(n=2, name="early") as session:
-        session.run(f"import sys; sys.path.insert(0, {str(tmp_path)!r})")
-        result = session.run("import sums\nsums.total()")
-        assert {of.value for of in result.ranks.values()} == {"2.0"}
-
-
 def test_what_lives_as_long_as_the_rank_is_no_work_for_the_garbage_collector(pair: Session) -> None:
     pair.wait_warm()
     # Keras is imported after that.
     of = pair.run("import gc, keras\n(gc.isenabled(), gc.get_freeze_count() > 100_000)").ranks
     assert {rank.value for rank in of.values()} == {"(True, True)"}
-
-
-def test_progress_is_told_step_by_step() -> None:
-    steps: list[str] = []
-    jupyter_ddl.start(n=1, name="told", progress=steps.append).stop()
-    assert steps[0].startswith("No GPU here: 1 rank on ")
-    assert steps[1].startswith("mpiexec ")
-    assert steps[2] == "starting 1 ranks"
-    assert steps[-1] == "1 of 1 ranks are ready"
 
 
 def test_a_rank_that_does_not_exist(session: Session) -> None:
@@ -172,8 +125,13 @@ def test_no_rank_at_all(pair: Session) -> None:
         pair.run("1", ranks=[])
 
 
-def test_a_stopped_session_says_so() -> None:
-    session = jupyter_ddl.start(n=1, name="stopped")
+def test_progress_is_told_step_by_step_and_a_stopped_session_says_so(tmp_path: Path) -> None:
+    steps: list[str] = []
+    session = jupyter_ddl.start(n=1, name="stopped", env=without(tmp_path, "tensorflow"), progress=steps.append)
+    assert steps[0].startswith("No GPU here: 1 rank on ")
+    assert steps[1].startswith("mpiexec ")
+    assert steps[2] == "starting 1 ranks"
+    assert steps[-1] == "1 of 1 ranks are ready"
     session.stop()
     session.stop()
     for use in (lambda: session.run("1"), lambda: session.push({"x": 1}), lambda: session.pull("x")):

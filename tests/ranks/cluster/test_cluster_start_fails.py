@@ -46,7 +46,7 @@ def test_ranks_that_do_not_come_in_time(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         lifecycle.Cluster,
         "connect",
-        lambda cluster, **options: stock(cluster, timeout_s=6.0, **options),
+        lambda cluster, **options: stock(cluster, timeout_s=3.0, **options),
     )
     with pytest.raises(ClusterStartFailed) as error:
         jupyter_ddl.start(n=2, name="slow", env={"PYTHONPATH": str(tmp_path)})
@@ -71,7 +71,7 @@ if "jupyter_ddl.cluster.controller" in " ".join(sys.orig_argv):
     run = Queue.run_device
     def run_late(queue):
         if any(value == {name!r} for _, value in queue._in_sockopts):
-            time.sleep(4)
+            time.sleep(2)
         run(queue)
     Queue.run_device = run_late
 """

@@ -35,8 +35,24 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
+# All of TensorFlow that a look at what is installed needs: its import costs 4.5 s.
+SMALL_TENSORFLOW = """
+__version__ = "2.18.0"
+class version: GIT_VERSION = "v2.18.0"
+class sysconfig: get_build_info, get_compile_flags = dict, list
+class test: is_built_with_cuda = bool
+"""
+
+
 @pytest.fixture
-def broken_horovod(tmp_path: Path) -> Path:
+def small_tensorflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a TensorFlow without CUDA that is imported at once."""
+    (tmp_path / "tensorflow.py").write_text(SMALL_TENSORFLOW)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+
+
+@pytest.fixture
+def broken_horovod(small_tensorflow: None, tmp_path: Path) -> Path:
     """A folder with a Horovod that does not import, as one is after TensorFlow was upgraded."""
     (tmp_path / "horovod").mkdir()
     (tmp_path / "horovod" / "__init__.py").write_text("raise ImportError('undefined symbol: _ZN10tensorflow')\n")
@@ -94,13 +110,14 @@ def test_ranks_that_hang_are_ended() -> None:
     assert not [child for child in psutil.Process().children(recursive=True) if "mpi" in child.name()]
 
 
+@pytest.mark.slow
 def test_a_horovod_that_works_is_left_alone() -> None:
     finished = run("build-horovod", "--gpu", "none")
     assert finished.returncode == 0
     assert "works and is left alone (TensorFlow" in finished.stdout
 
 
-def test_nccl_without_cuda_is_refused_with_all_that_it_takes(tmp_path: Path) -> None:
+def test_nccl_without_cuda_is_refused_with_all_that_it_takes(small_tensorflow: None, tmp_path: Path) -> None:
     nowhere = str(tmp_path)
     finished = run("build-horovod", "--gpu", "nccl", "--force", CUDA_HOME=nowhere, NCCL_HOME=nowhere, PATH=nowhere)
     assert finished.returncode == 1

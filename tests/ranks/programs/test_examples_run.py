@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from examples import OF_THE_KERNEL, Public, public_names
+from examples import OF_THE_KERNEL, public_names
+from kernels import without
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -22,19 +24,31 @@ def test_examples_of_ranks(tmp_path: Path) -> None:
     assert f"{count} examples ran" in done.stdout, done.stdout
 
 
-OF_SESSIONS = [public for public in public_names() if public.name in OF_THE_KERNEL and public.example]
+# Runs what comes between lines of dots.
+PROGRAM_OF_SESSIONS = """
+import doctest, sys, jupyter_ddl
+runner = doctest.DocTestRunner()
+for example in sys.stdin.read().split("\\n.....\\n"):
+    names = {"jupyter_ddl": jupyter_ddl}
+    runner.run(doctest.DocTestParser().get_doctest(example, names, "example", None, None))
+print(f"{runner.tries} lines ran")
+sys.exit(runner.failures)
+"""
 
 
-@pytest.mark.parametrize("public", OF_SESSIONS, ids=lambda public: public.name)
-def test_examples_of_the_kernel(public: Public) -> None:
+def test_examples_of_the_kernel(tmp_path: Path) -> None:
     # In a program of its own, as users run it: a kept cluster that was detached from leaves its lease's pipes open.
-    program = (
-        "import doctest, sys, jupyter_ddl\n"
-        "names = {'jupyter_ddl': jupyter_ddl}\n"
-        "test = doctest.DocTestParser().get_doctest(sys.stdin.read(), names, 'example', None, None)\n"
-        "sys.exit(doctest.DocTestRunner().run(test).failed)"
-    )
+    examples = [public.example for public in public_names() if public.name in OF_THE_KERNEL and public.example]
     run = subprocess.run(
-        [sys.executable, "-c", program], input=public.example, capture_output=True, text=True, timeout=280, check=False
+        [sys.executable, "-c", PROGRAM_OF_SESSIONS],
+        input="\n.....\n".join(examples),
+        env={**os.environ, **without(tmp_path, "tensorflow")},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
+    assert len(examples) > 2
+    lines = sum(example.count(">>>") for example in examples)
+    assert f"{lines} lines ran" in run.stdout, run.stdout

@@ -17,6 +17,7 @@ from ranks.program_runs import (
     text_of,
     write_mnist,
 )
+from ranks.sizes import slow_but
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,14 +76,7 @@ IN_A_CELL = {
 WITHOUT_KERAS = {"diabetes_linear", "digits_in_a_graph", "line_in_a_graph"}
 ELSEWHERE = {"arguments", "image_folders_resume", "two_groups"}
 # Of each kind one; `make test-slow` runs the others.
-QUICK = {
-    "accumulated_gradients",
-    "moved_names",
-    "own_callbacks",
-    "sequence_loader",
-    "tf2_gradient_tape",
-    "vae_train_step",
-}
+QUICK = {"moved_names", "tf2_gradient_tape", "vae_train_step"}
 
 
 def check(outcome: Outcome, wanted: Expected, folder: Path) -> None:
@@ -131,14 +125,15 @@ def test_every_program_is_tested_and_knows_nothing_of_us() -> None:
     assert not [name for name in names if "ddl" in text_of(name).lower()]
 
 
-@pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in IN_A_CELL]
-)
+@pytest.mark.parametrize("name", slow_but(QUICK, IN_A_CELL))
 def test_a_program_trains_in_sync_unchanged(name: str, pair: Session, tmp_path: Path, data: Path) -> None:
     check(run_in_cell(pair, name, tmp_path, data), IN_A_CELL[name], tmp_path)
 
 
-@pytest.mark.parametrize(("name", "value"), [("line_in_a_graph", "line"), ("digits_in_a_graph", "weights")])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("line_in_a_graph", "line"), pytest.param("digits_in_a_graph", "weights", marks=pytest.mark.slow)],
+)
 def test_graphs_and_sessions_of_tensorflow_1(name: str, value: str, pair: Session, tmp_path: Path, data: Path) -> None:
     outcome = run_in_cell(pair, name, tmp_path, data)
     first, second = outcome.one("every rank's values")[value]
@@ -174,6 +169,7 @@ def test_a_job_that_was_killed_goes_on_from_its_checkpoint(
 # --- jupyter ddl run -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_script_with_arguments_trains_in_sync_from_the_command_line(tmp_path: Path, data: Path) -> None:
     printed = run_as_script(2, "arguments", tmp_path, data, "--epochs", "3", "--fp16-allreduce")
     sums = dict(re.findall(r"rank (\d) of 2: sum of weights (\S+)", printed))

@@ -1,12 +1,16 @@
-"""The table of patches against a real rank, its register and all of its modules, after a cell that uses every layer."""
+"""What only new ranks show: all that these tests look at is of one cluster, from its first cell on."""
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.sizes import OF_ANY
 
 import jupyter_ddl
+from jupyter_ddl import paths
+from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
@@ -16,6 +20,68 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
+
+IMPORTS = "import horovod.tensorflow as hvd, tensorflow as tf\n"
+SUMS = f"""{IMPORTS}
+hvd.init()
+def total():
+    hvd.init()
+    return float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum))
+"""
+
+
+@pytest.fixture(scope="module", params=OF_ANY)
+def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Give ranks whose first cell is the first test's: it comes while TensorFlow is imported."""
+    folder = tmp_path_factory.mktemp("fresh")
+    (folder / "imports.py").write_text(IMPORTS)
+    (folder / "sums.py").write_text(SUMS)
+    with pytest.MonkeyPatch.context() as patch:
+        # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
+        patch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path_factory.mktemp("alone")))
+        env = {"KERAS_HOME": str(folder), "MINE": "a b"}
+        with jupyter_ddl.start(n=request.param, name="fresh", env=env) as session:
+            session.run(f"import sys; sys.path.insert(0, {str(folder)!r})")
+            yield session
+
+
+def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(fresh: Session) -> None:
+    # No name in the cell's text tells of it, and two threads must not import TensorFlow at once.
+    result = fresh.run("import imports\nfloat(imports.tf.constant(2.0)), imports.hvd.Sum is not None")
+    assert {of.value for of in result.ranks.values()} == {"(2.0, True)"}
+
+
+def test_a_module_that_initialises_horovod_after_a_cell_on_some_ranks(fresh: Session) -> None:
+    n = fresh.world_size
+    # Its text names Horovod, so Horovod runs on all ranks; but nobody has used it.
+    fresh.run("import horovod.tensorflow", ranks=[0])
+    if n > 1:
+        with pytest.raises(RankError, match="Horovod is initialised by all ranks together"):
+            fresh.run("import sums", ranks=[n - 1])
+    result = fresh.run("import sums\nsums.total()")
+    assert {of.value for of in result.ranks.values()} == {f"{n}.0"}
+
+
+def test_env_is_there_before_tensorflow_is_imported(fresh: Session) -> None:
+    result = fresh.run(
+        "import os, keras\nos.environ['MINE'], os.environ['KERAS_HOME'] in sys.path, keras.config.backend()"
+    )
+    assert result.ranks[0].value == "('a b', True, 'tensorflow')"
+
+
+def test_each_rank_keeps_to_its_cores_with_all_its_threads(fresh: Session) -> None:
+    begin = "import horovod.tensorflow as hvd, os, tensorflow as tf\nhvd.init()\nhvd.allreduce(tf.ones(1))\n"
+    result = fresh.run(f"{begin}sorted({{tuple(os.sched_getaffinity(int(t))) for t in os.listdir('/proc/self/task')}})")
+    kept = [eval(of.value) for of in result.ranks.values()]
+    assert all(len(of) == 1 for of in kept), kept
+    cores = [set(of[0]) for of in kept]
+    usable = os.sched_getaffinity(0)
+    assert set().union(*cores) == usable
+    if len(usable) >= fresh.world_size:
+        assert sum(map(len, cores)) == len(usable)
+
+
+# --- the table of patches against a real rank, its register and all of its modules, after a cell that uses every layer -------
 
 TRAINING = """
 import keras, numpy as np, tensorflow as tf
@@ -147,26 +213,21 @@ stock = [
 """
 
 
-@pytest.fixture
-def own() -> Iterator[Session]:
-    """Return ranks of this test's own, which no other uses when their patches are undone."""
-    with jupyter_ddl.start(n=2, name="patches") as session:
-        yield session
-
-
-def test_the_table_is_what_a_rank_has_and_all_of_it_can_be_undone(own: Session, tmp_path: Path) -> None:
-    own.run(TRAINING, auto=AutoOptions(), checkpoint=tmp_path)
-    own.run(COMPARISON)
-    assert own.pull("undeclared") == {0: [], 1: []}
-    assert own.pull("missing") == {0: [], 1: []}
-    own.run(SEARCH)
-    assert own.pull("found") == {0: [], 1: []}
-    own.run(PAST_THE_REGISTER + SEARCH + "keras.Model.summary = stock")
-    assert own.pull("found")[0] == [("keras.src.models.model.Model", "summary")]
-    own.run(UNDO)
-    assert {("FIT", "fit"), ("AUTO", "fit"), ("LEGACY", "fit")} <= own.pull("wrapped")[0]
-    assert own.pull("stays") == {0: [], 1: []}
-    assert own.pull("still") == {0: [], 1: []}
-    assert own.pull("stock")[0] == [True, "TensorFlowTrainer.fit", "keras", False, "tensorflow", False]
+def test_the_table_is_what_a_rank_has_and_all_of_it_can_be_undone(fresh: Session, tmp_path: Path) -> None:
+    # The last test: no other finds patches on these ranks.
+    nothing: dict[int, list[str]] = {rank: [] for rank in range(fresh.world_size)}
+    fresh.run(TRAINING, auto=AutoOptions(), checkpoint=tmp_path)
+    fresh.run(COMPARISON)
+    assert fresh.pull("undeclared") == nothing
+    assert fresh.pull("missing") == nothing
+    fresh.run(SEARCH)
+    assert fresh.pull("found") == nothing
+    fresh.run(PAST_THE_REGISTER + SEARCH + "keras.Model.summary = stock")
+    assert fresh.pull("found")[0] == [("keras.src.models.model.Model", "summary")]
+    fresh.run(UNDO)
+    assert {("FIT", "fit"), ("AUTO", "fit"), ("LEGACY", "fit")} <= fresh.pull("wrapped")[0]
+    assert fresh.pull("stays") == nothing
+    assert fresh.pull("still") == nothing
+    assert fresh.pull("stock")[0] == [True, "TensorFlowTrainer.fit", "keras", False, "tensorflow", False]
     # Keras trains as it is; the rank lives on.
-    own.run("plain = keras.Sequential([keras.layers.Dense(3)])\nplain.compile('sgd', 'mse')\nplain.fit(x, x[:, :3])")
+    fresh.run("plain = keras.Sequential([keras.layers.Dense(3)])\nplain.compile('sgd', 'mse')\nplain.fit(x, x[:, :3])")
