@@ -21,7 +21,7 @@ test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
 	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
 
-test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD)
+test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
 	$(BIN)/python -m pytest -m slow --timeout 3000
 

@@ -139,6 +139,11 @@ class Server:
         for kernel in self.api("GET", "kernels"):
             self.api("DELETE", f"kernels/{kernel['id']}")
 
+    def interrupt_kernels(self) -> None:
+        """Interrupt every kernel; what one that runs no code does then is nothing."""
+        for kernel in self.api("GET", "kernels"):
+            self.api("POST", f"kernels/{kernel['id']}/interrupt")
+
     def _is_up(self) -> bool:
         try:
             return self.request("GET", f"{self.base_url}api/status").status == 200

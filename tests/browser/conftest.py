@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,18 @@ if TYPE_CHECKING:
 
     from lab import Lab
     from playwright.sync_api import Browser, Page
+
+
+CLOSE_ALL_BUT_THE_NOTEBOOK = """() => {
+  const { shell } = window.jupyterapp;
+  for (const widget of [...shell.widgets('main')]) {
+    if (widget.context?.path === 'shared.ipynb') {
+      shell.activateById(widget.id);
+    } else {
+      widget.dispose();
+    }
+  }
+}"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -43,14 +56,48 @@ def browser(needed: None) -> Iterator[Browser]:
         yield running
 
 
-@pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """A page that must not raise, nor others of its browser, and kernels that end with the test."""
+@contextmanager
+def own_page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """Give a page of a browser of its own, and a list of what it and others of its browser raise."""
     context = browser.new_context(viewport={"width": 1400, "height": 1200})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     raised: list[str] = []
     context.on("weberror", lambda error: raised.append(str(error.error)))
-    yield context.new_page()
+    yield context.new_page(), raised
     context.close()
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """A page that must not raise, nor others of its browser, and kernels that end with the test."""
+    with own_page(browser) as (page, raised):
+        yield page
     lab.end_kernels()
     assert not raised
+
+
+@pytest.fixture(scope="module")
+def shared(browser: Browser, lab: Lab) -> Iterator[tuple[Page, list[str]]]:
+    """A notebook of one cell for all tests of a file: JupyterLab takes seconds to come up, and its kernel another."""
+    with own_page(browser) as (page, raised):
+        lab.write("shared.ipynb", "1")
+        lab.open(page, "shared.ipynb")
+        yield page, raised
+    lab.end_kernels()
+
+
+@pytest.fixture
+def notebook(lab: Lab, shared: tuple[Page, list[str]]) -> Iterator[Page]:
+    """The file's notebook, which must not raise, and which the next test has as this one had it."""
+    page, raised = shared
+    yield page
+    for other in page.context.pages:
+        if other is not page:
+            other.close()
+    lab.interrupt_kernels()
+    lab.wait_until_ended(page)
+    page.evaluate(CLOSE_ALL_BUT_THE_NOTEBOOK)
+    page.set_viewport_size({"width": 1400, "height": 1200})
+    found = raised.copy()
+    raised.clear()
+    assert not found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PANEL = ROOT / "labextension" / "built"
 _SESSION = "window.jupyterapp?.shell.currentWidget?.sessionContext?"
+_PROMPT = ".jp-Notebook .jp-InputPrompt"
+_SET_CODE = "code => window.jupyterapp.shell.currentWidget.content.widgets[0].model.sharedModel.setSource(code)"
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -42,6 +45,7 @@ class Lab:
         self.url = server.url
         self.api = server.api
         self.end_kernels = server.end_kernels
+        self.interrupt_kernels = server.interrupt_kernels
         self.folder = folder
 
     def write(self, name: str, *cells: str) -> None:
@@ -62,6 +66,31 @@ class Lab:
         self.wait_until_idle(page)
         # Its promise waits for the cells to end.
         page.evaluate("void window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def wait_until_ended(self, page: Page) -> None:
+        """Wait until no cell runs. A kernel that handles a widget's message says that it is idle while a cell runs."""
+        page.wait_for_function(f"![...document.querySelectorAll('{_PROMPT}')].some(one => one.textContent === '[*]:')")
+
+    def set_code(self, page: Page, code: str) -> None:
+        """Put code into the notebook's first cell."""
+        page.evaluate(_SET_CODE, code)
+
+    def wait_until_restorable(self, page: Page, text: str) -> None:
+        """Wait until JupyterLab has saved a layout that has some text in it: it does so within seconds of a change."""
+        workspace = page.url.partition("/workspaces/")[2].partition("/")[0]
+        address = f"{self.server.base_url}lab/api/workspaces/{workspace}"
+        until_s = time.monotonic() + 30
+        while text not in self.server.request("GET", address).body.decode():
+            assert time.monotonic() < until_s, "the layout must be saved"
+            time.sleep(0.1)
+
+    def run_code(self, page: Page, code: str) -> None:
+        """Run code in place of what the notebook's first cell had, with nothing of that under it."""
+        self.wait_until_idle(page)
+        self.set_code(page, code)
+        command(page, "notebook:clear-all-cell-outputs")
+        page.wait_for_selector(".ddl-dashboard", state="detached")
+        self.run_all(page)
 
     def save(self, page: Page) -> None:
         command(page, "docmanager:save")

@@ -8,6 +8,8 @@ from lab import ROOT, command
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab import Lab
     from playwright.sync_api import Locator, Page
 
@@ -15,15 +17,22 @@ PANEL = "#jupyter-ddl-panel"
 AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
 # Ranks come up in some seconds on a free machine.
 START_MS = 120_000
-TRAINING = """%%distributed
-import time
+_TRAINING = """%%distributed
+import os, time
 import jupyter_ddl
-for step in range({steps}):
+for step in range(4000):
     time.sleep(0.05)
     jupyter_ddl.report(samples=64 + step % 32, loss=1 / (1 + step))
     if step % 10 == 0:
         print("step", step, "of rank", rank)
+    if os.path.exists({end!r}):
+        break
 """
+
+
+def training(end: Path) -> str:
+    """Return a cell that trains until a file is there."""
+    return _TRAINING.format(end=str(end))
 
 
 def show_panel(page: Page) -> Locator:

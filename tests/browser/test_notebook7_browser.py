@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lab import jupyterlab
-from panel import TRAINING, run_cell, start_here
+from panel import run_cell, start_here, training
 from servers import TOKEN
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-KNOWN = "def widely_known(rank_of_it):\n    'Known on the ranks.'\nimport time"
+KNOWN = "def widely_known(rank_of_it):\n    'Known on the ranks.'\nimport os, time"
 MARK = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
 SOURCE = "window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.getSource()"
 
@@ -25,7 +25,7 @@ SOURCE = "window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedM
 def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
     with jupyterlab(tmp_path, module="notebook") as lab:
         page = browser.new_page(viewport={"width": 1400, "height": 900})
-        lab.write("one.ipynb", TRAINING.format(steps=4000).replace("import time", KNOWN), "widely_kn")
+        lab.write("one.ipynb", training(tmp_path / "end").replace("import os, time", KNOWN), "widely_kn")
         page.goto(f"{lab.url}/notebooks/one.ipynb?token={TOKEN}")
         page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
         panel = start_here(lab, page)

@@ -7,12 +7,14 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from panel import TRAINING, run_cell, show_panel, start_ranks
+from panel import run_cell, show_panel, start_ranks, training
 from servers import TOKEN
 
 from jupyter_ddl.runs.store import newest_first
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab import Lab
     from playwright.sync_api import Page
 
@@ -28,25 +30,26 @@ def pictures(lab: Lab, name: str) -> list[str]:
     return [svg for svg in found if SVG in svg]
 
 
-def reload(page: Page) -> None:
-    # JupyterLab saves what is open once a second.
-    page.wait_for_timeout(2_000)
+def reload(lab: Lab, page: Page, name: str) -> None:
+    lab.wait_until_restorable(page, name)
     page.reload()
     page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
 
 
 def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_its_picture(
-    lab: Lab, page: Page
+    lab: Lab, page: Page, tmp_path: Path
 ) -> None:
-    start_ranks(lab, page, "reload.ipynb", TRAINING.format(steps=500))
+    end = tmp_path / "end"
+    start_ranks(lab, page, "reload.ipynb", training(end))
     run_cell(page)
     page.locator(IN_CELL).filter(has_text="Training").wait_for(timeout=60_000)
     lab.save(page)
     assert pictures(lab, "reload.ipynb") == []
-    reload(page)
+    reload(lab, page, "reload.ipynb")
     page.locator(IN_CELL).filter(has_text="Training").wait_for(timeout=30_000)
     before = page.locator(COUNT).inner_text()
     page.wait_for_function(f"before => document.querySelector('{COUNT}').textContent !== before", arg=before)
+    end.touch()
     page.locator(IN_CELL).filter(has_text="finished").wait_for(timeout=60_000)
     page.wait_for_function(f"{MARK}?.startsWith('✓ 0-1')", timeout=30_000)
     outputs = "window.jupyterapp.shell.currentWidget.content.widgets?.[0]?.model.outputs"
@@ -62,15 +65,17 @@ def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_i
     assert page.evaluate(MARK) is None
 
 
-def test_a_run_that_ends_while_no_page_is_open_is_told_when_one_is(lab: Lab, page: Page) -> None:
-    start_ranks(lab, page, "closed.ipynb", TRAINING.format(steps=120))
+def test_a_run_that_ends_while_no_page_is_open_is_told_when_one_is(lab: Lab, page: Page, tmp_path: Path) -> None:
+    end = tmp_path / "end"
+    start_ranks(lab, page, "closed.ipynb", training(end))
     run_cell(page)
     page.wait_for_function(f"{MARK} === '● 0-1'", timeout=30_000)
     page.locator(IN_CELL).filter(has_text="Training").wait_for(timeout=60_000)
     lab.save(page)
-    page.wait_for_timeout(2_000)
+    lab.wait_until_restorable(page, "closed.ipynb")
     url = page.url
     page.goto("about:blank")
+    end.touch()
     until_s = time.monotonic() + 60
     while next(newest_first()).state == "running":
         assert time.monotonic() < until_s, "the run must end"
@@ -81,8 +86,8 @@ def test_a_run_that_ends_while_no_page_is_open_is_told_when_one_is(lab: Lab, pag
     page.locator(IN_CELL).filter(has_text="finished").wait_for(timeout=30_000)
 
 
-def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(lab: Lab, page: Page) -> None:
-    panel = start_ranks(lab, page, "cut.ipynb", TRAINING.format(steps=4000), "import os; print('pid', os.getpid())")
+def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(lab: Lab, page: Page, tmp_path: Path) -> None:
+    panel = start_ranks(lab, page, "cut.ipynb", training(tmp_path / "end"), "import os; print('pid', os.getpid())")
     page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 1")
     run_cell(page)
     told = page.locator(".jp-OutputArea-output").filter(has_text="pid ")
@@ -110,7 +115,7 @@ def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(lab: Lab, 
     page.wait_for_function(f"{outputs}?.toJSON().some(one => JSON.stringify(one).includes('{SVG}'))", timeout=30_000)
     lab.save(page)
     assert "cut off" in pictures(lab, "cut.ipynb")[0]
-    reload(page)
+    reload(lab, page, "cut.ipynb")
     show_panel(page)
     page.wait_for_function(f"{MARK} === '○ 0-1'", timeout=30_000)
     page.locator(IN_CELL).filter(has_text="cut off").wait_for(timeout=30_000)

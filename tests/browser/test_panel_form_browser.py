@@ -26,7 +26,7 @@ def colour(field: Locator) -> str:
     return found
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["light", "dark"])
 def test_fields_that_are_wrong_are_red(lab: Lab, page: Page, dark: bool) -> None:
     run = recorded.record(f"2026-11-17T02-00-00-default-{'da4c' if dark else '1197'}", 2, 5)
     lab.write("red.ipynb", "%%distributed\n1")

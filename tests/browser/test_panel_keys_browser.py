@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import recorded
-from lab import command
+from lab import command, number
 from panel import PANEL, serious, show_panel
 from told_kernel import ToldKernel, rank
 
@@ -166,3 +167,27 @@ def test_a_run_that_did_not_train_has_no_empty_charts(lab: Lab, page: Page) -> N
     page.locator(".ddl-page").get_by_role("button", name="Whole logs (0 B)").wait_for()
     page.reload()
     page.locator(".ddl-page").get_by_role("button", name="Whole logs (2 MB)").wait_for(timeout=60_000)
+
+
+def test_a_page_that_is_loaded_again_has_the_run_and_its_lines(lab: Lab, page: Page) -> None:
+    run = recorded.record("2026-11-09T02-00-00-default-a9a1", 2, 60, over=False)
+    lab.write("again.ipynb", "1")
+    lab.open(page, "again.ipynb")
+    command(page, "jupyter-ddl:open-run", run=run.name)
+    lines = page.locator(".ddl-page .ddl-line-text")
+    lines.filter(has_text="step 480 loss").first.wait_for(timeout=60_000)
+    lab.wait_until_restorable(page, run.name)
+    page.reload()
+    lines.first.wait_for(timeout=60_000)
+    page.get_by_role("checkbox", name="follow").uncheck()
+    page.locator(".ddl-page .ddl-lines").evaluate("lines => { lines.scrollTop = 0; }")
+    for step in (8, 16, 40):
+        of_both = lines.filter(has_text=re.compile(f"^step {step} loss "))
+        of_both.nth(1).wait_for(timeout=30_000)
+    # It goes on.
+    count = page.locator(".ddl-page .ddl-count")
+    before = number(count.inner_text())
+    recorded.append(run, *recorded.second(2, 61))
+    page.wait_for_function(
+        "before => parseFloat(document.querySelector('.ddl-page .ddl-count').textContent) > before", arg=before
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 import recorded
 from panel import PANEL, serious, show_panel
 from told_kernel import ToldKernel, rank
@@ -15,6 +16,12 @@ if TYPE_CHECKING:
 
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
 TOAST = ".Toastify__toast"
+
+
+@pytest.fixture
+def page(notebook: Page) -> Page:
+    """The notebook that all tests share."""
+    return notebook
 
 
 def make_runs(count: int) -> None:
@@ -28,8 +35,6 @@ def make_runs(count: int) -> None:
 
 def test_a_run_that_begins_leaves_the_list_where_it_is_and_what_is_chosen_chosen(lab: Lab, page: Page) -> None:
     make_runs(260)
-    lab.write("list.ipynb", "1")
-    lab.open(page, "list.ipynb")
     panel = show_panel(page)
     # A list of all runs has as many rows at first as the one that is searched for, and gives way to it.
     panel.get_by_label("Search runs").fill("no such run")
@@ -75,8 +80,6 @@ def test_a_run_that_begins_leaves_the_list_where_it_is_and_what_is_chosen_chosen
 
 
 def test_a_fault_is_notified_once_and_a_stall_goes_with_its_run(lab: Lab, page: Page) -> None:
-    lab.write("once.ipynb", "1")
-    lab.open(page, "once.ipynb")
     panel = show_panel(page)
     toasts = page.locator(TOAST)
     failed = recorded.record("2026-11-14T02-00-00-default-fa17", 2, 5)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from lab import number
-from panel import TRAINING, run_cell, show_panel, start_ranks
+from panel import run_cell, show_panel, start_ranks, training
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab import Lab
     from playwright.sync_api import Page
 
@@ -34,8 +37,9 @@ def see_lines_come(page: Page) -> None:
     page.wait_for_function(more, arg=before, timeout=30_000)
 
 
-def test_two_tabs_show_one_run_and_each_controls_it(lab: Lab, page: Page) -> None:
-    start_ranks(lab, page, "tabs.ipynb", TRAINING.format(steps=4000))
+@pytest.mark.slow
+def test_two_tabs_show_one_run_and_each_controls_it(lab: Lab, page: Page, tmp_path: Path) -> None:
+    start_ranks(lab, page, "tabs.ipynb", training(tmp_path / "end"))
     other = page.context.new_page()
     lab.open(other, "tabs.ipynb", workspace="other")
     panel = show_panel(other)

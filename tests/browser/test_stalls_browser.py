@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import recorded
 from lab import set_theme
 from panel import serious
@@ -25,6 +26,12 @@ WHERE = f"Rank 1 of 2 on node-a\n  cell line 3: time.sleep(1000) {recorded.HOSTI
 FITS = "box => box.scrollWidth <= box.clientWidth && box.getBoundingClientRect().right <= window.innerWidth"
 
 
+@pytest.fixture
+def page(notebook: Page) -> Page:
+    """The notebook that all tests share."""
+    return notebook
+
+
 def stall(folder: Path) -> None:
     """Have a run say that its ranks stall, and where they are."""
     stalled = CollectiveStalled(recorded.RUN, 0, recorded.BEGAN_S + 9, 2.0, ("alone",), {"1": ["alone"]})
@@ -32,10 +39,8 @@ def stall(folder: Path) -> None:
     recorded.append(folder, stalled, StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, fault))
 
 
-def test_a_stall_shows_on_the_page_of_its_run_until_a_step_comes_and_until_the_run_ends(lab: Lab, page: Page) -> None:
+def test_a_stall_shows_on_the_page_of_its_run_until_a_step_comes_and_until_the_run_ends(page: Page) -> None:
     folder = recorded.record("2026-11-13T02-00-00-default-57a1", 2, 5, over=False)
-    lab.write("stall.ipynb", "1")
-    lab.open(page, "stall.ipynb")
     page.evaluate(OPEN, folder.name)
     page.locator(".ddl-dashboard .ddl-value").first.wait_for()
     box = page.locator(BOX)
@@ -81,8 +86,6 @@ fault = Fault("stalled", "unknown", (0, 1), facts=Facts(note={WHAT!r}))
 dashboard.handle(StallReported(recorded.RUN, (0, 1), recorded.BEGAN_S + 10, fault))
 dashboard.tick(1.0)
 """
-    lab.write("stall-cell.ipynb", code)
-    lab.open(page, "stall-cell.ipynb")
-    lab.run_all(page)
+    lab.run_code(page, code)
     page.locator(BOX).get_by_role("alert").filter(has_text="rank 0 waits in it for rank 1").wait_for(timeout=60_000)
     assert page.locator(BOX).get_by_role("region").is_hidden()

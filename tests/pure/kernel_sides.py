@@ -21,6 +21,7 @@ from jupyter_ddl.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.kernel.cluster_lifecycle import Replacement
     from jupyter_ddl.protocol.events import Event
@@ -141,10 +142,11 @@ def followed(
     replaces: bool = True,
     timeout_s: float | None = None,
     observers: Observers | None = None,
+    clock: Clock = MONOTONIC,
 ) -> tuple[Follower, Run, ActiveRuns]:
     """Return what follows a run that has begun, the run, and the active runs."""
     runs = active_runs(cluster, on_loss, observers, replaces=replaces)
-    run = Run(RunFolder("tests"), RANKS, len(RANKS))
+    run = Run(RunFolder("tests"), RANKS, len(RANKS), clock)
     follower = Follower(run, runs, view, timeout_s)
     runs.begin(run)
     return follower, run, runs

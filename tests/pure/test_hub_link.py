@@ -46,6 +46,11 @@ def path() -> Iterator[Path]:
         yield Path(folder) / "hub"
 
 
+@pytest.fixture(autouse=True)
+def tried_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "RETRY_S", 0.05)
+
+
 def listening(path: Path) -> socket.socket:
     hub = socket.socket(socket.AF_UNIX)
     hub.settimeout(10)

@@ -7,6 +7,7 @@ TYPE_CHECKING count like all others.
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 from functools import cache
@@ -226,22 +227,36 @@ def test_cluster_and_runs_do_not_know_each_other() -> None:
     assert "cluster" not in parts_imported_by("runs")
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "jupyter_ddl",
-        "jupyter_ddl.kernel.session",
-        "jupyter_ddl.kernel.magics.distributed",
-        "jupyter_ddl.server.extension",
-    ],
+# Imported one after another in one process: none loads what is heavy, and the server comes before the kernel's.
+IMPORTED = (
+    "jupyter_ddl",
+    "jupyter_ddl.server.extension",
+    "jupyter_ddl.kernel.session",
+    "jupyter_ddl.kernel.magics.distributed",
 )
-def test_importing_it_loads_nothing_heavy(module: str) -> None:
-    program = f"import sys, {module}; print([name for name in {HEAVY} if name in sys.modules])"
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert child.stdout == "[]\n"
+LOADED = f"""
+import importlib, json, sys
+loaded = {{}}
+for module in {IMPORTED}:
+    importlib.import_module(module)
+    loaded[module] = [name for name in (*{HEAVY}, "jupyter_ddl.kernel.session") if name in sys.modules]
+print(json.dumps(loaded))
+"""
 
 
-def test_the_server_knows_no_session() -> None:
-    program = "import sys, jupyter_ddl.server.extension; print('jupyter_ddl.kernel.session' in sys.modules)"
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert child.stdout == "False\n"
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, list[str]]:
+    """Return what of interest was loaded after each import."""
+    child = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=60)
+    found: dict[str, list[str]] = json.loads(child.stdout)
+    return found
+
+
+@pytest.mark.parametrize("module", IMPORTED)
+def test_importing_it_loads_nothing_heavy(loaded: dict[str, list[str]], module: str) -> None:
+    assert not set(loaded[module]) & set(HEAVY)
+
+
+def test_the_server_knows_no_session(loaded: dict[str, list[str]]) -> None:
+    assert "jupyter_ddl.kernel.session" not in loaded["jupyter_ddl.server.extension"]
+    assert "jupyter_ddl.kernel.session" in loaded["jupyter_ddl.kernel.session"]

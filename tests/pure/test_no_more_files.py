@@ -24,8 +24,8 @@ import jupyter_ddl
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.kernel.hub_link import link
 from jupyter_ddl.kernel.hub_link.controls import Controls
-from jupyter_ddl.kernel.hub_link.link import RETRY_S, Link
 from jupyter_ddl.kernel.hub_link.state import State
 
 if TYPE_CHECKING:
@@ -72,10 +72,11 @@ def samples_come_again() -> None:
 
 
 def a_hub_that_is_restarted_meanwhile_is_connected_to() -> None:
+    link.RETRY_S = 0.1
     with tempfile.TemporaryDirectory(prefix="ddl-") as folder, socket.socket(socket.AF_UNIX) as hub:
         with no_more_files():
-            Link(Path(folder) / "hub", State("kernel-1", SimpleNamespace()), Controls()).start()
-            time.sleep(2 * RETRY_S)
+            link.Link(Path(folder) / "hub", State("kernel-1", SimpleNamespace()), Controls()).start()
+            time.sleep(2 * link.RETRY_S)
         hub.settimeout(DEADLINE_S)
         hub.bind(f"{folder}/hub")
         hub.listen()

@@ -9,6 +9,7 @@ import time
 import pytest
 from ranks.kernels import eventually
 
+from jupyter_ddl.cluster import core_time
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.kernel.release_policy import Patience
 
@@ -55,8 +56,10 @@ def crowded():
         return process
 
     yield start
+    # All of them first: one that gets no core ends once the others have.
     for process in started:
         process.send_signal(signal.SIGKILL)
+    for process in started:
         process.wait()
         process.stdout.close()
 
@@ -68,18 +71,19 @@ IDLE = "os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))\n"
 def test_a_process_that_gets_no_core_is_told_from_one_that_computes(crowded) -> None:
     starved = crowded(IDLE + LOOP)
     busy = [crowded(LOOP) for _ in range(2)]
-    core_time = CoreTime()
-    assert eventually(lambda: core_time.is_starved(starved.pid))
-    assert eventually(lambda: not core_time.is_starved(busy[0].pid))
+    processes = CoreTime()
+    assert eventually(lambda: processes.is_starved(starved.pid))
+    assert eventually(lambda: not processes.is_starved(busy[0].pid))
 
 
-def test_a_process_that_waits_is_not_starved(crowded) -> None:
+def test_a_process_that_waits_is_not_starved(crowded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_time, "_WINDOW_S", 0.1)
     sleeper = crowded("print('at it', flush=True)\ntime.sleep(600)")
-    core_time = CoreTime()
+    processes = CoreTime()
     for _ in range(3):
-        assert not core_time.is_starved(sleeper.pid)
-        time.sleep(0.6)
+        assert not processes.is_starved(sleeper.pid)
+        time.sleep(0.12)
     sleeper.kill()
     sleeper.wait()
-    time.sleep(0.6)
-    assert not core_time.is_starved(sleeper.pid)
+    time.sleep(0.12)
+    assert not processes.is_starved(sleeper.pid)

@@ -16,11 +16,10 @@ from kernel_sides import RANKS, TestCluster, View, finished, followed, ready, wi
 
 from jupyter_ddl import paths
 from jupyter_ddl.errors import ClusterError, ClusterLost, HostUnfit, RankError, RunInterrupted
+from jupyter_ddl.host.clock import SimulatedClock
 from jupyter_ddl.host.threads import Supervised
-from jupyter_ddl.kernel import release_policy
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.rebuilder import Rebuilder
-from jupyter_ddl.kernel.release_policy import ReleaseTimes
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import wait_settled
 from jupyter_ddl.kernel.setup_cells import SetupCells
@@ -76,10 +75,10 @@ def finish(cluster: TestCluster, run: Run) -> None:
 @pytest.mark.parametrize("error", RAISED, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize("method", ["handle", "tick", "flush"])
 def test_a_view_that_raises_is_left_out_and_the_run_goes_on(method: str, error: BaseException) -> None:
-    cluster, output, broken = TestCluster(), View(), View()
+    clock, cluster, output, broken = SimulatedClock(), TestCluster(), View(), View()
     setattr(broken, method, raising(error))
-    follower, run, runs = followed(cluster, Together(output, broken))
-    threading.Timer(0.3, finish, (cluster, run)).start()
+    follower, run, runs = followed(cluster, Together(output, broken), clock=clock)
+    clock.after(0.3, lambda: finish(cluster, run))
     result = within(follower.wait)
     assert result.outcome == told_outcome(run) == "finished"
     assert "hello\n" in output.text
@@ -163,9 +162,10 @@ def test_an_observer_that_raises_costs_no_run(capsys: pytest.CaptureFixture[str]
 def test_a_loss_whose_handling_raises_still_ends_the_run(
     error: BaseException, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = TestCluster()
-    follower, run, runs = followed(cluster, on_loss=raising(error))
-    threading.Timer(0.2, cluster.say, (RankLost(1, loss_in_words("rank 1 on node-a was ended"), time.time()),)).start()
+    clock, cluster = SimulatedClock(), TestCluster()
+    follower, run, runs = followed(cluster, on_loss=raising(error), clock=clock)
+    lost = RankLost(1, loss_in_words("rank 1 on node-a was ended"), time.time())
+    clock.after(0.2, lambda: cluster.say(lost))
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
     assert f"New ones could not be started automatically ({type(error).__name__}" in str(ended)
@@ -203,15 +203,14 @@ def test_a_rebuild_that_cannot_begin_or_fails_is_told_and_waited_for_by_nobody(
 def test_a_release_comes_to_its_end_whatever_it_looks_at_raises(
     seam: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(release_policy, "CELL", ReleaseTimes(answer_s=2.0, report_s=0.5))
-    cluster, output = TestCluster(), View()
-    follower, _, runs = followed(cluster, output)
+    clock, cluster, output = SimulatedClock(), TestCluster(), View()
+    follower, _, runs = followed(cluster, output, clock=clock)
     monkeypatch.setattr(type(runs), seam, raising(OSError(5, "odd")))
-    threading.Timer(0.2, follower.interrupt).start()
+    clock.after(0.2, follower.interrupt)
     ended = within(follower.wait)
     assert isinstance(ended, ClusterLost)
     assert "the cell was interrupted, and ranks 0-1 did not answer the release within" in str(ended)
-    assert "rank 0 has not answered its release for 0.5 s: " in output.text
+    assert "rank 0 has not answered its release for 5 s: " in output.text
     assert output.text.count("raised OSError: [Errno 5] odd; the cell continues") == 1
 
 
@@ -263,15 +262,10 @@ def _released(run: Run, rank: int, reason: str) -> RankFailed:
     )
 
 
-@pytest.fixture
-def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_policy, "CELL", ReleaseTimes(answer_s=2.0, report_s=0.5))
-
-
 @pytest.mark.parametrize("way", ["this kernel", "another kernel"])
-def test_a_release_from_elsewhere_gives_up_on_ranks_that_do_not_answer(short: None, way: str) -> None:
-    cluster, output = TestCluster(), View()
-    follower, run, runs = followed(cluster, output)
+def test_a_release_from_elsewhere_gives_up_on_ranks_that_do_not_answer(way: str) -> None:
+    clock, cluster, output = SimulatedClock(), TestCluster(), View()
+    follower, run, runs = followed(cluster, output, clock=clock)
 
     def release() -> None:
         if way == "this kernel":
@@ -279,20 +273,20 @@ def test_a_release_from_elsewhere_gives_up_on_ranks_that_do_not_answer(short: No
         else:
             cluster.say(ReleaseAsked("kernel-2", "%ddl interrupt", time.time()))
 
-    threading.Timer(0.2, release).start()
+    clock.after(0.2, release)
     ended = within(follower.wait)
     by = "the panel" if way == "this kernel" else "%ddl interrupt"
     assert isinstance(ended, ClusterLost)
-    assert f"the cell was interrupted by {by}, and ranks 0-1 did not answer the release within 2 s" in str(ended)
-    assert "jupyter_ddl: rank 1 has not answered its release for 0.5 s: its process 4711 waits, " in output.text
+    assert f"the cell was interrupted by {by}, and ranks 0-1 did not answer the release within 15 s" in str(ended)
+    assert "jupyter_ddl: rank 1 has not answered its release for 5 s: its process 4711 waits, " in output.text
     assert "jupyter_ddl: ranks 0-1 did not answer in time: all ranks are ended" in output.text
     assert told_outcome(run) == "lost"
 
 
-def test_where_ranks_are_not_replaced_the_cell_gives_them_up_as_interrupted(short: None) -> None:
-    cluster = TestCluster()
-    follower, run, runs = followed(cluster, replaces=False)
-    threading.Timer(0.2, runs.release_all, ("the panel",)).start()
+def test_where_ranks_are_not_replaced_the_cell_gives_them_up_as_interrupted() -> None:
+    clock, cluster = SimulatedClock(), TestCluster()
+    follower, run, runs = followed(cluster, replaces=False, clock=clock)
+    clock.after(0.2, lambda: runs.release_all("the panel"))
     ended = within(follower.wait)
     assert isinstance(ended, ClusterError)
     assert "Received: nothing from ranks 0-1 (interrupted)" in str(ended)
@@ -306,9 +300,9 @@ def test_ranks_that_answer_a_release_from_elsewhere_are_interrupted_by_it() -> N
             for rank in ranks:
                 cluster.say(_released(run, rank, request.reason))
 
-    cluster = TestCluster(answer)
-    follower, run, runs = followed(cluster)
-    threading.Timer(0.2, runs.release_all, ("the panel",)).start()
+    clock, cluster = SimulatedClock(), TestCluster(answer)
+    follower, run, runs = followed(cluster, clock=clock)
+    clock.after(0.2, lambda: runs.release_all("the panel"))
     ended = within(follower.wait)
     assert isinstance(ended, RunInterrupted)
     assert "was interrupted by the panel after" in str(ended)

@@ -12,6 +12,7 @@ import pytest
 from run_folders import make_run, own_session
 
 from jupyter_ddl.cli import main
+from jupyter_ddl.commands import logs
 from jupyter_ddl.runs.logs import LONG_LINE_BYTES, RankLog
 
 RUN = "2026-11-20T18-03-07-default-3f9c"
@@ -267,17 +268,33 @@ def test_a_terminal_of_another_encoding_gets_what_it_can_show(folder):
     assert child.stdout.decode("latin-1") == "[0] grüße \\u65e5\\u672c\n"
 
 
-def test_a_log_is_followed_to_its_end(capsys):
+@pytest.fixture
+def followed_often(monkeypatch):
+    monkeypatch.setattr(logs, "_FOLLOW_S", 0.02)
+
+
+def taken(capsys, text):
+    """Return what is printed, once it is as long as a text."""
+    found, until_s = "", time.monotonic() + DEADLINE_S
+    while len(found) < len(text) and time.monotonic() < until_s:
+        time.sleep(0.01)
+        found += capsys.readouterr().out
+    return found
+
+
+def test_a_log_is_followed_to_its_end(followed_often, capsys):
     folder = make_run(RUN, session=own_session())
     log = folder / "rank-0.log"
     seen = []
 
     def train():
-        for part in (b"zero\none\ntw", b"o\n", b"last"):
+        for part, whole in ((b"zero\none\ntw", "[0] zero\n[0] one\n"), (b"o\n", "[0] two\n"), (b"last", "")):
             with log.open("ab") as file:
                 file.write(part)
-            time.sleep(0.5)
-            seen.append(capsys.readouterr().out)
+            seen.append((taken(capsys, whole), whole))
+        # Nothing of a line that has no end yet.
+        time.sleep(0.2)
+        seen.append((capsys.readouterr().out, ""))
         # What is written just before the end is printed, and a rank that begins late is taken up.
         (folder / "rank-1.log").write_bytes(b"late\n")
         make_outcome(folder)
@@ -286,10 +303,12 @@ def test_a_log_is_followed_to_its_end(capsys):
     thread.start()
     assert main(["logs", "-f"]) == 0
     thread.join()
-    assert (seen, capsys.readouterr().out) == (["[0] zero\n[0] one\n", "[0] two\n", ""], "[0] last\n[1] late\n")
+    assert len(seen) == 4
+    assert all(one == whole for one, whole in seen)
+    assert capsys.readouterr().out == "[0] last\n[1] late\n"
 
 
-def test_stderr_is_followed_though_it_is_known_as_such_only_afterwards(capsys):
+def test_stderr_is_followed_though_it_is_known_as_such_only_afterwards(followed_often, capsys):
     folder = make_run(RUN, session=own_session())
     log, spans = folder / "rank-0.log", folder / "rank-0.stderr.jsonl"
     log.write_bytes(b"out\n")
@@ -299,11 +318,10 @@ def test_stderr_is_followed_though_it_is_known_as_such_only_afterwards(capsys):
         for number in range(2):
             with log.open("ab") as file:
                 file.write(b"err %d\nout\n" % number)
-            time.sleep(0.5)
+            time.sleep(0.1)
             with spans.open("a") as file:
                 file.write(f"[{4 + 10 * number}, 6]\n")
-            time.sleep(0.5)
-            seen.append(capsys.readouterr().out)
+            seen.append(taken(capsys, f"[0] err {number}\n"))
         make_outcome(folder)
 
     thread = threading.Thread(target=train)

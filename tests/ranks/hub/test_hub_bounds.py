@@ -27,14 +27,9 @@ if TYPE_CHECKING:
 RUN = "2026-11-20T18-03-07-default-3f9c"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("hub")) as server:
-        yield server
-
-
-def hub_socket() -> Path:
-    (found,) = paths.hub_dir().iterdir()
+def hub_socket(server: Server) -> Path:
+    # One that was killed has left its socket beside this one's.
+    (found,) = (path for path in paths.hub_dir().glob(f"*-{server.port}") if path.is_socket())
     return found
 
 
@@ -47,7 +42,7 @@ def kernel(server: Server) -> Iterator[Callable[[str], socket.socket]]:
         channel = socket.socket(socket.AF_UNIX)
         opened.append(channel)
         channel.settimeout(30)
-        channel.connect(str(hub_socket()))
+        channel.connect(str(hub_socket(server)))
         channel.sendall(as_line(KernelState(name, 1)))
         return channel
 
@@ -197,7 +192,7 @@ def test_more_browsers_than_are_served_are_refused(server: Server) -> None:
 
 
 def test_the_kernels_socket_is_this_users_alone(server: Server) -> None:
-    path = hub_socket()
+    path = hub_socket(server)
     assert re.fullmatch(rf"[0-9a-f]{{8}}-{server.port}", path.name)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700

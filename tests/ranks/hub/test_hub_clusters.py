@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from hub_server import Server
 from kernels import Kernel, gone_within, kernel, without
 from servers import Notebook
 
@@ -13,16 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from hub_server import Server
+
 pytestmark = pytest.mark.mpi
 
 START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r}, keep={keep})\ns.run('x = 40 + rank')"
 RULE = "A cluster is stopped here when it was kept and no kernel uses it. Received: "
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("hub")) as server:
-        yield server
 
 
 @pytest.fixture

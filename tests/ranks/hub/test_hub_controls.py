@@ -11,12 +11,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hub_server import Browser, Server
 from kernels import eventually
 from servers import Notebook
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from hub_server import Browser, Server
 
 pytestmark = pytest.mark.mpi
 
@@ -32,12 +33,6 @@ def tell(thread):
     print("pulling", flush=True)
 threading.Thread(target=tell, args=(threading.get_ident(),), daemon=True).start()
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with Server(tmp_path_factory.mktemp("hub")) as server:
-        yield server
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +87,7 @@ def test_a_fault_is_told_until_the_next_good_cell(browser: Browser, notebook: No
     browser.until(lambda: (browser.newest("kernel_state") or {})["fault"] is None)
 
 
+@pytest.mark.slow
 def test_a_hung_allreduce_is_interrupted_while_the_cell_runs(browser: Browser, notebook: Notebook) -> None:
     number = notebook.send(HUNG, cell_id="cell-8")
     run = browser.wait_for("run_notice", state="running", cell_id="cell-8")["run"]
@@ -141,7 +137,7 @@ def test_names_are_completed_and_explained_also_while_the_rank_is_busy(browser: 
 
 def test_a_rank_that_holds_pythons_lock_keeps_nobody_waiting_who_types(browser: Browser, notebook: Notebook) -> None:
     # PyDLL keeps the lock; poll() waits for nothing for so many milliseconds.
-    number = notebook.send("%%distributed -r 0\nimport ctypes\nctypes.PyDLL(None).poll(None, 0, 5000)")
+    number = notebook.send("%%distributed -r 0\nimport ctypes\nctypes.PyDLL(None).poll(None, 0, 3500)")
     browser.wait_for_cluster(notebook.id, "running")
 
     def complete() -> list[str]:
@@ -254,6 +250,7 @@ def test_a_stop_ends_a_pull_that_waits(browser: Browser, notebook: Notebook) -> 
     browser.wait_for_cluster(notebook.id, "idle")
 
 
+@pytest.mark.slow
 def test_a_start_is_told_step_by_step_and_a_control_before_its_end_says_so(server: Server, browser: Browser) -> None:
     other = Notebook(server)
     other.do("%load_ext jupyter_ddl")
