@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
+from jupyter_ddl.training.last_batch import LastBatch
 from jupyter_ddl.training.step_settings import Manner
 
 if TYPE_CHECKING:
@@ -62,26 +63,16 @@ class Turn:
             self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
         self.exchanges = False
         self.clock: Clock | None = None
-        self._batch: Any = None
+        self._last = LastBatch()
 
     def keep(self, data: Any) -> None:
-        """Keep a batch: the last one is taken again once this rank has none left. A reference, not a copy."""
-        parts = tf.nest.flatten(data, expand_composites=True)
-        if self._batch is None:
-            with tf.init_scope():
-                self._batch = (data, [_holder(part) for part in parts])
-        for holder, part in zip(self._batch[1], parts, strict=True):
-            if holder is not None:
-                holder.assign(part)
+        """Keep a batch: the last one is taken again once this rank has none left."""
+        self._last.keep(data)
 
     @property
     def last_batch(self) -> Any:
         """The last batch that was kept; None where there was none."""
-        if self._batch is None:
-            return None
-        structure, holders = self._batch
-        parts = [None if holder is None else holder.read_value() for holder in holders]
-        return tf.nest.pack_sequence_as(structure, parts, expand_composites=True)
+        return self._last.batch
 
 
 @dataclass
@@ -295,12 +286,3 @@ def _times(gradient: Any, factor: Any) -> Any:
         values = tf.math.multiply_no_nan(gradient.values, scalar)
         return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
     return tf.math.multiply_no_nan(gradient, scalar)
-
-
-def _holder(part: Any) -> Any:
-    """Return a variable that holds tensors like `part`; None for what is no tensor."""
-    if part is None:
-        return None
-    dtype = tf.convert_to_tensor(part).dtype if not hasattr(part, "dtype") else part.dtype
-    shape = tf.TensorShape([None] * len(part.shape)) if part.shape.rank is not None else tf.TensorShape(None)
-    return tf.Variable(tf.zeros([0] * len(part.shape), dtype), shape=shape, trainable=False, name="last_batch")

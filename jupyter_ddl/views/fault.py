@@ -106,7 +106,8 @@ def render_remedy(remedy: Remedy) -> str:
     lost = "The variables on the ranks are lost"
     if remedy.setup_cells:
         lost += f", and {_counted(remedy.setup_cells, 'setup cell')} will be run again"
-    return REMEDIES[remedy.step].format(ranks=_counted(remedy.ranks, "new rank"), lost=lost, problem=remedy.problem)
+    ranks = f"{_counted(remedy.ranks, 'new rank')} {'is' if remedy.ranks == 1 else 'are'}"
+    return REMEDIES[remedy.step].format(ranks=ranks, lost=lost, problem=remedy.problem)
 
 
 def render_process(process: RankProcess) -> str:

@@ -24,7 +24,7 @@ OUTCOMES: dict[str, str] = {
 REMEDIES: dict[Step, str] = {
     "restart": "%ddl restart starts new ones.",
     "restart again": "%ddl restart tries again.",
-    "replaced": "{ranks} are being started on the same devices: the next cell waits for them. {lost}.",
+    "replaced": "{ranks} being started on the same devices: the next cell waits for them. {lost}.",
     "restarting": "New ones are being started.",
     "find the cause": (
         "They had themselves replaced lost ones and had run no cell, so they are not replaced once more: "

@@ -229,7 +229,7 @@ def test_each_remedy_has_a_text(step: faults.Step) -> None:
     told = render_remedy(Remedy(step, 1, 0, "OSError: {odd}"))
     assert told.endswith(".")
     assert ("OSError: {odd}" in told) == (step == "not replaced")
-    assert ("1 new rank are" in told) == (step == "replaced")
+    assert ("1 new rank is" in told) == (step == "replaced")
 
 
 @pytest.mark.parametrize("state", get_args(faults.ProcessState))

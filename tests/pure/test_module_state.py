@@ -32,7 +32,6 @@ LISTED = {
     "legacy.learning_phase._phase": "Keras 2 had one learning phase for the process",
     "legacy.sessions._current": "TensorFlow 1 had one default session for the process",
     "legacy.sessions._in_v1": "what the module tensorflow.compat.v1 answers for",
-    "views.event_batches._KNOWN": "each event class's defaults, which do not change, as by functools.cache",
     "pipelines.owned_folders._own": "this process's folders on this host",
     "pipelines.cache._numbers": "numbers the files in them",
 }

@@ -93,7 +93,7 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
     if (
         model.built
         and model.optimizer is not None
-        and getattr(model.train_step, "__func__", None) is keras.Model.train_step
+        and _is_stock_step(model.train_step)
     ):
         # Not in the first step's tracing, which may be cut short.
         build(model.optimizer, list(model.trainable_variables))

@@ -81,7 +81,7 @@ def test_each_rank_keeps_to_its_cores_with_all_its_threads(fresh: Session) -> No
         assert sum(map(len, cores)) == len(usable)
 
 
-# --- the table of patches against a real rank, its register and all of its modules, after a cell that uses every layer -------
+# --- the table of patches against a real rank: its register, and all of its modules ---------------------------------
 
 TRAINING = """
 import keras, numpy as np, tensorflow as tf
