@@ -22,8 +22,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import import_hooks, run_context
+from jupyter_ddl.engine import run_context
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
 
 if TYPE_CHECKING:
     from types import ModuleType

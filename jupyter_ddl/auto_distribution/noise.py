@@ -22,7 +22,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import random_seed
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import seeds
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from jupyter_ddl.auto_distribution.plan import printed
 from jupyter_ddl.auto_distribution.prediction import predict
 from jupyter_ddl.auto_distribution.refusals import refuse_optimizer
 from jupyter_ddl.auto_distribution.saving import on_first_rank
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import seeds
 from jupyter_ddl.training.optimizer.distribution import is_distributed, is_updating
 from jupyter_ddl.training.optimizer.early_exchange import is_trained

@@ -20,8 +20,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import import_hooks
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
 
 if TYPE_CHECKING:
     from types import ModuleType

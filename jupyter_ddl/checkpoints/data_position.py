@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keras.src.backend.tensorflow.trainer import TFEpochIterator
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,9 +20,9 @@ import numpy as np
 
 from jupyter_ddl.datasets import digits
 from jupyter_ddl.datasets.downloads import download_once
-from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import DownloadFailed, InvalidInput
 from jupyter_ddl.host import files
+from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.paths import DATA_VARIABLE, data_dir
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Renders the table of patches as text and JSON: what a rank replaces in its libraries, and why."""
+"""Renders the table of patches as text and JSON: what we replace in libraries, and why."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ _TITLES = {
     Layer.FIT: "Training with Horovod",
     Layer.AUTO: "--auto",
     Layer.LEGACY: "Old spellings of Keras and TensorFlow (JUPYTER_DDL_LEGACY=0 leaves them out)",
+    Layer.KERNEL: "In the notebook's process, and not on ranks",
 }
 _WIDTH = 100
 
 
 def patches_text() -> str:
     """Return the table, a block for each layer, the innermost first."""
-    lines = ["A rank replaces these methods and functions, and no others. Outer layers are called first."]
+    lines = ["These methods and functions are replaced, and no others. Outer layers are called first."]
     lines += [f"Made for: {', '.join(f'{library} {versions}' for library, versions in VERSIONS.items())}."]
     for layer in Layer:
         lines += ["", f"{layer.name}  {_TITLES[layer]}"]

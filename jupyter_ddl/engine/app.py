@@ -27,11 +27,11 @@ from jupyter_ddl.engine.forks import Forks
 from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
 from jupyter_ddl.engine.last_words import LastWords
-from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.engine.rank_shell import RankKernel
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import write_on_signal
 from jupyter_ddl.host import files
+from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED

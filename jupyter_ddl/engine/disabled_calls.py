@@ -10,8 +10,8 @@ import getpass
 import os
 from typing import Any, NoReturn
 
-from jupyter_ddl.engine.patching import Layer, instead, patch
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import Layer, instead, patch
 
 
 def install() -> None:

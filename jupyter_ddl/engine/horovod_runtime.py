@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, patch
 from jupyter_ddl.engine.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 
 if TYPE_CHECKING:

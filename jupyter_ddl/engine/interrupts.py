@@ -15,7 +15,7 @@ from signal import pthread_kill, pthread_sigmask
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 
 if TYPE_CHECKING:
     import asyncio

@@ -21,12 +21,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from jupyter_ddl.engine import advice, import_hooks, interrupts
+from jupyter_ddl.engine import advice, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import Stacks
+from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady, RankWarm

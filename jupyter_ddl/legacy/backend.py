@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jupyter_ddl.engine.patching import around
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import around
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.learning_phase import learning_phase, set_learning_phase
 from jupyter_ddl.legacy.notices import say

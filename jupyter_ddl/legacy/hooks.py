@@ -1,6 +1,6 @@
 """Waits for Keras and TensorFlow to be imported, and then applies the table's functions to them.
 
-The rank's import finder (`engine/import_hooks.py`) calls `_imported` when one of their public modules has run, and
+The rank's import finder (`host/import_hooks.py`) calls `_imported` when one of their public modules has run, and
 `_spec_of_missing` for modules that Keras no longer has.
 """
 
@@ -12,7 +12,7 @@ import threading
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import import_hooks
+from jupyter_ddl.host import import_hooks
 from jupyter_ddl.legacy import names
 from jupyter_ddl.protocol.old_spellings import ROWS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jupyter_ddl.engine.patching import around
+from jupyter_ddl.host.patching import around
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.wrapping import wrap, wrap_method

@@ -15,8 +15,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, absent, instead, patch
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import Layer, absent, instead, patch
 from jupyter_ddl.legacy.notices import say
 
 if TYPE_CHECKING:

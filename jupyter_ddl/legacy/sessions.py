@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, instead, patch
+from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.devices import follow, without_device
 from jupyter_ddl.legacy.learning_phase import forget

@@ -6,8 +6,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import around
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import around
 from jupyter_ddl.legacy import names
 from jupyter_ddl.legacy.notices import say
 from jupyter_ddl.legacy.wrapping import add, wrap

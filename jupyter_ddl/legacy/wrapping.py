@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from jupyter_ddl.engine.patching import Layer, around, definer, instead, patch
+from jupyter_ddl.host.patching import Layer, around, definer, instead, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, instead, patch
+from jupyter_ddl.host.patching import Layer, instead, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.pipelines.shard_rules import READERS, WAYS, Way
 
 if TYPE_CHECKING:

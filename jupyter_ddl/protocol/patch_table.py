@@ -1,9 +1,9 @@
-"""Lists every method and function of a library that a rank replaces: whose, in which versions, and why.
+"""Lists every method and function of a library that we replace: whose, in which versions, and why.
 
-`engine/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
+`host/patching.py` replaces them; `jupyter ddl doctor --patches` prints this table, which takes no TensorFlow. A test
 compares it with the register of a real rank (tests/ranks/cluster/test_cluster_fresh.py).
 
-What is no patch, and why, says `engine/patching.py`.
+What is no patch, and why, says `host/patching.py`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from enum import IntEnum
 VERSIONS = {
     "python": ">=3.10,<3.14",
     "ipyparallel": ">=9.1",
+    "ipykernel": ">=6.29",
     "tensorflow": ">=2.16",
     "keras": ">=3,<4",
     "horovod": "0.28.1",
@@ -31,6 +32,7 @@ class Layer(IntEnum):
         FIT: training with Horovod.
         AUTO: what `--auto` divides among the ranks, which FIT then trains on.
         LEGACY: translates old arguments, before any other layer sees them.
+        KERNEL: is replaced in the notebook's process, and not on ranks.
     """
 
     RANK = 0
@@ -39,6 +41,7 @@ class Layer(IntEnum):
     FIT = 3
     AUTO = 4
     LEGACY = 5
+    KERNEL = 6
 
 
 @dataclass(frozen=True)
@@ -303,5 +306,9 @@ PATCHES = (
         ("BroadcastGlobalVariablesHook",),
         Layer.LEGACY,
         "is there again for programs of TensorFlow 1",
+    ),
+    # --- the notebook's process
+    Declared(
+        "ipykernel.ipkernel.IPythonKernel", ("do_inspect",), Layer.KERNEL, "asks rank 0 about names in a cell for ranks"
     ),
 )

@@ -13,8 +13,9 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import auto_distribution, checkpoints, legacy
-from jupyter_ddl.engine import import_hooks, rank_state
-from jupyter_ddl.engine.patching import Layer, instead, patch
+from jupyter_ddl.engine import rank_state
+from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.training import interrupted_tracing, keras_version
 

@@ -20,7 +20,7 @@ from keras.src.losses import loss as loss_module
 from keras.src.losses.losses import LossFunctionWrapper
 from keras.src.trainers.compile_utils import CompileLoss
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.unconverted import unconverted
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import keras
 import tensorflow as tf
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.unconverted import unconverted_around
 

@@ -19,7 +19,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import tensorflow as tf
 
-from jupyter_ddl.engine.patching import around
+from jupyter_ddl.host.patching import around
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
-from jupyter_ddl.engine import patching
+from jupyter_ddl.host import patching
 from jupyter_ddl.pipelines import iterators
 
 WAIT_S = 60

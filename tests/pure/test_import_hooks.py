@@ -8,7 +8,7 @@ import sys
 
 def told(program: str) -> list[str]:
     """Run a program after the hooks' import; return its lines."""
-    text = f"import sys\nfrom jupyter_ddl.engine import import_hooks as hooks\n{program}"
+    text = f"import sys\nfrom jupyter_ddl.host import import_hooks as hooks\n{program}"
     child = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
     return child.stdout.splitlines()
 

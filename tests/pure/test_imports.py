@@ -30,13 +30,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     "host": {"errors", "paths", "protocol"},
     # Ranks.
     "engine": {"errors", "host", "paths", "protocol"},
-    # What replaces a method of a library does so by the engine's register of patches.
-    "legacy": {"engine", "errors", "paths", "protocol"},
+    # What replaces a method of a library does so by the register of patches in `host`.
+    "legacy": {"engine", "errors", "host", "paths", "protocol"},
     "datasets": {"engine", "errors", "host", "paths"},
-    "training": {"engine", "errors", "protocol"},
+    "training": {"engine", "errors", "host", "protocol"},
     "pipelines": {"engine", "errors", "host", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
-    "auto_distribution": {"engine", "errors", "pipelines", "protocol", "training"},
+    "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {
         "auto_distribution",

@@ -17,8 +17,8 @@ PACKAGE = Path(jupyter_ddl.__file__).parent
 # What belongs to a process, of which there is one.
 LISTED = {
     "engine.rank_state._process": "which rank this process is: what a program calls has no other way to it",
-    "engine.patching._register": "a process has one of each library, and these are its functions",
-    "engine.import_hooks._FINDER": "a process has one import system",
+    "host.patching._register": "a process has one of each library, and these are its functions",
+    "host.import_hooks._FINDER": "a process has one import system",
     "kernel.current._sessions": "which sessions this kernel has: the magics have no other way to them",
     "legacy.hooks._changed": "which of the process's libraries the old spellings are in",
     "legacy.hooks._lock": "guards it",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from jupyter_ddl.engine import patching
-from jupyter_ddl.engine.patching import Layer, absent, around, definer, instead, patch
+from jupyter_ddl.host import patching
+from jupyter_ddl.host.patching import Layer, absent, around, definer, instead, patch
 from jupyter_ddl.protocol.patch_table import PATCHES
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import DdlError
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics.completion import below_magic
 
@@ -21,34 +22,29 @@ if TYPE_CHECKING:
 def install(shell: InteractiveShell) -> None:
     """Have a kernel ask rank 0 about names in cells that run on ranks; once, however often it is called."""
     kernel: Any = getattr(shell, "kernel", None)
-    if kernel is not None and not isinstance(getattr(kernel.do_inspect, "__self__", None), _Inspection):
-        kernel.do_inspect = _Inspection(kernel.do_inspect).do_inspect
+    if kernel is not None:
+        # IPython has no hook for it.
+        patch(kernel, "do_inspect", _inspect, Layer.KERNEL)
 
 
-class _Inspection:
-    """Answers a front end's inspect_request.
+async def _inspect(
+    stock: Callable[..., Any],
+    code: str,
+    cursor_pos: int,
+    detail_level: int = 0,
+    omit_sections: tuple[str, ...] = (),
+) -> dict[str, Any]:
+    """Answer an inspect_request: as rank 0 below the magic's line, where there are ranks, and as the kernel elsewhere.
 
-    Args:
-        own: the kernel's own method, which IPython has no hook for.
+    Source: ipykernel 7.4, ipkernel.IPythonKernel.do_inspect
     """
-
-    def __init__(self, own: Callable[..., Any]) -> None:
-        self._own = own
-
-    async def do_inspect(
-        self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: tuple[str, ...] = ()
-    ) -> dict[str, Any]:
-        """Return rank 0's answer below the magic's line, where there are ranks, and the kernel's elsewhere.
-
-        Source: ipykernel 7.4, ipkernel.IPythonKernel.do_inspect
-        """
-        below = below_magic(code, cursor_pos)
-        found = None if below is None else _ask(*below, detail_level)
-        if found is not None:
-            return {"status": "ok", "found": found["found"], "data": found["data"], "metadata": {}}
-        answer = self._own(code, cursor_pos, detail_level, omit_sections)
-        own: dict[str, Any] = await answer if inspect.isawaitable(answer) else answer
-        return own
+    below = below_magic(code, cursor_pos)
+    found = None if below is None else _ask(*below, detail_level)
+    if found is not None:
+        return {"status": "ok", "found": found["found"], "data": found["data"], "metadata": {}}
+    answer = stock(code, cursor_pos, detail_level, omit_sections)
+    own: dict[str, Any] = await answer if inspect.isawaitable(answer) else answer
+    return own
 
 
 def _ask(code: str, cursor: int, detail: int) -> dict[str, Any] | None:

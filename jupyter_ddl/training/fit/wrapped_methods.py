@@ -22,7 +22,7 @@ import keras
 import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state, run_context
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
 from jupyter_ddl.training.consistency import same_batches, same_gradients
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
@@ -90,11 +90,7 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
         force = True
     if model.train_function is not None and not force:
         return stock(model, force)
-    if (
-        model.built
-        and model.optimizer is not None
-        and _is_stock_step(model.train_step)
-    ):
+    if model.built and model.optimizer is not None and _is_stock_step(model.train_step):
         # Not in the first step's tracing, which may be cut short.
         build(model.optimizer, list(model.trainable_variables))
     with _our_step(model, batches):

@@ -14,7 +14,7 @@ import keras
 import tensorflow as tf
 from tensorflow.python import pywrap_tfe
 
-from jupyter_ddl.engine.patching import Layer, patch
+from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
 from jupyter_ddl.training.optimizer.local_variables import LocalVariables, reduce_in_step
 from jupyter_ddl.training.optimizer.tape import DistributedTapeMixin

@@ -55,3 +55,9 @@ def test_an_inspection_tells_of_the_name_where_the_cell_runs(named: Kernel) -> N
     assert "rank_of_it" in told
     assert "Known here." in named.inspect("known_of")
     assert named.inspect("%%distributed\nknown_nowhere") == ""
+    registered = (
+        "from jupyter_ddl.host import patching\nprint([(one.name, one.layer.name) for one in patching.patches()])"
+    )
+    assert named.execute(registered).text.strip() == "[('do_inspect', 'KERNEL')]"
+    assert named.execute("assert not patching.undo_all()").error is None
+    assert named.inspect("%%distributed\nknown_of") != told

@@ -1,4 +1,4 @@
-"""Registers patches: every method and function of a library that a rank replaces, and how it is put back.
+"""Registers patches: every method and function of a library that we replace, and how it is put back.
 
 `patch` is the only place of the package that replaces one. Several layers may replace the same method, in any order of
 their imports: the register keeps them in the order of `Layer`. What is patched, and why, is declared in
@@ -15,7 +15,7 @@ No patches, and not here:
 - `sys.stdout` and `sys.stderr`, which are what a process sets them to; and what a cell itself has replaced, which
   `engine/pristine_modules.py` puts back.
 
-Runs on: every rank.
+Runs on: every rank, and the kernel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import import_hooks
+from jupyter_ddl.host import import_hooks
 from jupyter_ddl.protocol.patch_table import Layer
 
 if TYPE_CHECKING:
