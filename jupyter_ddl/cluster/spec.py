@@ -125,7 +125,7 @@ def plan(
     )
 
 
-def planned_anew(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
+def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     """Return a spec with other arguments of `plan`, those in `changes`; their `env` is added to the variables.
 
     Raises:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.occupancy import check_free
-from jupyter_ddl.cluster.spec import planned_anew
+from jupyter_ddl.cluster.spec import replanned
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
@@ -285,7 +285,7 @@ class Session:
             ClusterError: ranks are being started already.
         """
         self._lifecycle.replaces_lost = other.pop("rebuild", self._lifecycle.replaces_lost)
-        new = planned_anew(self._cluster.spec, other)
+        new = replanned(self._cluster.spec, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
         check_free(new)
         with starting(self._lifecycle, new, "restart", progress) as (attempt, step):

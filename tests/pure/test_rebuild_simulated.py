@@ -88,8 +88,8 @@ def test_a_rank_that_dies_is_named_and_the_next_cell_has_new_ranks(n: int, signu
         f"Ranks must live to the end of the cell. Received: rank {last} on simulated was ended by {how}. "
     )
     assert why in text
-    count = "1 new rank" if n == 1 else f"{n} new ranks"
-    assert f"\n{count} are being started on the same devices: the next cell waits for them. " in text
+    count = "1 new rank is" if n == 1 else f"{n} new ranks are"
+    assert f"\n{count} being started on the same devices: the next cell waits for them. " in text
     assert worlds.run("next").outcome == "finished"
     assert [cluster.cells for cluster in worlds.clusters] == [["die"], ["next"]]
 
