@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     How = Callable[[Any, Callable[..., Any]], Any]
 
-__all__ = ["Layer", "Patch", "absent", "around", "definer", "instead", "patch", "patches", "undo_all"]
+__all__ = ["Layer", "Patch", "absent", "around", "definer", "instead", "patch", "patches", "undo_all", "unpatched"]
 
 _ABSENT = object()
 
@@ -139,6 +139,11 @@ def patches() -> list[Patch]:
     return list(_register.all())
 
 
+def unpatched(owner: Any, name: str) -> Any:
+    """Return an attribute, which is there, as it was before our first patch of it."""
+    return _register.unpatched(owner, name)
+
+
 def undo_all() -> list[Patch]:
     """Undo every patch, the latest first, and give imports Horovod's own modules again.
 
@@ -158,7 +163,7 @@ class _Stack:
         self.name = name
         self.patches: list[Patch] = []
         self._own = _own(owner, name)
-        self._stock = self._own if self._own is not _ABSENT else _inherited(owner, name)
+        self.stock = self._own if self._own is not _ABSENT else _inherited(owner, name)
         self._placed = self._own
 
     def is_outermost(self) -> bool:
@@ -173,7 +178,7 @@ class _Stack:
         if not self.patches:
             self._placed = self._own
         else:
-            value = self._stock
+            value = self.stock
             for one in self.patches:
                 value = one.how(value, one.ours)
             self._placed = value
@@ -222,6 +227,11 @@ class _Register:
             stack.patches.sort(key=lambda one: one.layer)
             stack.place()
         return new
+
+    def unpatched(self, owner: Any, name: str) -> Any:
+        with self._lock:
+            stacks = self._stacks.get((id(owner), name))
+        return stacks[0].stock if stacks else vars(owner)[name]
 
     def undo(self, old: Patch) -> bool:
         with self._lock:

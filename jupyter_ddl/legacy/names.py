@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.host.patching import Layer, absent, instead, patch
+from jupyter_ddl.host.patching import Layer, absent, instead, patch, unpatched
 from jupyter_ddl.legacy.notices import say
 
 if TYPE_CHECKING:
@@ -132,7 +132,9 @@ def apply(module: ModuleType) -> None:
     if isinstance(module.__loader__, _Served):
         return
     held = vars(module)
-    for name, value in list(held.items()):
+    for name in list(held):
+        # Not as it is now: --auto may have been installed first, and is called before this.
+        value = unpatched(module, name)
         stock, ours = _replaced.get(id(value), (None, None))
         if stock is not None and stock is value:
             patch(module, name, ours, Layer.NAMES, instead)

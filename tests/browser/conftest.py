@@ -62,7 +62,7 @@ def own_page(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     context = browser.new_context(viewport={"width": 1400, "height": 1200})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     raised: list[str] = []
-    context.on("weberror", lambda error: raised.append(str(error.error)))
+    context.on("weberror", lambda error: raised.append(f"{error.error}\n{error.error.stack}"))
     yield context.new_page(), raised
     context.close()
 

@@ -97,6 +97,14 @@ def test_undo_puts_back_the_very_object() -> None:
     )
 
 
+def test_what_was_there_before_any_patch_is_known() -> None:
+    stock = vars(Base)["fit"]
+    assert patching.unpatched(Base, "fit") is stock
+    for layer, ours in LAYERS.items():
+        patch(Base, "fit", ours, layer)
+    assert patching.unpatched(Base, "fit") is stock
+
+
 def test_a_middle_layer_can_be_undone_alone() -> None:
     made = {layer: patch(Model, "fit", ours, layer) for layer, ours in LAYERS.items()}
     assert made[Layer.AUTO].undo()

@@ -53,6 +53,12 @@ def test_the_plan_comes_first_and_all_is_said_once(prepared: Kernel) -> None:
     assert alike.text.startswith("[0-1]")
 
 
+def test_old_arguments_of_a_function_that_auto_replaces_too_are_translated(prepared: Kernel, tmp_path: Path) -> None:
+    cell = prepared.run(f"keras.models.save_model(made(), {str(tmp_path / 'old')!r}, save_format='tf')", "--auto")
+    assert cell.error is None, cell.told
+    assert [path.name for path in tmp_path.iterdir()] == ["old.keras"]
+
+
 def test_the_learning_rate_stays_the_codes_own(prepared: Kernel) -> None:
     cell = prepared.run(
         "model = made(keras.optimizers.SGD(0.5))\n"

@@ -195,10 +195,12 @@ def impatient_and_bare(tmp_path):
 def stuck_in_c(notebook, milliseconds):
     """Interrupt while rank 1 is in C with the interpreter's lock, so that no Python code of the rank can run."""
     cell = notebook.send(
-        f"%%distributed\nimport ctypes\nif rank == 1:\n    print('stuck', flush=True)\n"
-        f"    ctypes.PyDLL(None).poll(None, 0, {milliseconds})\nelse:\n    while True: pass"
+        f"%%distributed\nimport ctypes, time\nif rank == 1:\n    print('stuck', flush=True)\n"
+        # The rank's threads send what it prints while it leaves them Python's lock.
+        f"    time.sleep(0.5)\n    ctypes.PyDLL(None).poll(None, 0, {milliseconds})\nelse:\n    while True: pass"
     )
     cell.wait_for("stuck")
+    time.sleep(1)
     notebook.interrupt()
     cell.wait(DEADLINE_S)
     assert cell.error["ename"] == "ClusterError"

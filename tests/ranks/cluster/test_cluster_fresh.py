@@ -121,10 +121,6 @@ def is_declared(patch, row):
         and any(patch.owner is one or (kind is None and isinstance(patch.owner, one)) for one in owners(row.owner))
     )
 
-# A public name that another layer has patched before is that layer's.
-def is_anothers(patch, row):
-    return row.layer is patching.Layer.NAMES and any(patch.owner is one for one in owners(row.owner))
-
 made = patching.patches()
 modules = import_hooks.replaced()
 undeclared = [repr(one) for one in made if not any(is_declared(one, row) for row in PATCHES)]
@@ -133,7 +129,7 @@ missing = [
     for row in PATCHES for name in row.names
     if row.layer is not patching.Layer.KERNEL and any(hasattr(owner, name) for owner in owners(row.owner))
     and f'{row.owner}.{name}' not in modules
-    and not any(one.name == name and (is_declared(one, row) or is_anothers(one, row)) for one in made)
+    and not any(one.name == name and is_declared(one, row) for one in made)
     is not row.is_passing
 ]
 declared = {f'{row.owner}.{name}' for row in PATCHES for name in row.names}

@@ -81,7 +81,7 @@ def test_a_fault_is_told_until_the_next_good_cell(browser: Browser, notebook: No
     _, error = notebook.wait(notebook.send("%%distributed\nassert rank != 1, '<b>no</b>'"))
     assert "AssertionError" in error
     fault = browser.wait_for("run_notice", state="failed")["fault"]
-    assert re.fullmatch(r"Rank 1 of 2 on \S+: AssertionError: <b>no</b>", fault)
+    assert re.fullmatch(r"Rank 1 of 2 on \S+: AssertionError: <b>no</b>", fault["text"])
     browser.wait_for("kernel_state", fault=fault)
     notebook.do("%%distributed\n1 + 1")
     browser.until(lambda: (browser.newest("kernel_state") or {})["fault"] is None)
