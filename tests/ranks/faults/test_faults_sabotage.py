@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -225,7 +226,8 @@ ENDED = {
     ),
     "an alarm that raises without end": (
         f"import signal\n{BAD}signal.signal(signal.SIGALRM, bad)\n_ = signal.setitimer(signal.ITIMER_REAL, 0.2, 0.02)",
-        "exited with status 11",
+        # Where it comes between the cell and the handlers that are put back after it, the timer ends the rank itself.
+        "exited with status 11|a timer that the cell set",
     ),
 }
 
@@ -250,6 +252,6 @@ def test_a_rank_that_cannot_go_on_is_lost_and_replaced(session: Session, what: s
     while lost is None and time.monotonic() < deadline_s:
         lost = how_lost(session, "import time\nwhile True: time.sleep(0.1)")
     assert lost is not None
-    assert told in lost
+    assert re.search(told, lost)
     session.wait_rebuilt()
     still_works(session)
