@@ -43,8 +43,9 @@ def test_notebook_01_trains_on_ranks_of_the_form(lab: Lab, page: Page) -> None:
     rows = [line.split() for line in figures.inner_text().splitlines()]
     assert [row[0] for row in rows[1:3]] == ["1", "2"]
     assert all(number(row[1]) > 0 and float(row[3]) > 0.8 for row in rows[1:3])
+    # The figures stand there before their cell has ended.
+    panel.locator(".ddl-cluster-idle").wait_for()
     marks = page.evaluate("[...document.querySelectorAll('.jp-Notebook .jp-Cell')].map(c => c.dataset.ddlMark ?? '')")
     distributed = [mark for mark in marks if mark]
     assert len(distributed) == sum(source.startswith("%%distributed") for source in cells())
     assert all(mark.startswith("✓ 0") for mark in distributed), marks
-    panel.locator(".ddl-cluster-idle").wait_for()
