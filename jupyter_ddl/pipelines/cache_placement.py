@@ -45,7 +45,7 @@ def possible(dataset: Any) -> list[Change]:
 
 
 def _cached(where: str, needed_bytes: int, dataset: Any, elements: int | None) -> Any:
-    """Return a pipeline, perhaps changed otherwise meanwhile, with its cache, of all elements or of so many."""
+    """Return a pipeline, perhaps changed otherwise meanwhile, with its cache, of all elements or of that number."""
     steady, above = _steady(dataset)
     if steady is None:
         return dataset

@@ -31,7 +31,7 @@ INTERVAL_S = 1.0
 _SLACK_S = 10.0
 # Of runs: what runs is among the newest.
 _FIRST_LOOK = 200
-# So many are remembered before it is looked which of them were deleted; later, twice as many as were left.
+# This many runs are remembered before those that were deleted are dropped; later, twice as many as were left.
 _CROWDED = 1000
 
 

@@ -364,7 +364,7 @@ def test_a_run_that_goes_on_for_long_ends_in_the_right_state(lab: Lab, page: Pag
 def test_without_its_kernel_the_notebook_shows_the_final_state(lab: Lab, page: Page) -> None:
     show(lab, page, finished(ranks=8, seconds=25, fails=True))
     picture = page.locator("[id='jupyter-ddl-final-state'], img[src*='jupyter-ddl-final-state']")
-    # While the dashboard is there, nobody needs a picture of it.
+    # While the dashboard is there, no picture of it is needed.
     assert picture.count() == 1
     assert not picture.is_visible()
     lab.save(page)

@@ -184,7 +184,7 @@ def test_a_page_that_is_loaded_again_has_the_run_and_its_lines(lab: Lab, page: P
     for step in (8, 16, 40):
         of_both = lines.filter(has_text=re.compile(f"^step {step} loss "))
         of_both.nth(1).wait_for(timeout=30_000)
-    # It goes on.
+    # It continues.
     count = page.locator(".ddl-page .ddl-count")
     before = number(count.inner_text())
     recorded.append(run, *recorded.second(2, 61))

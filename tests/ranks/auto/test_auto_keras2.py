@@ -50,7 +50,7 @@ def run_auto(folder: Path, imports: str, options: list[str]) -> subprocess.Compl
     )
 
 
-# An import of Keras 2 is refused by the same words, whoever asks for it.
+# An import of Keras 2 is refused by the same words, wherever it comes from.
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=pytest.mark.slow if case == "imported" else ()) for case in CASES]
 )

@@ -37,7 +37,7 @@ BUSY = {
     "a flood of output": "time.sleep(0.3)\nwhile True: print('line')",
     "a child": "!sleep 60",
 }
-# A rank that is released does the same whoever asked: test_cell_raises.py has ranks that raise release others.
+# A rank that is released does the same for each reason: test_cell_raises.py has ranks that raise release others.
 QUICK = {
     "a collective that a looping rank never joins",
     "collectives that all ranks join",

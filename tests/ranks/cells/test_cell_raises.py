@@ -37,7 +37,7 @@ BUSY = {
     "a shell command": "!sleep 60",
     "a lock": "import threading\nthreading.Event().wait()",
 }
-# A rank that is released does the same whoever asked: test_cell_interrupts.py takes the stop button to others.
+# A rank that is released does the same for each reason: test_cell_interrupts.py takes the stop button to others.
 QUICK = {"an eager collective", "a collective in a tf.function", "fit", "a sleep", "a shell command", "a lock"}
 
 

@@ -53,7 +53,7 @@ def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(fresh: 
 
 def test_a_module_that_initialises_horovod_after_a_cell_on_some_ranks(fresh: Session) -> None:
     n = fresh.world_size
-    # Its text names Horovod, so Horovod runs on all ranks; but nobody has used it.
+    # Its text names Horovod, so Horovod runs on all ranks; but no rank has used it.
     fresh.run("import horovod.tensorflow", ranks=[0])
     if n > 1:
         with pytest.raises(RankError, match="Horovod is initialised by all ranks together"):

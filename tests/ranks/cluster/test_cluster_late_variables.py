@@ -117,6 +117,6 @@ def test_a_keras_that_fails_while_a_cell_waits_for_it_fails_in_the_cell(tmp_path
     (keras / "__init__.py").write_text("import time\ntime.sleep(2)\nraise ValueError('bogus')\n")
     with jupyter_ddl.start(n=1, name="variables", env=without(tmp_path, "tensorflow")) as session:
         session.wait_warm()
-        # The rank's own import of Keras goes on for two seconds yet.
+        # The rank's own import of Keras takes two seconds more.
         with pytest.raises(RankError, match="bogus"):
             session.run("import keras")

@@ -62,7 +62,7 @@ def a_tab_closed_while_a_cell_runs(server: Server, kernel: str) -> None:
             "    print('step', step, flush=True)\n    time.sleep(0.05)"
         )
         tab.wait_for_text(cell, "step 1")
-    # Nobody listens. The cell goes on to its end, and a tab opened later finds the kernel and its ranks.
+    # No page listens. The cell runs to its end, and a tab opened later finds the kernel and its ranks.
     with Notebook(server, kernel=kernel) as tab:
         tab.do("%ddl pull mine")
         assert tab.do("print(mine)") == "{0: 0, 1: 1}\n"
