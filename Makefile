@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # IPython warns of another venv that somebody has activated, and a warning fails a test.
 unexport VIRTUAL_ENV
+# Without byte code each process of each cluster compiles our modules again: a tenth of a start.
+unexport PYTHONDONTWRITEBYTECODE
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
