@@ -30,17 +30,19 @@ class _KeepsLog:
 
 
 class ControllerLauncher(_KeepsLog, LocalControllerLauncher):
-    """The controller, on loopback, with its relays as threads of one process."""
+    """The controller, with its relays as threads of one process."""
+
+    address = Unicode(help="where it listens: on loopback, unless ranks are on other hosts")
 
     def find_args(self) -> list[str]:
         """Return the controller's command."""
         return [
             *run_module.command("jupyter_ddl.cluster.controller"),
             f"--profile-dir={self.profile_dir}",
-            "--ip=127.0.0.1",
+            f"--ip={self.address}",
             # A configuration file of the machine could still set these three to another address.
-            *(f"--IPController.{who}_ip=127.0.0.1" for who in ("engine", "client", "monitor")),
-            "--location=127.0.0.1",
+            *(f"--IPController.{who}_ip={self.address}" for who in ("engine", "client", "monitor")),
+            f"--location={self.address}",
             # Messages are signed, so other users cannot run code, but without this they are not encrypted: any user of
             # the machine could read what cells print (measured: a subscriber without a key did).
             "--IPController.enable_curve=True",

@@ -95,7 +95,7 @@ class Lease:
         await self._cluster.start_engines(
             self._spec.n, command=self._settings["command"], environment=self._settings["environment"]
         )
-        await self._cluster.start_controller()
+        await self._cluster.start_controller(address=self._settings["address"])
         self._cluster.engine_set.on_stop(self._on_mpiexec_end)
         self._cluster.controller.on_stop(self._on_controller_end)
         self._check_ranks()

@@ -27,6 +27,8 @@ from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.preflight import check_surroundings
 from jupyter_ddl.host.run_module import without_working_folder
 from jupyter_ddl.host.threads import ErrorsOnce
+from jupyter_ddl.launch.start import Network, launch_command, launch_environment, network_to
+from jupyter_ddl.launch.survey import survey
 from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.requests import Describe, ReleaseAsked
 from jupyter_ddl.views.fault import describe
@@ -276,16 +278,24 @@ def _start(
     world_id = secrets.token_hex(4)
     # Left by a world of this name whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
-    environment = mpi.launch_environment(found, n=spec.n) | occupancy.on_shared_cores(spec) | spec.environment
-    temporary = scratch.make(environment)
+    network = Network()
+    if not spec.place.is_here:
+        hosts = survey(spec.place, found.mpiexec, folder.path.parent, given_up)
+        network = network_to(hosts)
+    environment = launch_environment(found, spec.n, spec.place, network)
+    environment |= occupancy.on_shared_cores(spec) | spec.environment
+    # Only this host's temporary files are in our reach.
+    temporary = scratch.make(environment) if spec.place.is_here else {}
+    environment |= temporary | _rank_environment(spec, folder, world_id)
     folder.create(
         spec,
         {
             "world_id": world_id,
             "kernel_pid": os.getpid(),
-            "command": mpi.launch_command(found, spec.n),
-            "environment": environment | temporary | _rank_environment(spec, folder, world_id),
+            "command": launch_command(found, spec.n, spec.place, environment),
+            "environment": environment,
             "scratch": temporary,
+            "address": network.address,
         },
     )
     cluster = Cluster(folder, leases.start(folder))
@@ -322,7 +332,8 @@ def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -
     settings: dict[str, Any] = {
         "world_id": world_id,
         "n": spec.n,
-        "devices": list(spec.devices),
+        "devices": None if spec.finds_devices else list(spec.devices),
+        "oversubscribe": spec.oversubscribe,
         "threads": spec.threads,
         "connection_file": str(folder.engine_connection_file),
     }

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from jupyter_ddl.errors import InvalidInput
@@ -23,6 +25,8 @@ from jupyter_ddl.host.topology import (
     usable_cores,
     visible_gpus,
 )
+from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
+from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
 from jupyter_ddl.protocol import settled_variables
 
 DEFAULT_NAME = "default"
@@ -36,22 +40,27 @@ class ClusterSpec:
 
     Attributes:
         n: ranks.
-        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
-        threads: TensorFlow's threads on each rank.
+        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores, or each
+            finds its own.
+        threads: TensorFlow's threads on each rank; None for a share of its host's cores, which it finds itself.
         environment: variables that each rank has before TensorFlow is imported.
         keep: the ranks outlive the kernel that starts them.
         oversubscribe: several ranks, or clusters, may share a GPU.
         note: the sentence that reports to the user what was chosen.
+        place: where the ranks are.
+        finds_devices: each rank takes a GPU of the host that it is on, where there is one.
     """
 
     name: str
     n: int
     devices: tuple[str, ...]
-    threads: int
+    threads: int | None
     environment: dict[str, str]
     keep: bool
     oversubscribe: bool
     note: str
+    place: Place = HERE
+    finds_devices: bool = False
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""
@@ -61,12 +70,15 @@ class ClusterSpec:
     def from_json(cls, text: str) -> ClusterSpec:
         """Return the spec that `to_json` wrote."""
         fields = json.loads(text)
-        return cls(**{**fields, "devices": tuple(fields["devices"])})
+        # A cluster that an older version started has no place, and is here.
+        place = Place.from_record(fields["place"]) if "place" in fields else HERE
+        return cls(**{**fields, "devices": tuple(fields["devices"]), "place": place})
 
 
 # More than the largest job has; a larger number would fill this process's memory before mpiexec refuses it.
 _MOST = 1_000_000
 _SHOWN_BITS = 128
+_NAMED_HOSTS = 8
 
 
 def plan(
@@ -77,21 +89,24 @@ def plan(
     environment: Mapping[str, str] | None = None,
     keep: bool = False,
     oversubscribe: bool = False,
+    place: Place = HERE,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
     Runs on: kernel.
 
     Args:
-        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2.
+        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2; on several hosts one
+            per slot.
         gpus: the GPUs to use, by index or UUID, as a list or as "0,1"; "none" or an empty list for the cores; by
-            default every GPU that CUDA_VISIBLE_DEVICES allows.
+            default every GPU that CUDA_VISIBLE_DEVICES allows, on several hosts that of each host.
         threads: TensorFlow's threads on each rank; by default TF_NUM_INTRAOP_THREADS, else the rank's share of the
             cores.
         name: the cluster's name, by default "default".
         environment: variables for the ranks.
         keep: let the ranks outlive this kernel.
-        oversubscribe: let several ranks, or clusters, share a GPU.
+        oversubscribe: let several ranks, or clusters, share a GPU, or more ranks than slots onto a host.
+        place: where the ranks are.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -102,6 +117,24 @@ def plan(
     if threads is not None:
         _check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
     variables = _checked_environment(environment or {})
+    common: dict[str, Any] = {
+        "name": _checked_name(DEFAULT_NAME if name is None else name),
+        "environment": variables,
+        "keep": keep,
+        "oversubscribe": oversubscribe,
+        "place": place,
+    }
+    if place.is_here:
+        return ClusterSpec(**common, **_here(n, gpus, threads or _threads_from(variables), oversubscribe=oversubscribe))
+    return ClusterSpec(
+        **common, **_on_hosts(n, gpus, threads or _threads_from(variables), place, oversubscribe=oversubscribe)
+    )
+
+
+def _here(
+    n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, *, oversubscribe: bool
+) -> dict[str, Any]:
+    """Return the fields of a spec that depend on what this host has."""
     pool = _pool(gpus)
     ranks = n if n is not None else default_rank_count(len(pool), physical_cores())
     if pool and ranks > len(pool) and not oversubscribe:
@@ -112,17 +145,57 @@ def plan(
         )
     devices = tuple(pool[rank % len(pool)] for rank in range(ranks)) if pool else ()
     cores = usable_cores()
-    threads_each = threads or _threads_from(variables) or max(1, cores // ranks)
-    return ClusterSpec(
-        name=_checked_name(DEFAULT_NAME if name is None else name),
-        n=ranks,
-        devices=devices,
-        threads=threads_each,
-        environment=variables,
-        keep=keep,
-        oversubscribe=oversubscribe,
-        note=_note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus)),
-    )
+    threads_each = threads or max(1, cores // ranks)
+    note = _note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus))
+    return {"n": ranks, "devices": devices, "threads": threads_each, "note": note}
+
+
+def _on_hosts(
+    n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, place: Place, *, oversubscribe: bool
+) -> dict[str, Any]:
+    """Return the fields of a spec where each rank finds on its host what it computes with."""
+    if gpus is not None and not _is_none(gpus):
+        raise InvalidInput(
+            "On several hosts each rank takes a GPU of its own host, by its number there.",
+            f"gpus={gpus!r}",
+            "Leave --gpus out, or pass --gpus none to use the cores.",
+        )
+    ranks = place.slots if n is None else n
+    if ranks > place.slots and not oversubscribe:
+        raise InvalidInput(
+            "Ranks must not outnumber the slots of their hosts.",
+            f"n={ranks}, slots={place.slots}",
+            "Name more slots, as in -H nodea:4,nodeb:4, or pass --oversubscribe.",
+        )
+    named = ", ".join(one.host for one in place.hosts[:_NAMED_HOSTS])
+    named += f" and {len(place.hosts) - _NAMED_HOSTS} more" if len(place.hosts) > _NAMED_HOSTS else ""
+    note = f"{_counted(ranks, 'rank')} on {_counted(len(place.hosts), 'host')} ({named})."
+    return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not _is_none(gpus)}
+
+
+def place_of(hosts: str | None = None, hostfile: str | None = None, ssh: str | None = None) -> Place:
+    """Return where ranks go for `-H`, `--hostfile` and `--ssh`: to this host where neither of the first two is given.
+
+    Raises:
+        InvalidInput: both are given, `--ssh` without them, or one breaks a rule.
+    """
+    if hosts is not None and hostfile is not None:
+        raise InvalidInput("Hosts are named once.", "-H and --hostfile", "Leave one out.")
+    if hosts is None and hostfile is None:
+        if ssh is not None:
+            raise InvalidInput(
+                "--ssh says how hosts are reached.", f"--ssh {ssh!r}, and no host", "Add -H nodea:2,nodeb:2."
+            )
+        return HERE
+    command = DEFAULT_SSH if ssh is None else ssh
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = []
+    if not words:
+        raise InvalidInput("--ssh must be a command.", repr(command), "Write --ssh 'ssh -p 2222'.")
+    found = read_hosts(hosts) if hosts is not None else read_hostfile(Path(hostfile or "").expanduser())
+    return Place("hosts", found, command)
 
 
 def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
@@ -138,8 +211,11 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         "name": spec.name,
         "keep": spec.keep,
         "oversubscribe": spec.oversubscribe,
+        "place": spec.place,
     }
-    if "n" in changes and "gpus" not in changes and spec.devices:
+    if spec.finds_devices:
+        del wanted["gpus"]
+    elif "n" in changes and "gpus" not in changes and spec.devices:
         # Another number of ranks takes other GPUs.
         del wanted["gpus"]
     wanted |= {name: value for name, value in changes.items() if name != "env"}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.cores import cores_of, keep_to, share_of_cores
+from jupyter_ddl.host.topology import visible_gpus
 from jupyter_ddl.paths import BIND_VARIABLE
 
 if TYPE_CHECKING:
@@ -68,6 +69,29 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
     if not devices:
         _bind(local_rank, local_size, count)
     return Pinned(_label(devices[local_rank]) if devices else "CPU", count)
+
+
+def of_this_host(local_size: int, *, oversubscribe: bool) -> list[str]:
+    """Return the device of each local rank: this host's GPUs in their order, none where it has none.
+
+    Runs on: every rank of a cluster on several hosts.
+
+    Args:
+        local_size: ranks on this host.
+        oversubscribe: several ranks may share a GPU.
+
+    Raises:
+        InvalidInput: there are more ranks than GPUs, and they may not share one.
+        ClusterError: NVML is there but does not work.
+    """
+    gpus = visible_gpus()
+    if gpus and local_size > len(gpus) and not oversubscribe:
+        raise InvalidInput(
+            "Ranks must not outnumber the GPUs of their host.",
+            f"{local_size} ranks, {len(gpus)} GPUs",
+            f"Give this host at most {len(gpus)} slots, or pass --oversubscribe.",
+        )
+    return [gpus[rank % len(gpus)] for rank in range(local_size)] if gpus else []
 
 
 def configure_tensorflow(threads: int) -> None:

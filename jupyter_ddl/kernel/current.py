@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import lifecycle
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.spec import place_of, plan
 from jupyter_ddl.errors import NoCluster
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
@@ -106,6 +106,9 @@ def start(
     env: Mapping[str, str] | None = None,
     keep: bool = False,
     oversubscribe: bool = False,
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    ssh: str | None = None,
     rebuild: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -119,11 +122,15 @@ def start(
         env: environment variables of the ranks, set before TensorFlow is imported.
         keep: let the ranks outlive this process, for `attach` to find.
         oversubscribe: let several ranks, or clusters, share a GPU.
+        hosts: where the ranks go, e.g. "nodea:2,nodeb:2"; by default to this host.
+        hostfile: the same as a file, with lines such as `nodea slots=2`.
+        ssh: the command that reaches them, e.g. "ssh -p 2222".
         rebuild: replace lost ranks without being asked.
         progress: called with a sentence at each step.
 
     Raises:
         InvalidInput: an argument breaks a rule.
+        HostUnfit: ranks cannot start on a host.
         ClusterStartFailed: a rank did not come up.
 
     Example:
@@ -131,7 +138,8 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
-    return _sessions.start(plan(n, gpus, threads, name, env, keep, oversubscribe), progress, rebuild=rebuild)
+    spec = plan(n, gpus, threads, name, env, keep, oversubscribe, place_of(hosts, hostfile, ssh))
+    return _sessions.start(spec, progress, rebuild=rebuild)
 
 
 def attach(name: str = "default") -> Session:

@@ -100,7 +100,7 @@ class Sender:
             "world_size": cluster.world_size,
             "hosts": {one.rank: one.host for one in ready},
             "devices": {one.rank: one.device for one in ready},
-            "threads": cluster.spec.threads,
+            "threads": cluster.ranks[min(ranks)].threads,
             "versions": next((warm.versions for warm in cluster.warm.values()), {}),
             "session": self._kernel,
         }

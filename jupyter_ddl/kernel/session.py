@@ -212,7 +212,7 @@ class Session:
     def single_rank_samples_per_s(self, model: str) -> float | None:
         """Return a model's samples/s on one rank alone, on devices like these, in an earlier run; None if unknown."""
         first = self.ranks[0]
-        return single_rank_samples_per_s(model, describe_device(first.device, self._cluster.spec.threads))
+        return single_rank_samples_per_s(model, describe_device(first.device, first.threads))
 
     def push(self, values: Mapping[str, Any], ranks: Iterable[int] | None = None) -> None:
         """Set variables on ranks. NumPy arrays are sent without copies where possible.

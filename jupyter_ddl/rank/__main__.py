@@ -32,7 +32,7 @@ def main() -> None:
     # Python's exit would wait in MPI_Finalize for all other ranks: one that fails here ends alone, and mpiexec sees it.
     mpi4py.rc.finalize = False
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.errors import InvalidInput
+    from jupyter_ddl.errors import ClusterError, InvalidInput
 
     try:
         world = World.join(settings["n"])
@@ -48,7 +48,13 @@ def main() -> None:
     from jupyter_ddl.rank.install import install
 
     state = install()
-    pinned = devices.pin(settings["devices"], world.local_rank, world.local_size, settings["threads"])
+    try:
+        own = settings["devices"]
+        if own is None:
+            own = devices.of_this_host(world.local_size, oversubscribe=settings["oversubscribe"])
+        pinned = devices.pin(own, world.local_rank, world.local_size, settings["threads"])
+    except (InvalidInput, ClusterError) as error:
+        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     warmup = Warmup(world, state.horovod, pinned.threads, began_s)
     warmup.start()
 

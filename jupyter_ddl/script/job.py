@@ -139,6 +139,7 @@ class Job:
     def _environment(self, folder: Path) -> dict[str, str]:
         spec = self._spec
         run, log_dir = self._run.id, self._run.folder.log_dir
+        assert spec.threads is not None, "a script's ranks are on this host"
         request = RunScript(run, log_dir, str(folder), spec.n, spec.devices, spec.threads, self._options)
         shared = occupancy.on_shared_cores(self._spec)
         found_by = {} if STALL_CHECK in os.environ else stall_check(self._options.stalls.after_s)

@@ -43,6 +43,9 @@ def _ddl_parser() -> MagicParser:
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
     start.add_argument("--name", help="the cluster's name (default: default)")
+    start.add_argument("-H", "--hosts", metavar="HOST:SLOTS,...", help="start them on these hosts, over SSH")
+    start.add_argument("--hostfile", metavar="FILE", help="the same as a file, with lines such as: nodea slots=2")
+    start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     commands.add_parser("status", help="show the ranks")
@@ -87,6 +90,9 @@ class DdlMagics(Magics):
             env=_environment(arguments),
             keep=arguments.keep,
             oversubscribe=arguments.oversubscribe,
+            hosts=arguments.hosts,
+            hostfile=arguments.hostfile,
+            ssh=arguments.ssh,
             rebuild=arguments.rebuild != "never",
             progress=progress,
         )

@@ -1,0 +1,13 @@
+"""How an MPI job gets onto hosts: which hosts, what is found there, and the command that starts the ranks on them.
+
+| module | what is in it |
+|---|---|
+| `address` | the address and the network by which other hosts reach this one |
+| `forwarded` | the variables that ranks on other hosts get |
+| `host_list` | hosts and slots, as `-H` and a hostfile write them |
+| `place` | where ranks are: this host, or hosts and their slots |
+| `remote_survey` | the program that looks at a host, and prints what it found |
+| `ssh_failures` | why a host could not be looked at |
+| `start` | mpiexec's command and environment for a place |
+| `survey` | looks at every host over SSH before ranks start there |
+"""

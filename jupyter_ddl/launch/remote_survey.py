@@ -1,0 +1,59 @@
+"""Looks at this host and prints what it found, as one line of JSON: what `survey` runs on each host over SSH.
+
+    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC MARK
+
+MARK is a file that only the host which asks can have written, so it shows whether both share that folder. The program
+starts as a rank does, from the same path, so an environment that is missing or broken shows before ranks start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import socket
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+
+from jupyter_ddl.errors import ClusterError, HostUnfit
+from jupyter_ddl.host.preflight import check_for_mpi
+from jupyter_ddl.host.topology import list_gpus, usable_cores, visible_gpus
+
+# Ranks of different versions of these do not understand each other, or compute differently.
+PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
+
+
+def look(mpiexec: str, mark: str) -> dict[str, object]:
+    """Return what ranks need to know of this host."""
+    problem = ""
+    gpus: tuple[str, ...] = ()
+    try:
+        check_for_mpi()
+        gpus = visible_gpus(list_gpus())
+    except (HostUnfit, ClusterError) as error:
+        problem = str(error)
+    return {
+        "hostname": socket.gethostname(),
+        # The address by which this host was reached. Source: ssh(1), ENVIRONMENT
+        "address": (os.environ.get("SSH_CONNECTION", "").split() or [""] * 3)[2],
+        "at_s": time.time(),
+        "versions": {"Python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
+        "cores": usable_cores(),
+        "gpus": list(gpus),
+        "has_mpiexec": os.access(mpiexec, os.X_OK),
+        "has_mark": Path(mark).is_file(),
+        "problem": problem,
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "none"
+
+
+if __name__ == "__main__":
+    print(json.dumps(look(*sys.argv[1:])))

@@ -1,0 +1,83 @@
+"""Says why a host could not be looked at: from ssh's status and its last line, or our script's status."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from jupyter_ddl.errors import HostUnfit
+
+# The statuses with which the survey's script ends; sh and ssh use others.
+NO_FOLDER, NO_ENVIRONMENT = 121, 122
+# Source: ssh(1), EXIT STATUS: 255 if an error occurred.
+_SSH_FAILED = 255
+
+
+def failure_of(host: str, status: int | None, said: str, *, timeout_s: float) -> HostUnfit:
+    """Return the error for a host that gave no answer.
+
+    Args:
+        host: the name with which it was given.
+        status: ssh's exit status, None where it had not ended in time.
+        said: what ssh or the program printed.
+        timeout_s: how long it had, in seconds.
+    """
+    if status is None:
+        return HostUnfit(
+            f"{host} must answer.", f"nothing within {timeout_s:g} s", f"Try in a terminal: ssh {host} true"
+        )
+    if status == NO_FOLDER:
+        return HostUnfit(
+            "Ranks work in this kernel's working folder, so every host must have it.",
+            f"{Path.cwd()}, which {host} does not have",
+            "Work in a folder that all hosts share: `%cd /path/to/it`.",
+        )
+    if status == NO_ENVIRONMENT:
+        return HostUnfit(
+            "Every host must have this Python environment at the same path.",
+            f"{sys.executable}, which {host} does not have",
+            "Put the environment on a file system that all hosts share, or install it there at that path.",
+        )
+    if status == _SSH_FAILED:
+        return _of_ssh(host, said)
+    last = said.strip().splitlines()[-1:] or [f"it ended with status {status}"]
+    return HostUnfit(f"{host} must run this environment's Python.", last[0][:500], "Mend it there, or leave it out.")
+
+
+def _of_ssh(host: str, said: str) -> HostUnfit:
+    received = (said.strip().splitlines() or ["ssh failed, and said nothing"])[-1].strip()[:500]
+    for pattern, rule, remedy in _CAUSES:
+        if re.search(pattern, said, re.IGNORECASE):
+            return HostUnfit(rule.format(host=host), received, remedy.format(host=host))
+    return HostUnfit(f"{host} must be reached over SSH.", received, f"Try in a terminal: ssh {host} true")
+
+
+# OpenSSH's texts -> the rule, and the remedy.
+_CAUSES = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "{host} must show the key that was known of it.",
+        "Another machine may answer in its place. If it was installed anew, remove the old key: ssh-keygen -R {host}",
+    ),
+    (
+        r"Host key verification failed|No \S+ host key is known",
+        "The key of {host} must be known before ranks start there.",
+        "Connect once in a terminal (ssh {host}), compare the key that it shows, and answer yes.",
+    ),
+    (
+        r"Permission denied|Too many authentication failures",
+        "{host} must let you in without a password.",
+        "Copy a key there (ssh-copy-id {host}), or load yours into an agent (ssh-add) before JupyterLab starts.",
+    ),
+    (
+        r"Could not resolve hostname",
+        "A host's name must be known here.",
+        "Correct it, or add it to ~/.ssh/config.",
+    ),
+    (
+        r"Connection refused|timed out|No route to host|Network is unreachable|Connection (reset|closed)",
+        "{host} must answer SSH.",
+        "Look whether it is up and its sshd runs; another port goes into --ssh 'ssh -p PORT'.",
+    ),
+)

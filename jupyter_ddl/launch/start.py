@@ -1,0 +1,99 @@
+"""Makes mpiexec's command and environment for a place: this host, or several over SSH.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.host import mpi
+from jupyter_ddl.launch.address import address_towards, network_of
+from jupyter_ddl.launch.forwarded import forwarded_names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from jupyter_ddl.launch.place import Place
+    from jupyter_ddl.launch.survey import Surveyed
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class Network:
+    """How the ranks' hosts reach this one, and each other.
+
+    Attributes:
+        address: on which the controller listens.
+        network: the one network that all hosts are on, e.g. "10.77.0.0/24"; None where there is no such one.
+    """
+
+    address: str = LOOPBACK
+    network: str | None = None
+
+
+def network_to(found: Sequence[Surveyed]) -> Network:
+    """Return the address and the network that reach the hosts which were surveyed; loopback where all are this one."""
+    others = [one.address for one in found if one.address]
+    if not others:
+        return Network()
+    own = address_towards(others[0])
+    return Network(own, network_of(own, others))
+
+
+def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -> dict[str, str]:
+    """Return the variables that mpiexec and the ranks need on top of `os.environ`; what the user set there stays."""
+    variables = mpi.launch_environment(found, one_host=place.is_here, n=n)
+    if not place.is_here:
+        wanted = _reaching(found, place) | _networks(found, network)
+        variables |= {name: value for name, value in wanted.items() if name not in os.environ}
+    return variables
+
+
+def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str]) -> list[str]:
+    """Return the argv that starts `n` ranks; the program and its arguments come after it.
+
+    Args:
+        found: the MPI.
+        n: ranks.
+        place: where they go: a host is filled before the next one gets a rank.
+        own: the variables that we set for the ranks.
+    """
+    command = mpi.launch_command(found, n)
+    if place.is_here:
+        return command
+    hosts = ",".join(f"{one.host}:{one.slots}" for one in place.hosts)
+    if found.flavour != "openmpi":
+        # Hydra carries all variables by itself.
+        return [*command, "-hosts", hosts]
+    carried = [part for name in forwarded_names(os.environ, own) for part in ("-x", name)]
+    return [*command, "-H", hosts, *carried]
+
+
+def _reaching(found: mpi.Mpi, place: Place) -> dict[str, str]:
+    """Return the variables that name the ssh which starts MPI's daemons. It never asks: nobody could answer."""
+    command, *options = shlex.split(place.ssh)
+    options += ["-o", "BatchMode=yes"]
+    if found.flavour == "openmpi":
+        agent = shlex.join([command, *options])
+        return {"PRTE_MCA_plm_ssh_agent": agent, "OMPI_MCA_plm_rsh_agent": agent}
+    return {
+        "HYDRA_LAUNCHER": "ssh",
+        "HYDRA_LAUNCHER_EXEC": command,
+        "HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(options),
+    }
+
+
+def _networks(found: mpi.Mpi, network: Network) -> dict[str, str]:
+    """Return the variables that keep MPI to one network: it would try all, bridges of containers too.
+
+    Source: open-mpi/ompi issue 4963; docs.open-mpi.org, "TCP", "How do I tell Open MPI which networks to use?"
+    """
+    if found.flavour != "openmpi" or network.network is None:
+        return {}
+    names = ("OMPI_MCA_btl_tcp_if_include", "PRTE_MCA_prte_if_include", "OMPI_MCA_oob_tcp_if_include")
+    return dict.fromkeys(names, network.network)
