@@ -58,6 +58,13 @@ _REPORTS = (
 )
 
 
+# Open MPI 5, of its daemon on a host: it is gone, or its ssh is.
+_LOST_HOSTS = (
+    r"lost\s+communication\s+with\s+a\s+remote\s+daemon.{0,500}?on\s+node\s+(?P<host>[^\s:]+)",
+    r"A\s+daemon\s+failed\s+to\s+report\s+back.{0,500}?Remote\s+host:\s+(?P<host>\S+)",
+)
+
+
 def read_report(output: str) -> Death | None:
     """Return what mpiexec printed of the rank that ended first, or None where it named none."""
     output = output[-_REPORT_CHARACTERS:]
@@ -109,6 +116,9 @@ def mpiexec_loss(
         first: the rank that was seen to end first, used where mpiexec names none.
         oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
     """
+    lost_host = _lost_host(output[-_REPORT_CHARACTERS:])
+    if lost_host is not None:
+        return Fault("lost", "host", host=lost_host, at_s=at_s, facts=Facts(output=tail(output)))
     death = read_report(output) or first
     if death is not None:
         return loss_of(death, at_s, oom_kills=oom_kills, output=tail(output))
@@ -120,6 +130,12 @@ def mpiexec_loss(
         output=tail(output),
     )
     return Fault("lost", "mpiexec", at_s=at_s, facts=facts)
+
+
+def _lost_host(output: str) -> str | None:
+    """Return the host with whose daemon mpiexec lost contact, where it says so."""
+    found = (re.search(pattern, output, re.DOTALL) for pattern in _LOST_HOSTS)
+    return next((lost["host"] for lost in found if lost is not None), None)
 
 
 def tail(output: str) -> str:

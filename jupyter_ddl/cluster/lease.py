@@ -29,6 +29,7 @@ import psutil
 
 from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
+from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
@@ -133,6 +134,11 @@ class Lease:
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         output = self._cluster.engine_set.get_output()
+        recorded = first_end(self._folder.log_dir, self._settings["clock_offsets_s"])
+        if recorded is not None:
+            # On several hosts mpiexec often names a rank that has lost the first one.
+            self._finish(loss_of(recorded.death, recorded.at_s, oom_kills=recorded.oom_kills, output=tail(output)))
+            return
         # Where mpiexec names no rank, Linux may have said which ended first.
         first, kills = self._deaths.first, self._out_of_memory.count()
         self._finish(mpiexec_loss(data.get("exit_code"), output, time.time(), first=first, oom_kills=kills))

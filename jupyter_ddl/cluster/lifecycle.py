@@ -19,6 +19,7 @@ from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.exit_records import recorded
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
@@ -278,10 +279,12 @@ def _start(
     world_id = secrets.token_hex(4)
     # Left by a world of this name whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
-    network = Network()
+    network, clock_offsets_s, recording = Network(), dict[str, float](), list[str]()
     if not spec.place.is_here:
         hosts = survey(spec.place, found.mpiexec, folder.path.parent, given_up)
         network = network_to(hosts)
+        clock_offsets_s = {one.hostname: one.clock_offset_s for one in hosts}
+        recording = recorded(folder.log_dir)
     environment = launch_environment(found, spec.n, spec.place, network)
     environment |= occupancy.on_shared_cores(spec) | spec.environment
     # Only this host's temporary files are in our reach.
@@ -292,10 +295,11 @@ def _start(
         {
             "world_id": world_id,
             "kernel_pid": os.getpid(),
-            "command": launch_command(found, spec.n, spec.place, environment),
+            "command": [*launch_command(found, spec.n, spec.place, environment), *recording],
             "environment": environment,
             "scratch": temporary,
             "address": network.address,
+            "clock_offsets_s": clock_offsets_s,
         },
     )
     cluster = Cluster(folder, leases.start(folder))

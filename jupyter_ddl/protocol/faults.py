@@ -28,6 +28,7 @@ Subject = Literal[
     "rank",  # one rank: of several that end, the first
     "ranks",  # several, and nothing says which was the first
     "mpiexec",
+    "host",  # MPI's daemon there: its ranks cannot be reached any more
     "controller",
     "lease",
     "event reader",  # the kernel's thread that reads the ranks' events

@@ -3,7 +3,7 @@
 | folder | kinds |
 |---|---|
 | a run's | LOG, STDERR_SPANS, EVENTS, ENDED |
-| a cluster's logs | RUN_NOTE, STACKS, PROCESS |
+| a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
 """
 
@@ -18,6 +18,7 @@ ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
 RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal
 PROCESS = "process"  # the identity of the rank's process
+EXIT = "exit"  # how the rank's process ended, and when; of ranks on several hosts
 
 # A rank in a file's name, as ranks write it.
 _RANK = "0|[1-9][0-9]{0,8}"

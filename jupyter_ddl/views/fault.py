@@ -158,7 +158,8 @@ def _end(fault: Fault) -> str:
         return f"mpiexec ended with status {facts.status}"
     if fault.subject == "release":
         return _end_by_release(fault)
-    return ENDS[fault.subject].format(status=facts.status, error=facts.error) if fault.subject in ENDS else facts.note
+    known = {"status": facts.status, "error": facts.error, "host": fault.host}
+    return ENDS[fault.subject].format(**known) if fault.subject in ENDS else facts.note
 
 
 def _end_of_rank(fault: Fault) -> str:

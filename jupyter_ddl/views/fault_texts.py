@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 STOPPED: dict[Subject, str] = {"user": "stopped", "kernel": "its kernel ended"}
 ENDS: dict[Subject, str] = {
+    "host": (
+        "{host} was lost: mpiexec reaches its daemon there no more (the host went down, its network failed, or the "
+        "daemon was killed)"
+    ),
     "controller": "ipyparallel's controller ended with status {status}",
     "lease": "the lease, which holds the cluster's processes, was killed",
     "event reader": "the kernel can no longer read its ranks' events ({error})",

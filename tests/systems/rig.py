@@ -1,0 +1,200 @@
+"""Three hosts on this machine: `login`, `nodea` and `nodeb`, joined by a switch.
+
+Each is a process with a network, a host name, processes, `/tmp`, `/dev/shm` and an sshd of its own. The disks are
+shared, as a cluster's home is. Nothing has a name outside: with the tests' process all of it is gone. It takes root,
+Debian's `openssh-server` and `iproute2`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ADDRESSES = {"login": "10.77.0.10", "nodea": "10.77.0.1", "nodeb": "10.77.0.2"}
+NODES = ("nodea", "nodeb")
+SSHD = "/usr/sbin/sshd"
+_READY_S = 20.0
+# Everything of a host ends with the one process that holds it, and that one with the tests.
+_APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-u", "-m", "-p", "-f", "--mount-proc", "--kill-child")
+_INIT = """
+hostname {name}
+mount --make-rprivate /
+mount -t sysfs sysfs /sys
+mount -t tmpfs tmpfs /tmp && chmod 1777 /tmp
+mount -t tmpfs -o size=1g tmpfs /dev/shm && chmod 1777 /dev/shm
+mount --bind {folder}/hosts /etc/hosts
+ip link set lo up
+echo apart
+# The network card is put in from outside.
+read -r _
+mkdir -p /run/sshd
+exec {sshd} -D -e -f {folder}/{name}.sshd
+"""
+_SSHD = """
+ListenAddress {address}:22
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/id.pub
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+PidFile none
+StrictModes no
+UsePAM no
+"""
+
+
+class Rig:
+    """The hosts, while they are up.
+
+    Attributes:
+        folder: keys and settings, on the disk that all hosts share.
+        ssh: the command that reaches each host from each.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.ssh = f"ssh -F {folder}/ssh_config"
+        self._pids: dict[str, int] = {}
+
+    def enter(self, host: str) -> tuple[str, ...]:
+        """Return what to write before a command that is to run on a host."""
+        return ("nsenter", "-t", str(self._pids[host]), "-n", "-u", "-m", "-p", "--")
+
+    def on(self, host: str, command: str) -> str:
+        """Run a shell command on a host; return what it printed."""
+        done = subprocess.run(
+            [*self.enter(host), "sh", "-c", command], capture_output=True, text=True, check=False, timeout=60
+        )
+        assert done.returncode == 0, f"{host}: {command}\n{done.stdout}{done.stderr}"
+        return done.stdout
+
+    def processes(self, host: str) -> list[psutil.Process]:
+        """Return all processes of a host but its first, which is its sshd."""
+        init = psutil.Process(self._pids[host])
+        return init.children(recursive=True)
+
+    @contextmanager
+    def cut(self, host: str) -> Iterator[None]:
+        """Pull a host's cable for the length of the block."""
+        self.on(host, "ip link set eth0 down")
+        try:
+            yield
+        finally:
+            self.on(host, "ip link set eth0 up")
+
+    def hold(self, host: str, stack: ExitStack) -> None:
+        """Bring a host up, until the stack is left."""
+        (self.folder / f"{host}.sshd").write_text(_SSHD.format(address=ADDRESSES[host], folder=self.folder))
+        script = _INIT.format(name=host, folder=self.folder, sshd=SSHD)
+        log = stack.enter_context((self.folder / f"{host}.log").open("wb"))
+        process = subprocess.Popen(
+            [*_APART, "sh", "-ec", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
+        )
+        stack.callback(_end, process)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "apart\n", (self.folder / f"{host}.log").read_text()
+        # unshare's child; unshare itself stays outside.
+        self._pids[host] = psutil.Process(process.pid).children()[0].pid
+        self._plug_in(host)
+        process.stdin.write("go on\n")
+        process.stdin.flush()
+
+    def hold_switch(self, stack: ExitStack) -> None:
+        """Bring up what joins the hosts, until the stack is left."""
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "-n", "sh", "-c", "echo apart; exec sleep infinity"],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        stack.callback(_end, process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "apart\n"
+        self._pids["switch"] = process.pid
+        self._in_switch("ip link add br0 type bridge && ip link set br0 up")
+
+    def wait_up(self) -> None:
+        """Wait until every host answers SSH."""
+        deadline_s = time.monotonic() + _READY_S
+        for host in ADDRESSES:
+            while subprocess.run(
+                [*self.enter("login"), *self.ssh.split(), host, "true"], capture_output=True, check=False
+            ).returncode:
+                assert time.monotonic() < deadline_s, (self.folder / f"{host}.log").read_text()
+                time.sleep(0.05)
+
+    def _plug_in(self, host: str) -> None:
+        pid, port = self._pids[host], f"to-{host}"
+        self._in_switch(f"ip link add {port} type veth peer name eth0 netns {pid} && ip link set {port} master br0 up")
+        self.on(host, f"ip addr add {ADDRESSES[host]}/24 dev eth0 && ip link set eth0 up")
+
+    def _in_switch(self, command: str) -> None:
+        subprocess.run(["nsenter", "-t", str(self._pids["switch"]), "-n", "sh", "-c", command], check=True)
+
+
+@contextmanager
+def rig() -> Iterator[Rig]:
+    """Bring the hosts up for the length of the block."""
+    missing = [name for name in (SSHD, "ip", "nsenter", "setpriv", "ssh-keygen") if not shutil.which(name)]
+    if missing:
+        pytest.skip(f"hosts take openssh-server and iproute2: there is no {', '.join(missing)}")
+    probe = subprocess.run([*_APART, "true"], capture_output=True, text=True, check=False)
+    if probe.returncode:
+        pytest.skip(f"no namespaces can be made here: {probe.stderr.strip()}")
+    # Not below /tmp, of which each host has its own.
+    with tempfile.TemporaryDirectory(prefix="ddl-rig-", dir="/var/tmp") as name, ExitStack() as stack:
+        folder = Path(name)
+        _write_keys(folder)
+        made = Rig(folder)
+        made.hold_switch(stack)
+        for host in ADDRESSES:
+            made.hold(host, stack)
+        made.wait_up()
+        yield made
+
+
+def environment(rig: Rig, **changes: str) -> Mapping[str, str]:
+    """Return the variables of a kernel on a host of the rig: a home of its own, and this Python's programs."""
+    home = rig.folder / "home"
+    home.mkdir(exist_ok=True)
+    own = {
+        "HOME": str(home),
+        "JUPYTER_DDL_RUNTIME": str(home / "runtime"),
+        "JUPYTER_DDL_RUNS": str(home / "runs"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    return {**os.environ, **own, **changes}
+
+
+def _write_keys(folder: Path) -> None:
+    for name in ("id", "host_key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
+    host_key = " ".join((folder / "host_key.pub").read_text().split()[:2])
+    known = [f"{host},{address} {host_key}" for host, address in ADDRESSES.items()]
+    (folder / "known_hosts").write_text("\n".join(known) + "\n")
+    names = [f"{address} {host}" for host, address in ADDRESSES.items()]
+    (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *names)) + "\n")
+    (folder / "ssh_config").write_text(
+        f"Host *\nIdentityFile {folder}/id\nUserKnownHostsFile {folder}/known_hosts\nIdentitiesOnly yes\n"
+    )
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()

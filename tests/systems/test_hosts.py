@@ -1,0 +1,179 @@
+"""Ranks on two hosts over SSH: they start, train as on one host, and are named with their host when they end."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from ranks.kernels import Kernel, KernelError, eventually, kernel
+from systems.rig import ADDRESSES, NODES, Rig, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import psutil
+
+pytestmark = [pytest.mark.mpi, pytest.mark.systems]
+
+ALL_IN_A_COLLECTIVE = """
+import time
+import tensorflow as tf
+import horovod.tensorflow as hvd
+hvd.init()
+while True:
+    hvd.allreduce(tf.ones(1))
+    time.sleep(0.01)
+"""
+# In float64, so that only the order of the sums could differ.
+TRAINS = """
+import keras, numpy as np
+import jupyter_ddl.keras as hvd
+keras.config.set_floatx("float64")
+hvd.init()
+keras.utils.set_random_seed(7)
+generator = np.random.default_rng(rank)
+images, targets = generator.normal(size=(64, 8)), generator.normal(size=(64, 1))
+model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(16, "tanh"), keras.layers.Dense(1)])
+model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.05)), "mse")
+model.fit(images, targets, batch_size=16, epochs=2, shuffle=False, verbose=0)
+weights = np.concatenate([weight.ravel() for weight in model.get_weights()]).tolist()
+"""
+
+
+def start(hosts: Rig, name: str = "default", **options: object) -> str:
+    given = "".join(f", {option}={value!r}" for option, value in options.items())
+    return (
+        f"import jupyter_ddl\ns = jupyter_ddl.start(hosts='nodea:2,nodeb:2', ssh={hosts.ssh!r}, name={name!r}{given})"
+    )
+
+
+@pytest.fixture
+def login(hosts: Rig) -> Iterator[Kernel]:
+    """A kernel on the login node."""
+    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as other:
+        yield other
+
+
+def processes_of(login: Kernel) -> list[psutil.Process]:
+    """Return every process that the kernel's clusters have, on all hosts."""
+    return [one for one in login.descendants() if one.ppid() != login.process.pid]
+
+
+def left_on(hosts: Rig) -> str:
+    """Return what our ranks left in the temporary folders and the shared memory of the nodes."""
+    return "".join(hosts.on(node, "ls -A /tmp /dev/shm | grep -v : || true").strip() for node in NODES)
+
+
+def test_ranks_are_one_world_train_as_on_one_host_and_leave_nothing(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts))
+    login.do(
+        "s.run('import socket, horovod.tensorflow as hvd; hvd.init(); where = socket.gethostname(), hvd.local_rank()')"
+    )
+    assert login.do("answer = s.pull('where')") == {
+        "0": ["nodea", 0],
+        "1": ["nodea", 1],
+        "2": ["nodeb", 0],
+        "3": ["nodeb", 1],
+    }
+    # The controller listens on one address and, but for sshd and MPI, nothing else does beyond loopback.
+    listening = hosts.on("login", "ss -Hltnp").splitlines()
+    ours = [line for line in listening if '"python' in line]
+    assert ours
+    assert all(line.split()[3].startswith(f"{ADDRESSES['login']}:") for line in ours)
+    login.do(f"s.run({TRAINS!r})")
+    on_two = login.do("answer = s.pull('weights')")
+    login.do("s.stop()")
+    assert eventually(lambda: not processes_of(login))
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+    login.do(f"s = jupyter_ddl.start(n=4)\ns.run({TRAINS!r})")
+    on_one = login.do("answer = s.pull('weights')")
+    assert set(on_two) == {"0", "1", "2", "3"}
+    for rank, weights in on_two.items():
+        assert weights == pytest.approx(on_one[rank], abs=1e-12)
+    login.do("s.stop()")
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_a_killed_rank_is_named_with_its_host_and_the_next_cell_works(hosts: Rig, login: Kernel, rank: int) -> None:
+    login.do(start(hosts, rebuild=True))
+    host, pid = login.do(f"answer = s.ranks[{rank}].host, s.ranks[{rank}].pid")
+    assert host == NODES[rank // 2]
+    # A thread there kills it once all are in their collectives.
+    login.do(
+        f"import subprocess, threading\nthreading.Timer(4, lambda: subprocess.run({hosts.ssh!r}.split() + "
+        f"[{host!r}, 'kill -9 {pid}'])).start()"
+    )
+    with pytest.raises(KernelError, match=rf"Received: rank {rank} on {host} was ended by signal 9 \(Killed\)"):
+        login.do(f"s.run({ALL_IN_A_COLLECTIVE!r})")
+    login.do("s.run('x = 40 + rank')")
+    assert login.do("answer = s.pull('x')") == {"0": 40, "1": 41, "2": 42, "3": 43}
+    login.do("s.stop()")
+
+
+def test_a_host_whose_daemon_is_killed_is_named(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts, rebuild=False))
+    login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+    # The first of them: a rank has that name too until its program begins.
+    daemon = next(process for process in hosts.processes("nodeb") if process.name() == "prted")
+    daemon.kill()
+    with pytest.raises(KernelError, match=r"Received: nodeb was lost: mpiexec reaches its daemon there no more"):
+        login.do("run.wait()")
+    login.do("s.stop()")
+    assert eventually(lambda: not processes_of(login))
+
+
+def test_a_killed_kernel_leaves_no_process_on_any_host(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts))
+    login.send(f"s.run({ALL_IN_A_COLLECTIVE!r})")
+    assert eventually(lambda: len(processes_of(login)) > len(ADDRESSES) + 4)
+    # The kernel itself: nsenter, which is outside, only waits for it.
+    (inside,) = [one for one in login.descendants() if one.ppid() == login.process.pid]
+    inside.kill()
+    assert eventually(lambda: not login.descendants())
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+
+
+def test_ranks_that_are_kept_serve_the_next_kernel(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts, name="kept", keep=True))
+    login.do("s.run('x = rank')")
+    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as second:
+        second.do("import jupyter_ddl\ns = jupyter_ddl.attach('kept')")
+        assert second.do("answer = s.pull('x')") == {"0": 0, "1": 1, "2": 2, "3": 3}
+        second.do("s.stop()")
+
+
+def refused(login: Kernel, hosts: str, ssh: str, folder: str | None = None) -> str:
+    """Return with what a start is refused, before any rank is started."""
+    go = "" if folder is None else f"import os\nos.makedirs({folder!r}, exist_ok=True)\nos.chdir({folder!r})\n"
+    with pytest.raises(KernelError) as error:
+        login.do(f"{go}import jupyter_ddl\njupyter_ddl.start(hosts={hosts!r}, ssh={ssh!r})")
+    assert not [one for one in login.descendants() if "jupyter_ddl.rank" in one.cmdline()]
+    return str(error.value)
+
+
+def test_what_is_wrong_with_a_host_is_said_of_it(hosts: Rig, login: Kernel) -> None:
+    plain = hosts.ssh
+    unknown = f"{plain} -o UserKnownHostsFile=/dev/null"
+    keyless = f"{plain} -o PubkeyAuthentication=no"
+    for given, ssh, text in (
+        ("nodea,nodex", plain, r"HostUnfit: A host's name must be known here\. Received: .*nodex"),
+        (
+            "nodea,nodeb",
+            unknown,
+            r"HostUnfit: The key of nodea must be known before ranks start there\. Received: Host key",
+        ),
+        (
+            "nodea,nodeb",
+            keyless,
+            r"HostUnfit: nodea must let you in without a password\. Received: .*Permission denied",
+        ),
+        ("nodea,nodeb", f"{plain} -p 2222", r"HostUnfit: nodea must answer SSH\. Received: .*Connection refused"),
+        ("nodea,10.77.0.1", plain, r"HostUnfit: Each host must be named once\. Received: 10\.77\.0\.1, which is nodea"),
+    ):
+        assert re.match(text, refused(login, given, ssh)), text
+    # A folder that only the login node has: its own /tmp.
+    said = refused(login, "nodea", plain, folder="/tmp/of-login-only")
+    assert said.startswith(
+        "HostUnfit: Ranks work in this kernel's working folder, so every host must have it. Received: /tmp/of"
+    )
