@@ -33,6 +33,7 @@ from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
+from jupyter_ddl.launch import slurm
 from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
@@ -134,6 +135,11 @@ class Lease:
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         output = self._cluster.engine_set.get_output()
+        job_end = slurm.end_of(self._spec.place.job) if self._spec.place.job is not None else None
+        if job_end is not None:
+            facts = Facts(by=f"Slurm job {self._spec.place.job}", outcome=job_end)
+            self._finish(Fault("lost", "job", at_s=time.time(), facts=facts))
+            return
         recorded = first_end(self._folder.log_dir, self._settings["clock_offsets_s"])
         if recorded is not None:
             # On several hosts mpiexec often names a rank that has lost the first one.

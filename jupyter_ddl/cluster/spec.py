@@ -25,6 +25,7 @@ from jupyter_ddl.host.topology import (
     usable_cores,
     visible_gpus,
 )
+from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
 from jupyter_ddl.protocol import settled_variables
@@ -170,23 +171,37 @@ def _on_hosts(
     named = ", ".join(one.host for one in place.hosts[:_NAMED_HOSTS])
     named += f" and {len(place.hosts) - _NAMED_HOSTS} more" if len(place.hosts) > _NAMED_HOSTS else ""
     note = f"{_counted(ranks, 'rank')} on {_counted(len(place.hosts), 'host')} ({named})."
+    if place.kind == "slurm":
+        note = f"Slurm job {place.job}: {_counted(len(place.hosts), 'node')} ({named}), {_counted(ranks, 'rank')}."
     return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not _is_none(gpus)}
 
 
-def place_of(hosts: str | None = None, hostfile: str | None = None, ssh: str | None = None) -> Place:
-    """Return where ranks go for `-H`, `--hostfile` and `--ssh`: to this host where neither of the first two is given.
+def place_of(
+    hosts: str | None = None, hostfile: str | None = None, ssh: str | None = None, *, local: bool = False
+) -> Place:
+    """Return where ranks go for `-H`, `--hostfile` and `--ssh`.
+
+    Where no host is named, to the nodes of the batch job that this process is in, else to this host.
+
+    Args:
+        hosts: as `-H` takes them.
+        hostfile: the name of a file of hosts.
+        ssh: the command that reaches them.
+        local: to this host, also within a batch job.
 
     Raises:
-        InvalidInput: both are given, `--ssh` without them, or one breaks a rule.
+        InvalidInput: hosts are named twice, `--ssh` without them, or one breaks a rule.
     """
-    if hosts is not None and hostfile is not None:
-        raise InvalidInput("Hosts are named once.", "-H and --hostfile", "Leave one out.")
+    given = {"-H": hosts is not None, "--hostfile": hostfile is not None, "--local": local}
+    named = [option for option, is_given in given.items() if is_given]
+    if len(named) > 1:
+        raise InvalidInput("Hosts are named once.", " and ".join(named), "Leave one out.")
     if hosts is None and hostfile is None:
         if ssh is not None:
             raise InvalidInput(
                 "--ssh says how hosts are reached.", f"--ssh {ssh!r}, and no host", "Add -H nodea:2,nodeb:2."
             )
-        return HERE
+        return HERE if local else slurm.place_of_job(os.environ) or HERE
     command = DEFAULT_SSH if ssh is None else ssh
     try:
         words = shlex.split(command)

@@ -109,6 +109,7 @@ def start(
     hosts: str | None = None,
     hostfile: str | None = None,
     ssh: str | None = None,
+    local: bool = False,
     rebuild: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -122,9 +123,11 @@ def start(
         env: environment variables of the ranks, set before TensorFlow is imported.
         keep: let the ranks outlive this process, for `attach` to find.
         oversubscribe: let several ranks, or clusters, share a GPU.
-        hosts: where the ranks go, e.g. "nodea:2,nodeb:2"; by default to this host.
+        hosts: where the ranks go, e.g. "nodea:2,nodeb:2"; by default to the nodes of the batch job that this kernel is
+            in, else to this host.
         hostfile: the same as a file, with lines such as `nodea slots=2`.
         ssh: the command that reaches them, e.g. "ssh -p 2222".
+        local: start them on this host, also within a batch job.
         rebuild: replace lost ranks without being asked.
         progress: called with a sentence at each step.
 
@@ -138,7 +141,7 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
-    spec = plan(n, gpus, threads, name, env, keep, oversubscribe, place_of(hosts, hostfile, ssh))
+    spec = plan(n, gpus, threads, name, env, keep, oversubscribe, place_of(hosts, hostfile, ssh, local=local))
     return _sessions.start(spec, progress, rebuild=rebuild)
 
 

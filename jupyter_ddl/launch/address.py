@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -28,13 +28,7 @@ def address_towards(host: str) -> str:
     Raises:
         InvalidInput: the name of the host is not known here, or no route leads to it.
     """
-    try:
-        found = socket.getaddrinfo(host, _PORT, type=socket.SOCK_DGRAM)
-    except OSError as error:
-        raise InvalidInput(
-            "A host's name must be known here.", f"{host!r} ({error.strerror})", "Correct it."
-        ) from error
-    for family, kind, protocol, _, target in sorted(found, key=lambda one: one[0] != socket.AF_INET):
+    for family, kind, protocol, _, target in sorted(_found(host), key=lambda one: one[0] != socket.AF_INET):
         with socket.socket(family, kind, protocol) as route:
             try:
                 route.connect(target)
@@ -42,6 +36,15 @@ def address_towards(host: str) -> str:
                 continue
             return str(route.getsockname()[0])
     raise InvalidInput("A host must be reachable.", f"no route to {host!r}", "Look at `ip route` here.")
+
+
+def address_of(host: str) -> str:
+    """Return the address of another host, as this one knows it; IPv4 where it has one.
+
+    Raises:
+        InvalidInput: its name is not known here.
+    """
+    return sorted(_addresses_of(host), key=lambda address: ":" in address)[0]
 
 
 def is_this_host(host: str) -> bool:
@@ -70,4 +73,13 @@ def network_of(own: str, others: Iterable[str]) -> str | None:
 
 
 def _addresses_of(host: str) -> set[str]:
-    return {str(found[4][0]) for found in socket.getaddrinfo(host, _PORT, type=socket.SOCK_DGRAM)}
+    return {str(target[0]) for _, _, _, _, target in _found(host)}
+
+
+def _found(host: str) -> list[Any]:
+    try:
+        return socket.getaddrinfo(host, _PORT, type=socket.SOCK_DGRAM)
+    except OSError as error:
+        raise InvalidInput(
+            "A host's name must be known here.", f"{host!r} ({error.strerror})", "Correct it."
+        ) from error

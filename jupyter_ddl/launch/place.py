@@ -1,11 +1,11 @@
-"""Where the ranks of a cluster are: on this host, or on several hosts that are reached over SSH."""
+"""Where the ranks of a cluster are: on this host, on hosts that SSH reaches, or on the nodes of a batch job."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["local", "hosts"]
+Kind = Literal["local", "hosts", "slurm"]
 DEFAULT_SSH = "ssh"
 
 
@@ -22,14 +22,16 @@ class Place:
     """Where ranks are.
 
     Attributes:
-        kind: "local" for this host, "hosts" for those in `hosts`.
+        kind: "local" for this host, "hosts" for those in `hosts` over SSH, "slurm" for the nodes of a job of Slurm's.
         hosts: in the order in which they get their ranks; empty for this host.
         ssh: the command that reaches a host, with its options, e.g. "ssh -p 2222 -l me".
+        job: the scheduler's number of the job; None without one.
     """
 
     kind: Kind = "local"
     hosts: tuple[HostSlots, ...] = ()
     ssh: str = DEFAULT_SSH
+    job: str | None = None
 
     @property
     def is_here(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import mpi
+from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.address import address_towards, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 
@@ -48,10 +49,12 @@ def network_to(found: Sequence[Surveyed]) -> Network:
 def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -> dict[str, str]:
     """Return the variables that mpiexec and the ranks need on top of `os.environ`; what the user set there stays."""
     variables = mpi.launch_environment(found, one_host=place.is_here, n=n)
-    if not place.is_here:
-        wanted = _reaching(found, place) | _networks(found, network)
-        variables |= {name: value for name, value in wanted.items() if name not in os.environ}
-    return variables
+    if place.is_here:
+        return variables
+    wanted = _networks(found, network) | (_reaching(found, place) if place.kind == "hosts" else {})
+    variables |= {name: value for name, value in wanted.items() if name not in os.environ}
+    # Not the user's to set: a step's own say too little.
+    return variables | (slurm.variables_of(place) if place.kind == "slurm" else {})
 
 
 def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str]) -> list[str]:
@@ -64,7 +67,8 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
         own: the variables that we set for the ranks.
     """
     command = mpi.launch_command(found, n)
-    if place.is_here:
+    if place.kind != "hosts":
+        # MPI reads the nodes of a job itself, and its scheduler starts MPI's daemons there, with all variables.
         return command
     hosts = ",".join(f"{one.host}:{one.slots}" for one in place.hosts)
     if found.flavour != "openmpi":

@@ -1,4 +1,4 @@
-"""Looks at every host over SSH before ranks start there, so that what is wrong is said of its host, and early.
+"""Looks at every host before ranks start there, so that what is wrong is said of its host, and early.
 
 mpiexec would fail late, with the text of a daemon, or hang: a host that asks for a password, a key that is not known,
 an environment at another path, another version of TensorFlow.
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import run_module
-from jupyter_ddl.launch.address import is_this_host
+from jupyter_ddl.launch import slurm
+from jupyter_ddl.launch.address import address_of, is_this_host
 from jupyter_ddl.launch.ssh_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
@@ -79,9 +80,7 @@ def survey(place: Place, mpiexec: Path, shared: Path, given_up: threading.Event 
         HostUnfit: ranks cannot start on a host; the error names it and says why.
     """
     with tempfile.NamedTemporaryFile(dir=shared, prefix=".survey-") as mark, ExitStack() as stack:
-        asked = [
-            stack.enter_context(_Question.ask(one.host, place.ssh, [str(mpiexec), mark.name])) for one in place.hosts
-        ]
+        asked = [stack.enter_context(_Question.ask(one.host, place, [str(mpiexec), mark.name])) for one in place.hosts]
         _wait(asked, given_up or threading.Event())
         found = [question.answer() for question in asked]
     _check(found)
@@ -90,7 +89,7 @@ def survey(place: Place, mpiexec: Path, shared: Path, given_up: threading.Event 
 
 @dataclass
 class _Question:
-    """One host that is being looked at; at the end of the block its ssh is gone."""
+    """One host that is being looked at; at the end of the block what asks it is gone."""
 
     host: str
     is_here: bool
@@ -102,14 +101,14 @@ class _Question:
 
     @classmethod
     @contextmanager
-    def ask(cls, host: str, ssh: str, arguments: list[str]) -> Iterator[_Question]:
+    def ask(cls, host: str, place: Place, arguments: list[str]) -> Iterator[_Question]:
         is_here = is_this_host(host)
         began_s = time.time()
         # Files and not pipes: what a login prints may be long.
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             # In a session of its own: ssh could ask on the terminal that the kernel was started from.
             process = subprocess.Popen(
-                _command(host, ssh, arguments, is_here=is_here),
+                _command(host, place, arguments, is_here=is_here),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=errors,
@@ -149,7 +148,7 @@ class _Question:
         return Surveyed(
             self.host,
             said["hostname"],
-            "" if self.is_here else said["address"],
+            "" if self.is_here else said["address"] or address_of(self.host),
             said["at_s"] - self.ended_s,
             self.ended_s - self.began_s,
             said["versions"],
@@ -159,10 +158,12 @@ class _Question:
         )
 
 
-def _command(host: str, ssh: str, arguments: list[str], *, is_here: bool) -> list[str]:
+def _command(host: str, place: Place, arguments: list[str], *, is_here: bool) -> list[str]:
     program = run_module.command("jupyter_ddl.launch.remote_survey", *arguments)
     if is_here:
         return program
+    if place.kind == "slurm":
+        return [*slurm.on_node(place, host), *program]
     carried = [f"{name}={os.environ[name]}" for name in _CARRIED if os.environ.get(name)]
     script = (
         f"cd {shlex.quote(os.getcwd())} || exit {NO_FOLDER}\n"  # noqa: PTH109  as the shell spells it
@@ -171,7 +172,7 @@ def _command(host: str, ssh: str, arguments: list[str], *, is_here: bool) -> lis
     )
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
     # The login shell may be any: only /bin/sh reads the script.
-    return [*shlex.split(ssh), *options, host, f"exec /bin/sh -c {shlex.quote(script)}"]
+    return [*shlex.split(place.ssh), *options, host, f"exec /bin/sh -c {shlex.quote(script)}"]
 
 
 def _wait(asked: Sequence[_Question], given_up: threading.Event) -> None:

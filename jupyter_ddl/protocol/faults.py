@@ -29,6 +29,7 @@ Subject = Literal[
     "ranks",  # several, and nothing says which was the first
     "mpiexec",
     "host",  # MPI's daemon there: its ranks cannot be reached any more
+    "job",  # the batch job that they were in: `facts.by` is which, `facts.outcome` the scheduler's word
     "controller",
     "lease",
     "event reader",  # the kernel's thread that reads the ranks' events

@@ -14,7 +14,7 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrup
 from jupyter_ddl.protocol.exit_statuses import MEANINGS
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
-from jupyter_ddl.views.fault_texts import CAUSES, ENDS, OUTCOMES, PROCESSES, REMEDIES, SIGNALS, STOPPED
+from jupyter_ddl.views.fault_texts import CAUSES, ENDS, JOB_ENDS, OUTCOMES, PROCESSES, REMEDIES, SIGNALS, STOPPED
 from jupyter_ddl.views.stalls import render_stall, stall_sentence
 
 if TYPE_CHECKING:
@@ -156,6 +156,8 @@ def _end(fault: Fault) -> str:
         if facts.signum is not None:
             return f"mpiexec was ended by {signal_text(facts.signum)}, and its ranks with it"
         return f"mpiexec ended with status {facts.status}"
+    if fault.subject == "job":
+        return f"{facts.by} {JOB_ENDS.get(facts.outcome, f'ended as {facts.outcome}')}"
     if fault.subject == "release":
         return _end_by_release(fault)
     known = {"status": facts.status, "error": facts.error, "host": fault.host}

@@ -25,6 +25,16 @@ OUTCOMES: dict[str, str] = {
     "stalled": "stalled",
     "failed": "failed",
 }
+# Of a batch job, by Slurm's word.
+JOB_ENDS = {
+    "CANCELLED": "was cancelled (scancel, or its owner's site)",
+    "TIMEOUT": "reached its time limit",
+    "DEADLINE": "reached its deadline",
+    "PREEMPTED": "was preempted: another job took its nodes",
+    "REQUEUED": "was requeued",
+    "NODE_FAIL": "lost a node",
+    "OUT_OF_MEMORY": "had more memory than it was allowed",
+}
 REMEDIES: dict[Step, str] = {
     "restart": "%ddl restart starts new ones.",
     "restart again": "%ddl restart tries again.",

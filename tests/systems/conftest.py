@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from systems import rig
+from systems import batch, rig
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,4 +14,10 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def hosts() -> Iterator[rig.Rig]:
     with rig.rig() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def slurm(hosts: rig.Rig) -> Iterator[batch.Slurm]:
+    with batch.slurm(hosts) as made:
         yield made

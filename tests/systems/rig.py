@@ -15,7 +15,7 @@ import tempfile
 import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -32,7 +32,6 @@ _APART = ("setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-u", "-m", "-p", "
 _INIT = """
 hostname {name}
 mount --make-rprivate /
-mount -t sysfs sysfs /sys
 mount -t tmpfs tmpfs /tmp && chmod 1777 /tmp
 mount -t tmpfs -o size=1g tmpfs /dev/shm && chmod 1777 /dev/shm
 mount --bind {folder}/hosts /etc/hosts
@@ -103,7 +102,7 @@ class Rig:
         process = subprocess.Popen(
             [*_APART, "sh", "-ec", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
-        stack.callback(_end, process)
+        stack.callback(end, process)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "apart\n", (self.folder / f"{host}.log").read_text()
@@ -120,7 +119,7 @@ class Rig:
             stdout=subprocess.PIPE,
             text=True,
         )
-        stack.callback(_end, process)
+        stack.callback(end, process)
         assert process.stdout is not None
         assert process.stdout.readline() == "apart\n"
         self._pids["switch"] = process.pid
@@ -192,7 +191,7 @@ def _write_keys(folder: Path) -> None:
     )
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end(process: subprocess.Popen[Any]) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

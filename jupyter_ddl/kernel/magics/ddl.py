@@ -45,6 +45,7 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--name", help="the cluster's name (default: default)")
     start.add_argument("-H", "--hosts", metavar="HOST:SLOTS,...", help="start them on these hosts, over SSH")
     start.add_argument("--hostfile", metavar="FILE", help="the same as a file, with lines such as: nodea slots=2")
+    start.add_argument("--local", action="store_true", help="start them on this host, also within a batch job")
     start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
@@ -93,6 +94,7 @@ class DdlMagics(Magics):
             hosts=arguments.hosts,
             hostfile=arguments.hostfile,
             ssh=arguments.ssh,
+            local=arguments.local,
             rebuild=arguments.rebuild != "never",
             progress=progress,
         )

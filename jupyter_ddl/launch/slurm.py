@@ -1,0 +1,160 @@
+"""Reads the Slurm allocation that this process is in, from the variables that Slurm sets.
+
+`salloc` and `sbatch` describe the allocation; a step (`srun --pty`, batchspawner) has variables of the same names that
+describe only itself, so what a step cannot change is preferred: `SLURM_JOB_*` and the options of the job.
+Source: salloc(1) and srun(1), OUTPUT ENVIRONMENT VARIABLES.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from itertools import product
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.address import is_this_host
+from jupyter_ddl.launch.place import HostSlots, Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+JOB = "SLURM_JOB_ID"
+_NODES = "SLURM_JOB_NODELIST"
+_MOST_NODES = 100_000
+_ALIVE = ("CONFIGURING", "PENDING", "RUNNING", "SUSPENDED", "COMPLETED")
+_ANSWER_S = 5.0
+# "2(x3),1" stands for 2, 2, 2, 1.
+_COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
+
+
+def place_of_job(variables: Mapping[str, str]) -> Place | None:
+    """Return the nodes of the allocation and how many tasks each takes; None outside of one, or on its only node.
+
+    Raises:
+        InvalidInput: the variables are not as Slurm writes them.
+    """
+    job, listed = variables.get(JOB, ""), variables.get(_NODES, "")
+    if not job or not listed:
+        return None
+    nodes = expanded(listed)
+    if len(nodes) == 1 and is_this_host(nodes[0]):
+        return None
+    tasks = _tasks_per_node(variables, len(nodes))
+    hosts = tuple(HostSlots(node, count) for node, count in zip(nodes, tasks, strict=True))
+    return Place("slurm", hosts, job=job)
+
+
+def variables_of(place: Place) -> dict[str, str]:
+    """Return the variables by which mpiexec sees the whole allocation, also from within a step of it.
+
+    Steps that are started within a step wait for it to end, unless they may overlap (Slurm 20.11 and later).
+    """
+    return {
+        "SLURM_NTASKS": str(place.slots),
+        "SLURM_NNODES": str(len(place.hosts)),
+        "SLURM_NODELIST": ",".join(one.host for one in place.hosts),
+        "SLURM_TASKS_PER_NODE": ",".join(str(one.slots) for one in place.hosts),
+        "SLURM_OVERLAP": "1",
+    }
+
+
+def on_node(place: Place, node: str) -> list[str]:
+    """Return what to write before a command so that it runs once on a node of the allocation."""
+    assert place.job is not None
+    one = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", "--cpus-per-task=1", "--cpu-bind=none"]
+    # The survey uses no MPI, and a plugin for it could fail.
+    return ["srun", f"--jobid={place.job}", "--overlap", "--mpi=none", "--export=ALL", "--quiet", *one]
+
+
+def end_of(job: str) -> str | None:
+    """Return the state in which Slurm ended a job, e.g. "CANCELLED" or "TIMEOUT"; None where it runs, or is not known.
+
+    Slurm keeps what it knows of an ended job for some minutes. Source: scontrol(1), sacct(1), JOB STATE CODES.
+    """
+    try:
+        asked = subprocess.run(
+            ["scontrol", "--oneliner", "show", "job", job],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_ANSWER_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        # Not on this node, or its controller is down.
+        return None
+    found = re.search(r"\bJobState=([A-Z_]+)", asked.stdout)
+    return None if found is None or found[1] in _ALIVE else found[1]
+
+
+def expanded(listed: str) -> list[str]:
+    """Return the names in a list of Slurm's.
+
+    Raises:
+        InvalidInput: it is none.
+
+    Example:
+        >>> expanded("gpu[01-02,07],login")
+        ['gpu01', 'gpu02', 'gpu07', 'login']
+    """
+    names = [name for entry in _split(listed) for name in _names(entry, listed)]
+    if not names:
+        raise _unreadable(_NODES, listed)
+    return names
+
+
+def _tasks_per_node(variables: Mapping[str, str], nodes: int) -> list[int]:
+    is_step = "SLURM_STEP_ID" in variables or "SLURM_STEPID" in variables
+    if not is_step and (counts := _counts(variables.get("SLURM_TASKS_PER_NODE", ""), nodes)):
+        return counts
+    if counts := _counts(variables.get("SLURM_NTASKS_PER_NODE", ""), 1):
+        return counts * nodes
+    cores = _counts(variables.get("SLURM_JOB_CPUS_PER_NODE", ""), nodes) or [1] * nodes
+    (per_task,) = _counts(variables.get("SLURM_CPUS_PER_TASK", ""), 1) or [1]
+    return [max(1, count // per_task) for count in cores]
+
+
+def _counts(text: str, wanted: int) -> list[int]:
+    """Return the numbers in "2(x3),1"; none where they are not as many as wanted, or not above 0."""
+    found = [_COUNT.fullmatch(part) for part in text.split(",")]
+    counts = [int(one[1]) for one in found if one is not None for _ in range(min(int(one[2] or 1), _MOST_NODES))]
+    return counts if None not in found and len(counts) == wanted and min(counts) > 0 else []
+
+
+def _split(listed: str) -> Iterator[str]:
+    """Yield the entries between the commas that are in no bracket."""
+    yield from (entry for entry in re.split(r",(?![^\[]*\])", listed) if entry)
+
+
+def _names(entry: str, listed: str) -> Iterator[str]:
+    """Yield the names that an entry such as `rack[1-2]node[01-03]` stands for."""
+    parts: list[Sequence[str]] = []
+    for text in re.split(r"(\[[^\]]*\])", entry):
+        if not text.startswith("["):
+            if re.search(r"[\[\],\s]", text):
+                raise _unreadable(_NODES, listed)
+            parts.append([text])
+        else:
+            parts.append([number for span in text[1:-1].split(",") for number in _numbers(span, listed)])
+    for name in product(*parts):
+        yield "".join(name)
+
+
+def _numbers(span: str, listed: str) -> Iterator[str]:
+    """Yield the numbers of `07` or `01-03`, with their leading zeros."""
+    found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9}))?", span)
+    if found is None:
+        raise _unreadable(_NODES, listed)
+    first, last = int(found[1]), int(found[2] or found[1])
+    if last - first >= _MOST_NODES:
+        raise _unreadable(_NODES, listed)
+    for number in range(first, last + 1):
+        yield f"{number:0{len(found[1])}d}"
+
+
+def _unreadable(name: str, value: str) -> InvalidInput:
+    return InvalidInput(
+        "Slurm's variables must be as Slurm writes them.",
+        f"{name}={value[:200]}",
+        "Unset SLURM_JOB_ID to start ranks on this host, or name the hosts with -H.",
+    )
