@@ -13,7 +13,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow check lab bench soak clean dashboard schema
+.PHONY: demo test test-slow test-systems check lab bench soak clean dashboard schema
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -21,11 +21,17 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not systems" -n 2 --dist loadfile
 
 test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
-	$(BIN)/python -m pytest -m slow --timeout 3000
+	$(BIN)/python -m pytest -m "slow and not systems" --timeout 3000
+
+# Ranks on several hosts, which are made of namespaces on this machine; what cannot be made is said and skipped.
+test-systems: $(VENV)/.test $(VENV)/.horovod
+	$(SAY) "testing on several hosts"
+	@tests/systems/install.sh
+	$(BIN)/python -m pytest -m "systems and not slow" -rs tests/systems
 
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .

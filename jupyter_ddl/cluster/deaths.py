@@ -60,7 +60,7 @@ _REPORTS = (
 
 # Open MPI 5, of its daemon on a host: it is gone, or its ssh is.
 _LOST_HOSTS = (
-    r"lost\s+communication\s+with\s+a\s+remote\s+daemon.{0,500}?on\s+node\s+(?P<host>[^\s:]+)",
+    r"lost\s+communication\s+with\s+a\s+remote\s+daemon.{0,500}?Remote\s+daemon:\s+\S+\s+on\s+node\s+(?P<host>\S+)",
     r"A\s+daemon\s+failed\s+to\s+report\s+back.{0,500}?Remote\s+host:\s+(?P<host>\S+)",
 )
 

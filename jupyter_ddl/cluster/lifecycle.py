@@ -26,6 +26,7 @@ from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
 from jupyter_ddl.host import mpi
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.preflight import check_surroundings
+from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.host.run_module import without_working_folder
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.launch.start import Network, launch_command, launch_environment, network_to
@@ -281,7 +282,9 @@ def _start(
     scratch.clear(folder.settings().get("scratch", {}))
     network, clock_offsets_s, recording = Network(), dict[str, float](), list[str]()
     if not spec.place.is_here:
-        hosts = survey(spec.place, found.mpiexec, folder.path.parent, given_up)
+        runs = private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
+        shared = {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
+        hosts = survey(spec.place, found.mpiexec, shared, given_up)
         network = network_to(hosts)
         clock_offsets_s = {one.hostname: one.clock_offset_s for one in hosts}
         recording = recorded(folder.log_dir)

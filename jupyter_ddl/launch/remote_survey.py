@@ -1,8 +1,8 @@
 """Looks at this host and prints what it found, as one line of JSON: what `survey` runs on each host over SSH.
 
-    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC MARK
+    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC MARK...
 
-MARK is a file that only the host which asks can have written, so it shows whether both share that folder. The program
+A MARK is a file that only the host which asks can have written, so it shows whether both share that folder. The program
 starts as a rank does, from the same path, so an environment that is missing or broken shows before ranks start.
 """
 
@@ -25,7 +25,7 @@ from jupyter_ddl.host.topology import list_gpus, usable_cores, visible_gpus
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
 
 
-def look(mpiexec: str, mark: str) -> dict[str, object]:
+def look(mpiexec: str, *marks: str) -> dict[str, object]:
     """Return what ranks need to know of this host."""
     problem = ""
     gpus: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ def look(mpiexec: str, mark: str) -> dict[str, object]:
         "cores": usable_cores(),
         "gpus": list(gpus),
         "has_mpiexec": os.access(mpiexec, os.X_OK),
-        "has_mark": Path(mark).is_file(),
+        "has_marks": [Path(mark).is_file() for mark in marks],
         "problem": problem,
     }
 

@@ -58,7 +58,7 @@ _CAUSES = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED",
         "{host} must show the key that was known of it.",
-        "Another machine may answer in its place. If it was installed anew, remove the old key: ssh-keygen -R {host}",
+        "Another machine may answer in its place. If it was installed again, remove the old key: ssh-keygen -R {host}",
     ),
     (
         r"Host key verification failed|No \S+ host key is known",

@@ -79,7 +79,7 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
 
 
 def _reaching(found: mpi.Mpi, place: Place) -> dict[str, str]:
-    """Return the variables that name the ssh which starts MPI's daemons. It never asks: nobody could answer."""
+    """Return the variables that name the ssh which starts MPI's daemons; it never asks for a password."""
     command, *options = shlex.split(place.ssh)
     options += ["-o", "BatchMode=yes"]
     if found.flavour == "openmpi":

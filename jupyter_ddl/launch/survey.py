@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import subprocess
 import sys
@@ -21,14 +22,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import HostUnfit
-from jupyter_ddl.host import run_module
+from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.address import address_of, is_this_host
 from jupyter_ddl.launch.ssh_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
@@ -53,7 +54,6 @@ class Surveyed:
         round_trip_s: how long the question took, Python's start included.
         cores: that ranks may use there.
         gpus: the CUDA_VISIBLE_DEVICES entries that ranks may use there.
-        shares_folder: whether it sees the folder of the clusters.
     """
 
     host: str
@@ -64,25 +64,33 @@ class Surveyed:
     versions: dict[str, str]
     cores: int
     gpus: tuple[str, ...]
-    shares_folder: bool
 
 
-def survey(place: Place, mpiexec: Path, shared: Path, given_up: threading.Event | None = None) -> list[Surveyed]:
+def survey(
+    place: Place, mpiexec: Path, shared: Mapping[str, Path], given_up: threading.Event | None = None
+) -> list[Surveyed]:
     """Look at all hosts of a place at once.
 
     Args:
         place: the hosts, and how to reach them.
         mpiexec: which must be on each host at the same path.
-        shared: a folder of ours, in which it is tried whether hosts share it.
+        shared: folders that every host must see, by the variable that puts each elsewhere.
         given_up: set, by another thread, to stop looking.
 
     Raises:
         HostUnfit: ranks cannot start on a host; the error names it and says why.
     """
-    with tempfile.NamedTemporaryFile(dir=shared, prefix=".survey-") as mark, ExitStack() as stack:
-        asked = [stack.enter_context(_Question.ask(one.host, place, [str(mpiexec), mark.name])) for one in place.hosts]
+    marks = {variable: folder / f".survey-{secrets.token_hex(8)}" for variable, folder in shared.items()}
+    with ExitStack() as stack:
+        for mark in marks.values():
+            files.replace(mark, "")
+            stack.callback(mark.unlink)
+        asked = [
+            stack.enter_context(_Question.ask(one.host, place, [str(mpiexec), *map(str, marks.values())]))
+            for one in place.hosts
+        ]
         _wait(asked, given_up or threading.Event())
-        found = [question.answer() for question in asked]
+        found = [question.answer(shared) for question in asked]
     _check(found)
     return found
 
@@ -127,11 +135,11 @@ class _Question:
         self.ended_s = self.ended_s or time.time()
         return True
 
-    def answer(self) -> Surveyed:
+    def answer(self, shared: Mapping[str, Path]) -> Surveyed:
         """Return what the host said.
 
         Raises:
-            HostUnfit: it said nothing that we understand.
+            HostUnfit: it said nothing that we understand, or cannot run ranks.
         """
         output, errors = (_text_of(file) for file in (self.output, self.errors))
         status = self.process.poll()
@@ -144,6 +152,13 @@ class _Question:
             )
         if not said["has_mpiexec"]:
             raise failure_of(self.host, NO_ENVIRONMENT, "", timeout_s=TIMEOUT_S)
+        for (variable, folder), has_mark in zip(shared.items(), said["has_marks"], strict=True):
+            if not has_mark:
+                raise HostUnfit(
+                    "Ranks and their kernel must share the folders of the clusters and of the runs.",
+                    f"{folder}, which {self.host} does not see",
+                    f"Set {variable} to a folder that all hosts share, before JupyterLab starts.",
+                )
         # Only the second half of the question's time is the answer's way back, and Python's start lies before it.
         return Surveyed(
             self.host,
@@ -154,7 +169,6 @@ class _Question:
             said["versions"],
             said["cores"],
             tuple(said["gpus"]),
-            said["has_mark"],
         )
 
 

@@ -125,6 +125,19 @@ TEXTS: list[tuple[Fault, str]] = [
         Fault("lost", "controller", facts=Facts(status=-9)),
         LOST + "ipyparallel's controller ended with status -9.\nLogs: /runs/r",
     ),
+    (
+        Fault("lost", "host", host="node-b"),
+        LOST + "node-b was lost: mpiexec reaches its daemon there no more (the host went down, its network failed, or "
+        "the daemon was killed).\nLogs: /runs/r",
+    ),
+    (
+        Fault("lost", "job", facts=Facts(by="Slurm job 12", outcome="TIMEOUT")),
+        LOST + "Slurm job 12 reached its time limit.\nLogs: /runs/r",
+    ),
+    (
+        Fault("lost", "job", facts=Facts(by="Slurm job 12", outcome="BOOT_FAIL")),
+        LOST + "Slurm job 12 ended as BOOT_FAIL.\nLogs: /runs/r",
+    ),
     (Fault("lost", "lease"), LOST + "the lease, which holds the cluster's processes, was killed.\nLogs: /runs/r"),
     (
         Fault("lost", "event reader", facts=Facts(error="OSError: {odd}")),

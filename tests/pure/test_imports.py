@@ -54,8 +54,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Kernel, lease, Jupyter server and terminal.
     "runs": {"errors", "host", "paths", "protocol"},
     "views": {"errors", "protocol"},
+    # How an MPI job gets onto hosts.
+    "launch": {"errors", "host", "protocol"},
     # Its errors say a fault as every view says it.
-    "cluster": {"errors", "host", "paths", "protocol", "views"},
+    "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
     "commands": {"errors", "protocol", "runs", "views"},
     "server": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
@@ -94,6 +96,7 @@ KERNEL_SIDE = {
     "explain",
     "horovod_build",
     "kernel",
+    "launch",
     "modernise",
     "runs",
     "script",

@@ -1,0 +1,75 @@
+"""Slurm's variables, as salloc, sbatch and srun of Slurm 22.05 wrote them in tests/systems."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch import slurm
+from jupyter_ddl.launch.place import HostSlots, Place
+
+ALLOCATION = {
+    "SLURM_JOB_ID": "12",
+    "SLURM_JOB_NODELIST": "node[a-b]",
+    "SLURM_JOB_NUM_NODES": "2",
+    "SLURM_TASKS_PER_NODE": "2(x2)",
+    "SLURM_JOB_CPUS_PER_NODE": "4(x2)",
+}
+
+
+@pytest.mark.parametrize(
+    ("listed", "names"),
+    [
+        ("nodea", ["nodea"]),
+        ("nodea,nodeb", ["nodea", "nodeb"]),
+        ("gpu[01-03,7],login", ["gpu01", "gpu02", "gpu03", "gpu7", "login"]),
+        ("n[098-101]", ["n098", "n099", "n100", "n101"]),
+        ("rack[1-2]n[1-2]-ib", ["rack1n1-ib", "rack1n2-ib", "rack2n1-ib", "rack2n2-ib"]),
+    ],
+)
+def test_a_list_of_nodes(listed: str, names: list[str]) -> None:
+    assert slurm.expanded(listed) == names
+
+
+@pytest.mark.parametrize("listed", ["", "n[1-", "n[a]", "n]1", "n[1-999999999]", "a b"])
+def test_a_list_that_slurm_does_not_write(listed: str) -> None:
+    with pytest.raises(InvalidInput, match=r"as Slurm writes them\. Received: SLURM_JOB_NODELIST="):
+        slurm.expanded(listed)
+
+
+def two(slots: tuple[int, int]) -> Place:
+    return Place("slurm", (HostSlots("node1", slots[0]), HostSlots("node2", slots[1])), job="12")
+
+
+@pytest.mark.parametrize(
+    ("changes", "slots"),
+    [
+        ({}, (2, 2)),
+        ({"SLURM_TASKS_PER_NODE": "3,1"}, (3, 1)),
+        # Within a step these describe the step.
+        ({"SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1", "SLURM_NTASKS_PER_NODE": "2"}, (2, 2)),
+        ({"SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1"}, (4, 4)),
+        ({"SLURM_STEP_ID": "0", "SLURM_TASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "2"}, (2, 2)),
+        ({"SLURM_TASKS_PER_NODE": "nonsense", "SLURM_JOB_CPUS_PER_NODE": "nonsense"}, (1, 1)),
+    ],
+)
+def test_the_tasks_of_an_allocation(changes: dict[str, str], slots: tuple[int, int]) -> None:
+    assert slurm.place_of_job({**ALLOCATION, "SLURM_JOB_NODELIST": "node[1-2]", **changes}) == two(slots)
+
+
+def test_no_allocation_and_one_of_this_host_alone() -> None:
+    assert slurm.place_of_job({}) is None
+    assert slurm.place_of_job({"SLURM_JOB_ID": "1"}) is None
+    assert slurm.place_of_job({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": socket.gethostname()}) is None
+
+
+def test_mpiexec_sees_the_whole_allocation() -> None:
+    assert slurm.variables_of(two((3, 1))) == {
+        "SLURM_NTASKS": "4",
+        "SLURM_NNODES": "2",
+        "SLURM_NODELIST": "node1,node2",
+        "SLURM_TASKS_PER_NODE": "3,1",
+        "SLURM_OVERLAP": "1",
+    }
