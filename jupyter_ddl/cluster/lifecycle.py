@@ -76,7 +76,7 @@ class Cluster:
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
         self._errors = ErrorsOnce()
-        self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event, self.warm)
+        self.supervisor = Supervisor(folder, lease, self.ranks, self, self._on_event, self.warm)
 
     @property
     def lost(self) -> RankLost | None:
@@ -159,15 +159,10 @@ class Cluster:
         """Return whether the lease lives."""
         return self._lease.poll() is None if self._lease else self.folder.lease() is not None
 
-    def request(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles in its turn."""
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
+        """Send a request that each rank handles in its turn; with `now` at once; none once it is stopped."""
         assert self.channel is not None
-        self.channel.send(request, ranks)
-
-    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles at once, whatever its main thread does; none once it is stopped."""
-        assert self.channel is not None
-        self.channel.send(request, ranks, now=True)
+        self.channel.send(request, ranks, now=now)
 
     def announce(self, reason: str) -> None:
         """Notify the other kernels that use the cluster that all ranks were released, and why."""
@@ -182,8 +177,7 @@ class Cluster:
             self._stop()
 
     def _stop(self) -> None:
-        if self.channel is not None:
-            self.channel.close()
+        self.close()
         if self._lease is not None:
             leases.tell_to_stop(self._lease)
         elif (process := self.folder.lease()) is not None:
@@ -194,7 +188,7 @@ class Cluster:
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
 
-    def detach(self) -> None:
+    def close(self) -> None:
         """Disconnect from the cluster without ending it."""
         if self.channel is not None:
             self.channel.close()

@@ -45,7 +45,7 @@ class Lookups:
         look = secrets.token_hex(4)
         with self._changed:
             self._answers[look] = None
-            self._cluster.request_now(LookUp(look, what, code, cursor, detail), [0])
+            self._cluster.send(LookUp(look, what, code, cursor, detail), [0], now=True)
             self._changed.wait_for(lambda: self._answers[look] is not None, ANSWER_S)
             found = self._answers.pop(look)
         return found or (
