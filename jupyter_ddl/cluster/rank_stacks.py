@@ -14,13 +14,13 @@ import os
 import re
 import secrets
 import socket
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from jupyter_ddl.cluster.answers import Answers
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.paths import RANKS_VARIABLE
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
@@ -31,7 +31,7 @@ from jupyter_ddl.protocol.requests import LookAtStacks
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from jupyter_ddl.protocol.events import Event, RankReady
+    from jupyter_ddl.protocol.events import RankReady
     from jupyter_ddl.protocol.transport import RankTransport
 
 ANSWER_S = 1.0
@@ -45,7 +45,7 @@ _MOST_ABOVE = 1000
 BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
 
 
-class StackLooks:
+class StackLooks(Answers):
     """Gets the stacks of some ranks. Safe to use from any thread.
 
     Args:
@@ -58,12 +58,10 @@ class StackLooks:
     def __init__(
         self, ranks: Mapping[int, RankReady], transport: RankTransport, world_id: str = "", log_dir: Path | None = None
     ) -> None:
+        super().__init__(transport)
         self._ranks = ranks
-        self._transport = transport
         self._world_id = world_id
         self._log_dir = log_dir
-        self._changed = threading.Condition()
-        self._answers: dict[str, dict[int, RankStacks]] = {}
 
     def look(self, ranks: Iterable[int], timeout_s: float = ANSWER_S) -> dict[int, RankStacks]:
         """Return where each rank's threads are now.
@@ -73,25 +71,12 @@ class StackLooks:
             timeout_s: how long to wait for answers, and then for what ranks write on the signal.
         """
         wanted, name = sorted(ranks), secrets.token_hex(4)
-        answers = self._answers[name] = {}
-        try:
-            self._transport.send(LookAtStacks(name), wanted, now=True)
-            with self._changed:
-                self._changed.wait_for(lambda: len(answers) == len(wanted), timeout_s)
-        finally:
-            del self._answers[name]
+        answers = self.ask(LookAtStacks(name), wanted, timeout_s)
         silent = [rank for rank in wanted if rank not in answers]
         written = {rank: self._have_written(self._ranks[rank]) for rank in silent}
         deadline_s = time.monotonic() + timeout_s
         seen = {rank: self._read(name, rank, written[rank], deadline_s) for rank in silent}
         return {rank: answers.get(rank) or seen[rank] for rank in wanted}
-
-    def handle(self, event: Event) -> None:
-        """Take an event of the ranks."""
-        if isinstance(event, RankStacks) and (answers := self._answers.get(event.look)) is not None:
-            with self._changed:
-                answers[event.rank] = event
-                self._changed.notify_all()
 
     def _have_written(self, ready: RankReady) -> int | str:
         """Make a rank write its stacks; return the length of its file before, or why it cannot."""

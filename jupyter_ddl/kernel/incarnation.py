@@ -57,8 +57,10 @@ class Incarnation:
         transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster)
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
+        lookups = Lookups(cluster)
         cluster.listen(looks.handle)
-        return cls(cluster, runs, transfer, looks, Lookups(cluster), Sender(cluster, runs, looks))
+        cluster.listen(lookups.handle)
+        return cls(cluster, runs, transfer, looks, lookups, Sender(cluster, runs, looks))
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         """Return ranks in order, each once; all where none are given.
