@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     """Run the script; return its exit status."""
     from jupyter_ddl.cluster import occupancy
-    from jupyter_ddl.cluster.spec import plan, variables_from
+    from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.host.preflight import check_for_mpi
     from jupyter_ddl.script.job import Job
 

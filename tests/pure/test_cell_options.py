@@ -14,7 +14,7 @@ import pytest
 from kernel_sides import RANKS, TestCluster, finished
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.commands.arguments import add_cell_arguments, add_script_arguments, cell_options
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.engine.cells import Cell

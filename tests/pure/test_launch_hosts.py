@@ -10,7 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from jupyter_ddl.cluster.spec import ClusterSpec, place_of, plan, replanned
+from jupyter_ddl.cluster.planning import plan, replanned
+from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import HostUnfit, InvalidInput
 from jupyter_ddl.host.mpi import Mpi
 from jupyter_ddl.launch import slurm, ssh_failures
@@ -18,6 +19,7 @@ from jupyter_ddl.launch.address import address_towards, is_this_host, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import HERE, HostSlots, Place
+from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.start import Network, launch_command, launch_environment
 
 TWO = Place("hosts", (HostSlots("nodea", 2), HostSlots("nodeb", 2)), "ssh -p 2222")

@@ -84,7 +84,7 @@ def test_what_is_free_or_shared_on_purpose_is_not(a_runs: ClusterFolder) -> None
 
 TOLD = """
 from jupyter_ddl.cluster.occupancy import with_sharers_told
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.planning import plan
 print(with_sharers_told(plan(gpus="0,1", threads=1, oversubscribe=True)).note)
 """
 

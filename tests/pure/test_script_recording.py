@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.host import run_files
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cluster.spec import plan
+from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import settled_variables
 

@@ -175,7 +175,9 @@ def test_what_is_wrong_with_a_host_is_said_of_it(hosts: Rig, login: Kernel) -> N
     for variable in ("JUPYTER_DDL_RUNTIME", "JUPYTER_DDL_RUNS"):
         login.do(f"import os\nkept = os.environ[{variable!r}]\nos.environ[{variable!r}] = '/tmp/of-login-only'")
         said = refused(login, "nodea", plain)
-        assert said.startswith("HostUnfit: Ranks and their kernel must share the folders of the clusters and of the runs.")
+        assert said.startswith(
+            "HostUnfit: Ranks and their kernel must share the folders of the clusters and of the runs."
+        )
         assert f"which nodea does not see. Set {variable}" in said
         login.do(f"os.environ[{variable!r}] = kept")
     # A folder that only the login node has: its own /tmp.

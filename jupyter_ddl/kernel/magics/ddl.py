@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
-from jupyter_ddl.cluster.spec import variables_from
+from jupyter_ddl.cluster.planning import variables_from
 from jupyter_ddl.commands import logs, runs
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current

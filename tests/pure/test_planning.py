@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from nvml import build_nvml, h200s
 
-from jupyter_ddl.cluster import spec
-from jupyter_ddl.cluster.spec import ClusterSpec, plan
+from jupyter_ddl.cluster import planning
+from jupyter_ddl.cluster.planning import plan
+from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, InvalidInput
 from jupyter_ddl.host.topology import Gpu
 
@@ -23,16 +24,16 @@ FOUR = tuple(Gpu(index, f"GPU-{index}a", "NVIDIA H200", 141 * 2**30, mig=False) 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixteen cores of two threads, no GPU, and nothing set."""
-    monkeypatch.setattr(spec, "usable_cores", lambda: 16)
-    monkeypatch.setattr(spec, "physical_cores", lambda: 8)
-    monkeypatch.setattr(spec, "list_gpus", lambda: ())
+    monkeypatch.setattr(planning, "usable_cores", lambda: 16)
+    monkeypatch.setattr(planning, "physical_cores", lambda: 8)
+    monkeypatch.setattr(planning, "list_gpus", lambda: ())
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
 
 
 @pytest.fixture
 def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spec, "list_gpus", lambda: FOUR)
+    monkeypatch.setattr(planning, "list_gpus", lambda: FOUR)
 
 
 class TestOnCores:
@@ -195,7 +196,7 @@ def test_a_broken_nvml_stops_nobody_who_asks_for_the_cores(monkeypatch: pytest.M
     def broken() -> tuple[Gpu, ...]:
         raise ClusterError("NVML")
 
-    monkeypatch.setattr(spec, "list_gpus", broken)
+    monkeypatch.setattr(planning, "list_gpus", broken)
     assert plan(gpus="none").devices == ()
     with pytest.raises(ClusterError):
         plan()
@@ -203,6 +204,6 @@ def test_a_broken_nvml_stops_nobody_who_asks_for_the_cores(monkeypatch: pytest.M
 
 def test_with_real_nvidia_ml_py(tmp_path: Path) -> None:
     environment = {**build_nvml(tmp_path, h200s(4)), "CUDA_VISIBLE_DEVICES": "GPU-3aaa,1"}
-    code = "from jupyter_ddl.cluster.spec import plan; print(plan().devices)"
+    code = "from jupyter_ddl.cluster.planning import plan; print(plan().devices)"
     child = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert child.stdout == "('3', '1')\n", child.stderr

@@ -1,0 +1,98 @@
+"""Settles how a cluster's MPI job is started: the command, the variables, the controller's address.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster.exit_records import recorded
+from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.launch.start import Network, launch_command, launch_environment, network_to
+from jupyter_ddl.launch.survey import survey
+
+if TYPE_CHECKING:
+    import threading
+
+    from jupyter_ddl.cluster.folder import ClusterFolder
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.host.mpi import Mpi
+    from jupyter_ddl.launch.survey import Surveyed
+
+
+@dataclass(frozen=True)
+class JobSettings:
+    """What the lease starts, as it stands in cluster.json.
+
+    Attributes:
+        command: mpiexec and its options; the rank's own command comes after it.
+        environment: the variables of mpiexec and the ranks, on top of the lease's.
+        scratch: the folders for temporary files among these, which are cleared at the end.
+        address: where the controller listens.
+        hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
+        clock_offsets_s: each host's clock minus this one's, by the host's own name.
+    """
+
+    command: list[str]
+    environment: dict[str, str]
+    scratch: dict[str, str]
+    address: str
+    hosts: dict[str, str]
+    clock_offsets_s: dict[str, float]
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the settings as JSON has them."""
+        return asdict(self)
+
+
+def settle(
+    spec: ClusterSpec, found: Mpi, folder: ClusterFolder, world_id: str, given_up: threading.Event | None
+) -> JobSettings:
+    """Return how to start a cluster, after a look at its hosts. Makes the folders for its temporary files.
+
+    Raises:
+        HostUnfit: ranks cannot start on one of several hosts.
+    """
+    is_here = spec.place.is_here
+    hosts = [] if is_here else _surveyed(spec, found, folder, given_up)
+    network = Network() if is_here else network_to(hosts)
+    environment = launch_environment(found, spec.n, spec.place, network)
+    environment |= occupancy.on_shared_cores(spec) | spec.environment
+    # Only this host's temporary files are within our reach.
+    temporary = scratch.make(environment) if is_here else {}
+    environment |= temporary | _rank_environment(spec, folder, world_id)
+    return JobSettings(
+        [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir))],
+        environment,
+        temporary,
+        network.address,
+        {one.hostname: one.host for one in hosts},
+        {one.hostname: one.clock_offset_s for one in hosts},
+    )
+
+
+def _surveyed(spec: ClusterSpec, found: Mpi, folder: ClusterFolder, given_up: threading.Event | None) -> list[Surveyed]:
+    runs = private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
+    shared = {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
+    return survey(spec.place, found.mpiexec, shared, given_up)
+
+
+def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:
+    settings: dict[str, Any] = {
+        "world_id": world_id,
+        "n": spec.n,
+        "devices": None if spec.finds_devices else list(spec.devices),
+        "oversubscribe": spec.oversubscribe,
+        "threads": spec.threads,
+        "connection_file": str(folder.engine_connection_file),
+    }
+    environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
+    horovod_dir = paths.horovod_dir()
+    if horovod_dir is not None:
+        environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)
+    return environment

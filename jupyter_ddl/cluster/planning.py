@@ -1,0 +1,271 @@
+"""Plans a cluster: how many ranks, on which devices, with how many threads.
+
+`plan` turns what the user requested into a ClusterSpec, and refuses what this host cannot do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.topology import (
+    VISIBLE_VARIABLE,
+    Gpu,
+    default_rank_count,
+    find_gpu,
+    list_gpus,
+    physical_cores,
+    usable_cores,
+    visible_gpus,
+)
+from jupyter_ddl.launch.place import HERE, Place
+from jupyter_ddl.protocol import settled_variables
+from jupyter_ddl.views.format import counted
+
+DEFAULT_NAME = "default"
+THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
+NO_GPUS = ("", "none")
+# More than the largest job has; a larger number would fill this process's memory before mpiexec refuses it.
+_MOST = 1_000_000
+_SHOWN_BITS = 128
+_NAMED_HOSTS = 8
+
+
+def plan(
+    n: int | None = None,
+    gpus: Sequence[str | int] | str | None = None,
+    threads: int | None = None,
+    name: str | None = None,
+    environment: Mapping[str, str] | None = None,
+    keep: bool = False,
+    oversubscribe: bool = False,
+    place: Place = HERE,
+) -> ClusterSpec:
+    """Return what to start for what the user requested, checked against this host.
+
+    Runs on: kernel.
+
+    Args:
+        n: ranks; by default one per GPU, and with no GPU one per two physical cores, at least 2; on several hosts one
+            per slot.
+        gpus: the GPUs to use, by index or UUID, as a list or as "0,1"; "none" or an empty list for the cores; by
+            default every GPU that CUDA_VISIBLE_DEVICES allows, on several hosts that of each host.
+        threads: TensorFlow's threads on each rank; by default TF_NUM_INTRAOP_THREADS, else the rank's share of the
+            cores.
+        name: the cluster's name, by default "default".
+        environment: variables for the ranks.
+        keep: let the ranks outlive this kernel.
+        oversubscribe: let several ranks, or clusters, share a GPU, or more ranks than slots onto a host.
+        place: where the ranks are.
+
+    Raises:
+        InvalidInput: what was requested breaks a rule.
+        ClusterError: NVML is there but does not work.
+    """
+    if n is not None:
+        _check_count("n", n, "Pass n=1 or more, or leave it out to get one rank per GPU.")
+    if threads is not None:
+        _check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
+    variables = _checked_environment(environment or {})
+    common: dict[str, Any] = {
+        "name": _checked_name(DEFAULT_NAME if name is None else name),
+        "environment": variables,
+        "keep": keep,
+        "oversubscribe": oversubscribe,
+        "place": place,
+    }
+    if place.is_here:
+        return ClusterSpec(**common, **_here(n, gpus, threads or _threads_from(variables), oversubscribe=oversubscribe))
+    return ClusterSpec(
+        **common, **_on_hosts(n, gpus, threads or _threads_from(variables), place, oversubscribe=oversubscribe)
+    )
+
+
+def _here(
+    n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, *, oversubscribe: bool
+) -> dict[str, Any]:
+    """Return the fields of a spec that depend on what this host has."""
+    pool = _pool(gpus)
+    ranks = n if n is not None else default_rank_count(len(pool), physical_cores())
+    if pool and ranks > len(pool) and not oversubscribe:
+        raise InvalidInput(
+            "Engines must not outnumber GPUs.",
+            f"n={ranks}, GPUs={len(pool)}",
+            f"Pass n<={len(pool)}, or --oversubscribe.",
+        )
+    devices = tuple(pool[rank % len(pool)] for rank in range(ranks)) if pool else ()
+    cores = usable_cores()
+    threads_each = threads or max(1, cores // ranks)
+    note = _note(ranks, len(set(devices)), cores, threads_each, refused=_is_none(gpus))
+    return {"n": ranks, "devices": devices, "threads": threads_each, "note": note}
+
+
+def _on_hosts(
+    n: int | None, gpus: Sequence[str | int] | str | None, threads: int | None, place: Place, *, oversubscribe: bool
+) -> dict[str, Any]:
+    """Return the fields of a spec where each rank finds on its host what it computes with."""
+    if gpus is not None and not _is_none(gpus):
+        raise InvalidInput(
+            "On several hosts each rank takes a GPU of its own host, by its number there.",
+            f"gpus={gpus!r}",
+            "Leave --gpus out, or pass --gpus none to use the cores.",
+        )
+    ranks = place.slots if n is None else n
+    if ranks > place.slots and not oversubscribe:
+        raise InvalidInput(
+            "Ranks must not outnumber the slots of their hosts.",
+            f"n={ranks}, slots={place.slots}",
+            "Name more slots, as in -H nodea:4,nodeb:4, or pass --oversubscribe.",
+        )
+    named = ", ".join(one.host for one in place.hosts[:_NAMED_HOSTS])
+    named += f" and {len(place.hosts) - _NAMED_HOSTS} more" if len(place.hosts) > _NAMED_HOSTS else ""
+    note = f"{counted(ranks, 'rank')} on {counted(len(place.hosts), 'host')} ({named})."
+    if place.kind == "slurm":
+        note = f"Slurm job {place.job}: {counted(len(place.hosts), 'node')} ({named}), {counted(ranks, 'rank')}."
+    return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not _is_none(gpus)}
+
+
+def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
+    """Return a spec with other arguments of `plan`, those in `changes`; their `env` is added to the variables.
+
+    Raises:
+        InvalidInput: what was requested breaks a rule.
+    """
+    wanted: dict[str, Any] = {
+        "n": spec.n,
+        "gpus": list(spec.devices) or "none",
+        "threads": spec.threads,
+        "name": spec.name,
+        "keep": spec.keep,
+        "oversubscribe": spec.oversubscribe,
+        "place": spec.place,
+    }
+    if spec.finds_devices:
+        del wanted["gpus"]
+    elif "n" in changes and "gpus" not in changes and spec.devices:
+        # Another number of ranks takes other GPUs.
+        del wanted["gpus"]
+    wanted |= {name: value for name, value in changes.items() if name != "env"}
+    return plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
+
+
+def variables_from(pairs: Sequence[str]) -> dict[str, str]:
+    """Return the variables that `--env NAME=VALUE` options give.
+
+    Raises:
+        InvalidInput: one has no equals sign.
+    """
+    variables = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidInput("--env takes a name and a value.", pair, "Write --env NAME=VALUE.")
+        variables[name] = value
+    return variables
+
+
+def _check_count(what: str, value: object, remedy: str) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidInput(f"{what} must be a whole number of at least 1.", f"{what}={value!r}", remedy)
+    if value > _MOST:
+        received = value if value.bit_length() <= _SHOWN_BITS else f"a number of {value.bit_length()} bits"
+        raise InvalidInput(f"{what} must be at most {_MOST:,}.", f"{what}={received}", remedy)
+
+
+def _checked_name(name: str) -> str:
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", name):
+        raise InvalidInput(
+            "A cluster's name must be 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.",
+            f"name={name!r}",
+            "Pass a name such as 'train-2'.",
+        )
+    return name
+
+
+def _checked_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    for variable, value in environment.items():
+        if not isinstance(variable, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+            raise InvalidInput(
+                "A variable's name must be letters, digits and underscores, with no digit in front.",
+                f"{variable!r}",
+                "Pass --env NAME=VALUE.",
+            )
+        if not isinstance(value, str) or "\0" in value:
+            raise InvalidInput(
+                "A variable's value must be text without a zero byte.",
+                f"{variable}={value!r}",
+                f"Pass --env {variable}=VALUE, or a str from Python.",
+            )
+        if variable == VISIBLE_VARIABLE:
+            raise InvalidInput(
+                "Each rank sees the one GPU that is its own, so its CUDA_VISIBLE_DEVICES cannot be set.",
+                f"{variable}={value}",
+                "Choose the GPUs with --gpus.",
+            )
+    settled_variables.check(environment, os.environ)
+    return dict(environment)
+
+
+def _threads_from(variables: Mapping[str, str]) -> int | None:
+    """Return the threads that the user has set for TensorFlow itself, if a number above 0."""
+    setting = variables.get(THREADS_VARIABLE, os.environ.get(THREADS_VARIABLE, ""))
+    return int(setting) if setting.isdecimal() and int(setting) > 0 else None
+
+
+def _is_none(gpus: Sequence[str | int] | str | None) -> bool:
+    if isinstance(gpus, str):
+        return gpus.strip().lower() in NO_GPUS
+    return gpus is not None and len(gpus) == 0
+
+
+def _pool(gpus: Sequence[str | int] | str | None) -> tuple[str, ...]:
+    """Return the devices to give to the ranks; empty for the cores."""
+    if gpus is not None and not isinstance(gpus, (str, Sequence)):
+        raise InvalidInput("gpus must be a list.", f"gpus={gpus!r}", f"Pass gpus=[{gpus!r}].")
+    if _is_none(gpus):
+        return ()  # NVML is not asked, so that a host where it is broken can compute on its cores
+    known = list_gpus()
+    visible = visible_gpus(known)
+    if gpus is None:
+        return visible
+    entries = [str(entry).strip() for entry in (gpus.split(",") if isinstance(gpus, str) else gpus)]
+    chosen: list[str] = []
+    for entry in entries:
+        gpu = find_gpu(entry, known)
+        if gpu is None or gpu.device not in visible:
+            raise InvalidInput(
+                "Each of --gpus must be the index or UUID of a GPU that we may use.",
+                f"{entry!r}, {'which does not exist' if gpu is None else f'which {VISIBLE_VARIABLE} hides'}",
+                f"GPUs here: {_listing(known, visible)}.",
+            )
+        if gpu.device in chosen:
+            raise InvalidInput(
+                "Each GPU must be named once in --gpus.",
+                ",".join(entries),
+                "Leave the second one out; for several ranks on a GPU pass -n and --oversubscribe.",
+            )
+        chosen.append(gpu.device)
+    return tuple(chosen)
+
+
+def _listing(known: Sequence[Gpu], visible: Sequence[str]) -> str:
+    usable = [f"{gpu.device} ({gpu.name})" for gpu in known if gpu.device in visible]
+    return ", ".join(usable) or "none; pass --gpus none to use the cores"
+
+
+def _note(ranks: int, gpu_count: int, cores: int, threads: int, *, refused: bool) -> str:
+    each = f"{counted(threads, 'thread')} each"
+    if gpu_count:
+        how = "one per GPU" if ranks == gpu_count else f"sharing {counted(gpu_count, 'GPU')}"
+        return f"{counted(ranks, 'rank')}, {how}, {each}."
+    if refused:
+        why = "No GPU asked for"
+    elif VISIBLE_VARIABLE in os.environ:
+        why = f"No GPU visible ({VISIBLE_VARIABLE}={os.environ[VISIBLE_VARIABLE]})"
+    else:
+        why = "No GPU here"
+    return f"{why}: {counted(ranks, 'rank')} on {counted(cores, 'core')}, {each}."
