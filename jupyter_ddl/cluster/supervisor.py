@@ -26,6 +26,7 @@ from jupyter_ddl.cluster.deaths import loss_of
 from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.host.threads import Supervised, described
+from jupyter_ddl.launch.remote_processes import GONE, SILENT, RemoteProcesses
 from jupyter_ddl.protocol.events import RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
 from jupyter_ddl.protocol.requests import Ping
@@ -82,6 +83,7 @@ class Supervisor:
         self._attendant: Supervised | None = None
         self._closed = threading.Event()
         self._processes = RankProcesses()
+        self._elsewhere = RemoteProcesses(folder.spec().place, folder.settings().get("hosts", {}))
         self._gone_since_s: float | None = None
         self._watcher = Supervised(self._watch, "jupyter_ddl lease watch", self._on_unwatched)
 
@@ -137,7 +139,8 @@ class Supervisor:
         if time.monotonic() - self._heard_s.get(rank, 0.0) < _ASK_S:
             return known("answers")
         if ready.host != socket.gethostname():
-            return known("elsewhere")
+            letter = self._elsewhere.state_of(ready.host, ready.pid)
+            return known(_LETTERS.get(letter or "", "elsewhere"))
         try:
             status = psutil.Process(ready.pid).status()
         except psutil.NoSuchProcess:
@@ -278,6 +281,18 @@ class Supervisor:
         return Fault("stopped", "user", at_s=time.time())
 
 
+# As proc(5) has them.
+_LETTERS: dict[str, ProcessState] = {
+    "T": "stopped",
+    "t": "traced",
+    "R": "running",
+    "S": "sleeping",
+    "D": "disk",
+    "Z": "ended",
+    "X": "ended",
+    GONE: "gone",
+    SILENT: "unreachable",
+}
 _STATES: dict[str, ProcessState] = {
     psutil.STATUS_STOPPED: "stopped",
     psutil.STATUS_TRACING_STOP: "traced",

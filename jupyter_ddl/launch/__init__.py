@@ -7,6 +7,7 @@
 | `host_list` | hosts and slots, as `-H` and a hostfile write them |
 | `place` | where ranks are: this host, or hosts and their slots |
 | `place_options` | where ranks go, from a start's options |
+| `remote_processes` | the states of processes on other hosts |
 | `remote_survey` | the program that looks at a host, and prints what it found |
 | `slurm` | the allocation of Slurm's that this process is in |
 | `ssh_failures` | why a host could not be looked at |

@@ -50,6 +50,7 @@ ProcessState = Literal[
     "importing",  # TensorFlow, which nothing can interrupt
     "unwinding",  # its code was interrupted, and has not ended yet
     "elsewhere",  # on another host
+    "unreachable",  # its host does not answer
     "gone",
     "hidden",  # the system does not say; `detail` is why
     "starved",  # ready to run, and gets no core

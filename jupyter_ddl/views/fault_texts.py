@@ -51,6 +51,7 @@ PROCESSES: dict[ProcessState, str] = {
     "importing": "it is still importing TensorFlow, which nothing can interrupt",
     "unwinding": "its code was interrupted, and has not ended yet",
     "elsewhere": "its process, {pid} on {host}, cannot be looked at from here",
+    "unreachable": "{host} does not answer: it is down, or its network is",
     "gone": "its process is gone",
     "hidden": "its process, {pid}, cannot be looked at: {detail}",
     "starved": "its process {pid} is ready to run but gets no core: {host} is overloaded",

@@ -67,7 +67,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "modernise": {"errors", "protocol"},
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.
     "explain": {"errors", "modernise", "protocol"},
-    "kernel": {"cluster", "commands", "doctor", "errors", "explain", "host", "paths", "protocol", "runs", "views"},
+    "kernel": {
+        "cluster",
+        "commands",
+        "doctor",
+        "errors",
+        "explain",
+        "host",
+        "launch",
+        "paths",
+        "protocol",
+        "runs",
+        "views",
+    },
     # A script is released by the rules of a cell.
     "script": {"cluster", "errors", "host", "kernel", "paths", "protocol", "runs", "views"},
     "cli": {

@@ -123,6 +123,36 @@ def test_a_host_whose_daemon_is_killed_is_named(hosts: Rig, login: Kernel) -> No
     assert eventually(lambda: not processes_of(login))
 
 
+WATCHED = """
+silences = []
+s._cluster.listen(lambda event: silences.append(event) if type(event).__name__ == "RankSilent" else None)
+s._cluster.wait_warm()
+"""
+SAID = """
+from jupyter_ddl.views.fault import render_process
+answer = [[one.rank, "back" if one.is_back else render_process(one.fault.facts.processes[0])] for one in silences]
+"""
+
+
+def test_ranks_behind_a_cut_cable_and_stopped_ones_are_told_apart_and_come_back(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts, rebuild=False) + WATCHED)
+    login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+    lost = "nodeb does not answer: it is down, or its network is"
+    with hosts.cut("nodeb"):
+        assert eventually(lambda: sorted(login.do(SAID)) == [[2, lost], [3, lost]])
+    assert eventually(lambda: sorted(login.do(SAID)) == [[2, "back"], [2, lost], [3, "back"], [3, lost]])
+    pid = login.do("silences.clear()\nanswer = s.ranks[3].pid")
+    hosts.on("nodeb", f"kill -STOP {pid}")
+    assert eventually(lambda: len(login.do(SAID)) == 1)
+    ((rank, said),) = login.do(SAID)
+    assert rank == 3
+    assert said.startswith(f"its process {pid} is stopped (SIGSTOP")
+    hosts.on("nodeb", f"kill -CONT {pid}")
+    assert eventually(lambda: [3, "back"] in login.do(SAID))
+    login.do("s.interrupt()")
+    login.do("s.run('x = 1')\ns.stop()")
+
+
 def test_a_killed_kernel_leaves_no_process_on_any_host(hosts: Rig, login: Kernel) -> None:
     login.do(start(hosts))
     login.send(f"s.run({ALL_IN_A_COLLECTIVE!r})")

@@ -26,7 +26,7 @@ export interface Wait {
 /** What is known of the process of a rank that does not answer. */
 export interface RankProcess {
   readonly rank: number;
-  readonly state: "answers" | "importing" | "unwinding" | "elsewhere" | "gone" | "hidden" | "starved" | "stopped" | "traced" | "running" | "sleeping" | "disk" | "ended" | "other" | "unknown" | "in words";
+  readonly state: "answers" | "importing" | "unwinding" | "elsewhere" | "unreachable" | "gone" | "hidden" | "starved" | "stopped" | "traced" | "running" | "sleeping" | "disk" | "ended" | "other" | "unknown" | "in words";
   readonly pid: number | null;
   readonly host: string | null;
   readonly detail: string;

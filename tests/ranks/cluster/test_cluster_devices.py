@@ -25,7 +25,7 @@ with jupyter_ddl.start({arguments}, name="gpus") as s:
 @pytest.mark.parametrize(
     ("arguments", "visible", "expected"),
     [
-        # Which GPUs are chosen is tests/pure/test_spec.py's; here, that each rank gets what was chosen for it.
+        # Which GPUs are chosen is tests/pure/test_planning.py's; here, that each rank gets what was chosen for it.
         ("n=2", f"{UUIDS[3]},{UUIDS[0]}", ["3", "0"]),
         pytest.param("gpus='1,3'", None, ["1", "3"], marks=pytest.mark.slow),
         pytest.param(f"gpus={UUIDS[2:]}", None, ["2", "3"], marks=pytest.mark.slow),

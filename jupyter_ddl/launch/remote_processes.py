@@ -1,0 +1,86 @@
+"""Looks at processes on the other hosts of a cluster, over SSH or by the scheduler.
+
+Only ranks that have sent nothing for a while are looked at, so no process of ours needs to wait on each host.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.launch import slurm
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jupyter_ddl.launch.place import Place
+
+# A host that answers at all does so within a second; one whose cable is cut, never.
+_CONNECT_S = 3
+_ANSWER_S = 8.0
+# How long a host that did not answer is not asked again.
+_AGAIN_S = 5.0
+GONE, SILENT = "gone", "silent"
+
+
+class RemoteProcesses:
+    """The processes on the other hosts of one cluster.
+
+    Args:
+        place: where the ranks are.
+        hosts: each host's own name -> the name with which it was given.
+    """
+
+    def __init__(self, place: Place, hosts: Mapping[str, str]) -> None:
+        self._place = place
+        self._hosts = hosts
+        self._silent_s: dict[str, float] = {}
+
+    def state_of(self, host: str, pid: int) -> str | None:
+        """Return the letter of a process's state, as proc(5) has them; GONE, or SILENT where the host does not answer.
+
+        None where the host is not one of the cluster's, or its answer says nothing.
+
+        Args:
+            host: the host's own name.
+            pid: the process there.
+        """
+        given = self._hosts.get(host)
+        if given is None:
+            return None
+        if time.monotonic() - self._silent_s.get(host, -_AGAIN_S) < _AGAIN_S:
+            return SILENT
+        state = self._ask(given, pid)
+        if state == SILENT:
+            self._silent_s[host] = time.monotonic()
+        return state
+
+    def _ask(self, given: str, pid: int) -> str | None:
+        # The name before the state may hold anything, but ends at the last bracket.
+        script = f"sed 's/.*) //' /proc/{pid}/stat 2>/dev/null || echo {GONE}"
+        try:
+            asked = subprocess.run(
+                self._command(given, script),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=_ANSWER_S,
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            return SILENT
+        if asked.returncode != 0:
+            return SILENT
+        words = asked.stdout.split()
+        return words[0] if words else None
+
+    def _command(self, given: str, script: str) -> list[str]:
+        if self._place.kind == "slurm":
+            return [*slurm.on_node(self._place, given), "/bin/sh", "-c", script]
+        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_S}"]
+        return [*shlex.split(self._place.ssh), *options, given, f"exec /bin/sh -c {shlex.quote(script)}"]
