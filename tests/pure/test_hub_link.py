@@ -49,6 +49,7 @@ def path() -> Iterator[Path]:
 @pytest.fixture(autouse=True)
 def tried_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link, "RETRY_S", 0.05)
+    monkeypatch.setattr(link, "INTERVAL_S", 0.02)
 
 
 def listening(path: Path) -> socket.socket:
