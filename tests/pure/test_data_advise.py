@@ -131,7 +131,7 @@ def test_where_a_cache_goes_is_said_by_the_function_s_name() -> None:
 
 def test_advice_is_measured() -> None:
     pipeline = numbers(200).map(slowly).batch(8)
-    advice = advise(pipeline, seconds=0.75)
+    advice = advise(pipeline, seconds=1.0)
     assert advice.rows[0].code == 'jupyter_ddl.data.cache(..., "ram") after batch'
     helpful = [row for row in advice.rows if row.helps]
     assert helpful[0].change == "cache in memory (1.6 kB)", advice
@@ -152,7 +152,7 @@ def test_a_slow_model_needs_no_faster_pipeline(capsys: pytest.CaptureFixture[str
     model.compile("sgd", "mse", jit_compile=False)
     before = [variable.numpy() for variable in model.variables]
     rows = tf.data.Dataset.from_tensor_slices((np.ones([64, 2], "float32"), np.ones([64, 1], "float32")))
-    advice = advise(rows.map(lambda x, y: (x * 2, y)).batch(8), model, seconds=1)
+    advice = advise(rows.map(lambda x, y: (x * 2, y)).batch(8), model, seconds=2)
     assert advice.model_is_the_bottleneck
     assert advice.rows == ()
     assert advice.model_batches_per_s is not None
