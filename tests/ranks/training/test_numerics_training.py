@@ -6,9 +6,16 @@ batches.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from ranks.mpirun import WORLDS
-from ranks.numerics_world import World, world_of
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -18,8 +25,10 @@ TOLERANCE_FLOAT64 = 1e-10
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_training_program.py", request.param, tmp_path_factory)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "numerics_training_program.py", tmp_path_factory)
 
 
 def assert_features_as_in_one_process(world: World) -> int:

@@ -1,51 +1,26 @@
-"""What test_training.py asserts, measured on every rank of one MPI job.
+"""What test_training.py asserts, measured on every rank.
 
-Run by `mpiexec -n N python training_program.py FOLDER`. Each `@finding` runs on all ranks, in the order of this file,
-and its answer (JSON) goes to FOLDER/rank-K.json under its name.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python training_program.py FOLDER`.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import gc
 import io
-import json
-import os
-import sys
-import traceback
 from contextlib import redirect_stderr
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import horovod.tensorflow
 import keras
 import numpy as np
 import tensorflow as tf
-from mpi4py import MPI  # owns MPI, as in our engine: Horovod's shutdown must not finalise it
+from findings import FOLDER, error_text, finding, take_all
 
 import jupyter_ddl.keras as hvd
-from jupyter_ddl.errors import DdlError
 
-FOLDER = Path(sys.argv[1])
-HANGS_S = 240
 STEPS = 20
 GLOBAL_BATCH = 32
-FINDINGS: dict[str, Any] = {}
 SPARSE = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def finding(function: Any) -> Any:
-    FINDINGS[function.__name__] = function
-    return function
-
-
-def error_text(function: Any) -> str | None:
-    try:
-        function()
-    except DdlError as error:
-        return str(error)
-    return None
 
 
 # --- before hvd.init() ---------------------------------------------------------------------------------------
@@ -53,6 +28,7 @@ def error_text(function: Any) -> str | None:
 
 @finding
 def without_init() -> dict[str, str | None]:
+    hvd.shutdown()
     model = conv_model()
     return {
         "optimizer": error_text(lambda: hvd.DistributedOptimizer(keras.optimizers.SGD())),
@@ -527,22 +503,5 @@ def saved() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    # A rank that hangs says where.
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/preload.py).
-    gc.freeze()
-    answers: dict[str, Any] = {}
-    rank = MPI.COMM_WORLD.rank
-    for name, function in FINDINGS.items():
-        try:
-            answers[name] = function()
-        except BaseException:  # noqa: BLE001 (whatever it is)
-            # This rank ends at once, and mpiexec ends the others: they may wait for it in a collective.
-            print(f"rank {rank}, {name}:\n{traceback.format_exc()}", flush=True)
-            os._exit(1)
-    (FOLDER / f"rank-{rank}.json").write_text(json.dumps(answers))
-
-
 if __name__ == "__main__":
-    main()
+    take_all()

@@ -1,0 +1,33 @@
+"""Runs a program of findings within a rank that others share, as if the process were the program's own.
+
+`numerics_world.on_ranks` has a cell call it. TensorFlow's import, which a process of its own would begin with, is done.
+"""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import keras
+
+import jupyter_ddl.keras as hvd
+
+HERE = Path(__file__).parent
+SHARED = "shared"
+
+
+def run(program: str, folder: str) -> None:
+    """Run `program FOLDER shared`, and forget its modules: the next program has modules of the same names."""
+    argv, path, modules = sys.argv, list(sys.path), set(sys.modules)
+    sys.argv = [program, folder, SHARED]
+    sys.path[:0] = [str(Path(program).parent), str(HERE)]
+    try:
+        runpy.run_path(program, run_name="__main__")
+    finally:
+        sys.argv, sys.path[:] = argv, path
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(HERE)):
+                del sys.modules[name]
+        hvd.shutdown()  # forgets its process sets
+        keras.utils.clear_session()
