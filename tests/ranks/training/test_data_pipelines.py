@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.numerics_world import World, world_of, world_on
+from ranks.numerics_world import World, world_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ def world(
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> World:
     """Return what four ranks found that have ended since."""
-    return world_of("data_pipelines_program.py", 4, tmp_path_factory)
+    return World("data_pipelines_program.py", 4, tmp_path_factory.mktemp("ended"))
 
 
 def test_the_shard_is_this_rank_s(world: World) -> None:
