@@ -1,6 +1,6 @@
 """Runs a program of findings within a rank that others share, as if the process were the program's own.
 
-`numerics_world.run_within` has a cell call it. TensorFlow's import, which a process of its own would begin with, is done.
+`numerics_world.run_within` has a cell call it. TensorFlow is imported there already.
 """
 
 from __future__ import annotations
