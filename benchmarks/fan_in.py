@@ -23,7 +23,7 @@ import zmq
 
 from benchmarks.harness import Nowhere, Row, report
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import lifecycle
+from jupyter_ddl.cluster import starting
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.kernel.active_runs import ActiveRuns
@@ -66,7 +66,7 @@ class Listening:
     def attend(self, busy: Callable[[], set[int]]) -> None:
         """Watch over nothing."""
 
-    def request(self, request: Any, ranks: Iterable[int]) -> None:
+    def send(self, request: Any, ranks: Iterable[int], *, now: bool = False) -> None:
         """Ask nothing: nobody is there."""
 
 
@@ -85,7 +85,7 @@ def main() -> None:
         sender.stdout.readline()
         cluster: Any = Listening(connection_file)
         spec = ClusterSpec("bench", RANKS, (), 1, {}, keep=False, oversubscribe=False, note="")
-        rebuilder = Rebuilder(lifecycle.start, SetupCells())
+        rebuilder = Rebuilder(starting.start, SetupCells())
         runs = ActiveRuns(cluster, ClusterLifecycle(spec, rebuilder, Observers(), replaces_lost=False))
         run = Run(RunFolder("bench"), tuple(range(RANKS)), RANKS)
         runs.begin(run)

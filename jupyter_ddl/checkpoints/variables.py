@@ -5,7 +5,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from jupyter_ddl.checkpoints.archive import Described
+from jupyter_ddl.training.consistency.comparison import digest
 from jupyter_ddl.training.optimizer.distribution import accumulation_of, is_distributed, local_variables_of
 from jupyter_ddl.training.optimizer.extra_variables import saved_with
 from jupyter_ddl.training.optimizer.learning_rate import inner
@@ -60,7 +60,7 @@ class Variables:
         Args:
             gather: returns the values that all ranks pass to it, in their order. Collective.
         """
-        digests = gather([_digest(self.all[number]) for number in self._may_differ])
+        digests = gather([digest(self.all[number]) for number in self._may_differ])
         differ = [
             number
             for position, number in enumerate(self._may_differ)
@@ -113,7 +113,3 @@ def _described(variable: Any) -> Described:
 
 def _unnumbered(name: str) -> str:
     return _NUMBER.sub("", name)
-
-
-def _digest(variable: Any) -> str:
-    return hashlib.blake2b(np.ascontiguousarray(variable.numpy()).tobytes(), digest_size=8).hexdigest()

@@ -1,31 +1,22 @@
-"""Starts clusters, finds running ones, and ends them.
+"""Connects to the ranks of a cluster, hears them, and ends them.
 
 Runs on: kernel.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import secrets
 import threading
 import time
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from jupyter_ddl import paths
-from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process as leases
-from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
-from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.supervisor import Supervisor
-from jupyter_ddl.errors import ClusterLost, ClusterStartFailed, InvalidInput
-from jupyter_ddl.host import mpi
+from jupyter_ddl.errors import ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
-from jupyter_ddl.host.preflight import check_surroundings
-from jupyter_ddl.host.run_module import without_working_folder
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
 from jupyter_ddl.protocol.requests import Describe, ReleaseAsked
@@ -35,7 +26,7 @@ if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable
 
-    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import Request
@@ -76,7 +67,7 @@ class Cluster:
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
         self._errors = ErrorsOnce()
-        self.supervisor = Supervisor(folder, lease, self.ranks, self.request_now, self._on_event, self.warm)
+        self.supervisor = Supervisor(folder, lease, self.ranks, self, self._on_event, self.warm)
 
     @property
     def lost(self) -> RankLost | None:
@@ -159,15 +150,10 @@ class Cluster:
         """Return whether the lease lives."""
         return self._lease.poll() is None if self._lease else self.folder.lease() is not None
 
-    def request(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles in its turn."""
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
+        """Send a request that each rank handles in its turn; with `now` at once; none once it is stopped."""
         assert self.channel is not None
-        self.channel.send(request, ranks)
-
-    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that each rank handles at once, whatever its main thread does; none once it is stopped."""
-        assert self.channel is not None
-        self.channel.send(request, ranks, now=True)
+        self.channel.send(request, ranks, now=now)
 
     def announce(self, reason: str) -> None:
         """Notify the other kernels that use the cluster that all ranks were released, and why."""
@@ -182,8 +168,7 @@ class Cluster:
             self._stop()
 
     def _stop(self) -> None:
-        if self.channel is not None:
-            self.channel.close()
+        self.close()
         if self._lease is not None:
             leases.tell_to_stop(self._lease)
         elif (process := self.folder.lease()) is not None:
@@ -194,7 +179,7 @@ class Cluster:
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
 
-    def detach(self) -> None:
+    def close(self) -> None:
         """Disconnect from the cluster without ending it."""
         if self.channel is not None:
             self.channel.close()
@@ -238,96 +223,3 @@ class Cluster:
 def start_cancelled() -> ClusterStartFailed:
     """Return the error of a start that was cancelled."""
     return ClusterStartFailed("The start was cancelled by %ddl stop or %ddl restart.")
-
-
-def start(
-    spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None, given_up: threading.Event | None = None
-) -> Cluster:
-    """Start a cluster and return it when every rank is ready.
-
-    Args:
-        spec: what to start.
-        progress: called with a sentence at each step.
-        given_up: set, by another thread, to cancel.
-
-    Raises:
-        InvalidInput: a cluster of that name runs, or another one uses a device of this one.
-        HostUnfit: no rank can start on this host.
-        ClusterStartFailed: a rank did not start.
-    """
-    folder = ClusterFolder(spec.name)
-    with folder.starting():
-        if folder.lease() is not None:
-            raise InvalidInput(
-                "A cluster's name is its own.",
-                f"name={spec.name!r}, which runs already",
-                f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
-            )
-        occupancy.check_free(spec)
-        return _start(folder, occupancy.with_sharers_told(spec), progress, given_up)
-
-
-def _start(
-    folder: ClusterFolder, spec: ClusterSpec, progress: Callable[[str], None], given_up: threading.Event | None
-) -> Cluster:
-    check_surroundings()
-    found = mpi.find_mpi()
-    progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
-    world_id = secrets.token_hex(4)
-    # Left by a world of this name whose lease and kernel were both killed.
-    scratch.clear(folder.settings().get("scratch", {}))
-    environment = mpi.launch_environment(found, n=spec.n) | occupancy.on_shared_cores(spec) | spec.environment
-    temporary = scratch.make(environment)
-    folder.create(
-        spec,
-        {
-            "world_id": world_id,
-            "kernel_pid": os.getpid(),
-            "command": mpi.launch_command(found, spec.n),
-            "environment": environment | temporary | _rank_environment(spec, folder, world_id),
-            "scratch": temporary,
-        },
-    )
-    cluster = Cluster(folder, leases.start(folder))
-    progress(f"starting {spec.n} ranks")
-    try:
-        # While the ranks start, so that the first push or pull need not wait for it.
-        with without_working_folder():
-            import_module("ipyparallel.serialize")
-        cluster.connect(progress=progress, given_up=given_up)
-    except BaseException:
-        # Also on KeyboardInterrupt: nothing is left half started.
-        cluster.stop()
-        raise
-    return cluster
-
-
-def attach(name: str) -> Cluster:
-    """Return the running cluster of that name.
-
-    Raises:
-        NoCluster: none of that name runs on this host.
-        FolderNotPrivate: another user can write to the folder of the clusters.
-    """
-    folder = ClusterFolder(name)
-    folder.check_private()
-    if folder.lease() is None or not folder.is_usable() or "world_id" not in folder.settings():
-        raise folders.not_found(folder)
-    cluster = Cluster(folder, None)
-    cluster.connect()
-    return cluster
-
-
-def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:
-    settings: dict[str, Any] = {
-        "world_id": world_id,
-        "n": spec.n,
-        "devices": list(spec.devices),
-        "threads": spec.threads,
-        "connection_file": str(folder.engine_connection_file),
-    }
-    environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
-    horovod_dir = paths.horovod_dir()
-    if horovod_dir is not None:
-        environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)
-    return environment

@@ -14,13 +14,13 @@ import os
 import re
 import secrets
 import socket
-import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
+from jupyter_ddl.cluster.answers import Answers
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.paths import RANKS_VARIABLE
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
@@ -29,10 +29,10 @@ from jupyter_ddl.protocol.rank_files import RUN_NOTE, STACKS, rank_file
 from jupyter_ddl.protocol.requests import LookAtStacks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-    from jupyter_ddl.protocol.events import Event, RankReady
-    from jupyter_ddl.protocol.requests import Request
+    from jupyter_ddl.protocol.events import RankReady
+    from jupyter_ddl.protocol.transport import RankTransport
 
 ANSWER_S = 1.0
 _POLL_S = 0.05
@@ -45,38 +45,23 @@ _MOST_ABOVE = 1000
 BY_SIGNAL = f"Python did not answer there within {ANSWER_S:g} s (C code may hold its lock), so it was seen by signal"
 
 
-class Asked(Protocol):
-    """Ranks that can be asked; a cluster is one."""
-
-    @property
-    def ranks(self) -> Mapping[int, RankReady]:
-        """Rank -> what it reported of itself."""
-
-    @property
-    def world_id(self) -> str:
-        """By which its processes are known, where they can be signalled."""
-
-    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        """Send a request that ranks handle at once."""
-
-    def listen(self, listener: Callable[[Event], None]) -> None:
-        """Call `listener` with each event."""
-
-
-class StackLooks:
+class StackLooks(Answers):
     """Gets the stacks of some ranks. Safe to use from any thread.
 
     Args:
-        asked: the ranks.
+        ranks: rank -> what it reported of itself.
+        transport: asks them; `handle` gets the events.
+        world_id: the world of the processes, which can be signalled; empty where they cannot.
         log_dir: where they write their stacks on the signal; None where they do not.
     """
 
-    def __init__(self, asked: Asked, log_dir: Path | None = None) -> None:
-        self._asked = asked
+    def __init__(
+        self, ranks: Mapping[int, RankReady], transport: RankTransport, world_id: str = "", log_dir: Path | None = None
+    ) -> None:
+        super().__init__(transport)
+        self._ranks = ranks
+        self._world_id = world_id
         self._log_dir = log_dir
-        self._changed = threading.Condition()
-        self._answers: dict[str, dict[int, RankStacks]] = {}
-        asked.listen(self._on_event)
 
     def look(self, ranks: Iterable[int], timeout_s: float = ANSWER_S) -> dict[int, RankStacks]:
         """Return where each rank's threads are now.
@@ -86,24 +71,12 @@ class StackLooks:
             timeout_s: how long to wait for answers, and then for what ranks write on the signal.
         """
         wanted, name = sorted(ranks), secrets.token_hex(4)
-        answers = self._answers[name] = {}
-        try:
-            self._asked.request_now(LookAtStacks(name), wanted)
-            with self._changed:
-                self._changed.wait_for(lambda: len(answers) == len(wanted), timeout_s)
-        finally:
-            del self._answers[name]
+        answers = self.ask(LookAtStacks(name), wanted, timeout_s)
         silent = [rank for rank in wanted if rank not in answers]
-        written = {rank: self._have_written(self._asked.ranks[rank]) for rank in silent}
+        written = {rank: self._have_written(self._ranks[rank]) for rank in silent}
         deadline_s = time.monotonic() + timeout_s
         seen = {rank: self._read(name, rank, written[rank], deadline_s) for rank in silent}
         return {rank: answers.get(rank) or seen[rank] for rank in wanted}
-
-    def _on_event(self, event: Event) -> None:
-        if isinstance(event, RankStacks) and (answers := self._answers.get(event.look)) is not None:
-            with self._changed:
-                answers[event.rank] = event
-                self._changed.notify_all()
 
     def _have_written(self, ready: RankReady) -> int | str:
         """Make a rank write its stacks; return the length of its file before, or why it cannot."""
@@ -139,11 +112,11 @@ class StackLooks:
             settings = json.loads(process.environ().get(RANKS_VARIABLE, "{}"))
         except (psutil.Error, ValueError):
             return None
-        return process if settings.get("world_id") == self._asked.world_id else None
+        return process if settings.get("world_id") == self._world_id else None
 
     def _read(self, look: str, rank: int, written: int | str, deadline_s: float) -> RankStacks:
         """Return the stacks that a rank has written since its file had that length."""
-        host = self._asked.ranks[rank].host
+        host = self._ranks[rank].host
         if isinstance(written, str):
             return RankStacks(look, rank, host, (), written)
         try:

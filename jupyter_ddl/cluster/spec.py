@@ -24,6 +24,7 @@ from jupyter_ddl.host.topology import (
     visible_gpus,
 )
 from jupyter_ddl.protocol import settled_variables
+from jupyter_ddl.views.format import counted
 
 DEFAULT_NAME = "default"
 THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
@@ -251,18 +252,14 @@ def _listing(known: Sequence[Gpu], visible: Sequence[str]) -> str:
 
 
 def _note(ranks: int, gpu_count: int, cores: int, threads: int, *, refused: bool) -> str:
-    each = f"{_counted(threads, 'thread')} each"
+    each = f"{counted(threads, 'thread')} each"
     if gpu_count:
-        how = "one per GPU" if ranks == gpu_count else f"sharing {_counted(gpu_count, 'GPU')}"
-        return f"{_counted(ranks, 'rank')}, {how}, {each}."
+        how = "one per GPU" if ranks == gpu_count else f"sharing {counted(gpu_count, 'GPU')}"
+        return f"{counted(ranks, 'rank')}, {how}, {each}."
     if refused:
         why = "No GPU asked for"
     elif VISIBLE_VARIABLE in os.environ:
         why = f"No GPU visible ({VISIBLE_VARIABLE}={os.environ[VISIBLE_VARIABLE]})"
     else:
         why = "No GPU here"
-    return f"{why}: {_counted(ranks, 'rank')} on {_counted(cores, 'core')}, {each}."
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+    return f"{why}: {counted(ranks, 'rank')} on {counted(cores, 'core')}, {each}."

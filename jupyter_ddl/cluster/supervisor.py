@@ -32,12 +32,12 @@ from jupyter_ddl.protocol.requests import Ping
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Container
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.protocol.events import Event, RankReady
     from jupyter_ddl.protocol.faults import ProcessState
-    from jupyter_ddl.protocol.requests import Request
+    from jupyter_ddl.protocol.transport import RankTransport
 
 _TICK_S = 1.0
 # Ranks send samples once a second: one that sent nothing for this long is asked.
@@ -54,7 +54,7 @@ class Supervisor:
         folder: the cluster's.
         lease: its lease, where this kernel started it.
         ranks: rank -> its RankReady.
-        ask: sends a request that a rank handles at once.
+        transport: asks whether they answer.
         tell: called with RankLost and RankSilent, in a thread of ours.
         warm: the ranks that have imported TensorFlow. The others are silent because of it, which is not reported.
     """
@@ -64,7 +64,7 @@ class Supervisor:
         folder: ClusterFolder,
         lease: subprocess.Popen[bytes] | None,
         ranks: dict[int, RankReady],
-        ask: Callable[[Request, Iterable[int]], None],
+        transport: RankTransport,
         tell: Callable[[Event], None],
         warm: Container[int],
     ) -> None:
@@ -72,7 +72,7 @@ class Supervisor:
         self._lease = lease
         self._world_id = folder.settings()["world_id"]
         self._ranks = ranks
-        self._ask = ask
+        self._transport = transport
         self._tell = tell
         self._warm = warm
         self._core_time = CoreTime()
@@ -169,7 +169,7 @@ class Supervisor:
                 self._silent_since_s.pop(rank, None)
             watched = ranks
             quiet = {rank: now_s - self._heard_s[rank] for rank in sorted(ranks)}
-            self._ask(Ping(), [rank for rank, seconds in quiet.items() if seconds > _ASK_S])
+            self._transport.send(Ping(), [rank for rank, seconds in quiet.items() if seconds > _ASK_S], now=True)
             for rank, seconds in quiet.items():
                 self._judge(rank, seconds)
 

@@ -29,12 +29,11 @@ from jupyter_ddl.protocol.codec import decode, encode
 from jupyter_ddl.protocol.requests import MESSAGE_TYPE, PullValue, PushValues, Release, ValuesMoved
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from jupyter_ddl.protocol.requests import Request
-
     _Move = PushValues | PullValue
+    from jupyter_ddl.protocol.transport import RankTransport
 
 _POLL_S = 0.05
 
@@ -55,20 +54,16 @@ class Transfer:
         connection_file: ipyparallel's connection file for clients.
         world_id: the prefix of the ranks' identities.
         lost: returns why the ranks are gone; None while they live.
-        request_now: sends a request that each rank handles at once: a Release of a transfer.
+        transport: to the ranks, which handle a Release of a transfer at once.
     """
 
     def __init__(
-        self,
-        connection_file: Path,
-        world_id: str,
-        lost: Callable[[], str | None],
-        request_now: Callable[[Request, Iterable[int]], None],
+        self, connection_file: Path, world_id: str, lost: Callable[[], str | None], transport: RankTransport
     ) -> None:
         self._connection_file = connection_file
         self._world_id = world_id
         self._lost = lost
-        self._request_now = request_now
+        self._transport = transport
         self._lock = threading.Lock()
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
         self._socket: zmq.Socket[bytes] | None = None
@@ -165,9 +160,8 @@ class Transfer:
                     # Answers that still come are dropped: the next exchange has a socket of its own.
                     self._disconnect()
                     if not self._is_closed:
-                        self._request_now(
-                            Release(request.move, "the transfer ended"), sorted(set(ranks) - set(answers))
-                        )
+                        ended = Release(request.move, "the transfer ended")
+                        self._transport.send(ended, sorted(set(ranks) - set(answers)), now=True)
                     raise
         by = next((answer.released for answer in answers.values() if answer.released is not None), None)
         if by is not None:

@@ -126,7 +126,7 @@ class RankEngine(IPEngine):
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
         emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files)
-        capture = Capture(self.world.rank, self.state.horovod, emit, run_files, self.leaving)
+        capture = Capture(self.world, emit, run_files, self.leaving)
         log_dir = Path(self.url_file).parent.parent / "log"
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))

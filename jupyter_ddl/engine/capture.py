@@ -23,6 +23,7 @@ from os import dup2, fstat, read, write
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.horovod_core import with_known_ranks
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.stall_messages import StallReader
@@ -31,7 +32,7 @@ from jupyter_ddl.protocol.exit_statuses import THREAD_ENDED
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
+    from jupyter_ddl.engine.world import World
     from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event, Stream
 
@@ -82,8 +83,7 @@ class Capture:
     """The output of one rank, for as long as its process lives.
 
     Args:
-        rank: this rank.
-        horovod: this rank's.
+        world: this rank's.
         emit: sends an event.
         files: takes every byte.
         leave: ends this process, once no output can leave it any more.
@@ -91,19 +91,18 @@ class Capture:
 
     def __init__(
         self,
-        rank: int,
-        horovod: HorovodRuntime,
+        world: World,
         emit: Callable[[Event], None],
         files: RunFiles,
         leave: Callable[[int, str], None],
     ) -> None:
-        self._rank = rank
+        self._rank = world.rank
         self._emit = emit
         self._files = files
         self._leave = leave
         self._lock = threading.Lock()
         self._run = ""
-        self._stalls = StallReader(rank, lambda stalled: emit(horovod.with_known_ranks(stalled)))
+        self._stalls = StallReader(world.rank, lambda stalled: emit(with_known_ranks(stalled, world)))
         self._notes = ShutdownNotes()
         self.original_stderr = os.dup(2)
         sys.stdout.flush()

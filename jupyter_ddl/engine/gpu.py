@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.host.topology import handle_of
 from jupyter_ddl.protocol.events import GpuReading
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Gpu:
 
         self._nvml = pynvml
         pynvml.nvmlInit()
-        self._handle: Any = _handle(pynvml, device)
+        self._handle: Any = handle_of(pynvml, device)
         self._is_mig = device.startswith(_MIG)
 
     @classmethod
@@ -66,9 +67,3 @@ class Gpu:
         with suppress(self._nvml.NVMLError):
             return question()
         return None
-
-
-def _handle(nvml: Any, device: str) -> Any:
-    if device.isdecimal():
-        return nvml.nvmlDeviceGetHandleByIndex(int(device))
-    return nvml.nvmlDeviceGetHandleByUUID(device)

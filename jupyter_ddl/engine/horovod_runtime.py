@@ -15,9 +15,9 @@ import re
 import sys
 import threading
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.horovod_core import core_of, has_ended
 from jupyter_ddl.engine.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from jupyter_ddl.engine.late_variables import LateVariables
-    from jupyter_ddl.protocol.events import CollectiveStalled
 
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
 # Source: horovod 0.28.1, horovod/common/common.h, SHUT_DOWN_ERROR
@@ -115,7 +114,7 @@ class HorovodRuntime:
 
     def is_running(self) -> bool:
         """Return whether Horovod is initialised on this rank."""
-        basics = _basics()
+        basics = core_of()
         return basics is not None and basics.is_initialized()
 
     def was_ended_elsewhere(self, text: str) -> bool:
@@ -123,7 +122,7 @@ class HorovodRuntime:
 
         To be asked before this rank ends Horovod itself.
         """
-        return SHUT_DOWN_TEXT in text or (_NO_PROCESS_SET.search(text) is not None and _has_ended())
+        return SHUT_DOWN_TEXT in text or (_NO_PROCESS_SET.search(text) is not None and has_ended())
 
     def generation(self) -> int:
         """Return how often Horovod has been initialised on this rank."""
@@ -141,16 +140,9 @@ class HorovodRuntime:
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
-        basics = _basics()
+        basics = core_of()
         if basics is not None and basics.is_initialized():
             self._timelines.complete(basics.stop_timeline, self._lock)
-
-    def with_known_ranks(self, stalled: CollectiveStalled) -> CollectiveStalled:
-        """Return a stall without the missing ranks where these may be others than MPI's.
-
-        Horovod counts those of a process set, or of the user's communicator, by themselves.
-        """
-        return replace(stalled, missing={}) if self._process_sets or self._communicator is not None else stalled
 
     def initialise(self, communicator: Any, *, on_subset: bool) -> None:
         """Shut Horovod down if it runs, and initialise it as the user did last, and as the environment now says.
@@ -161,7 +153,7 @@ class HorovodRuntime:
             communicator: of all ranks of the world, for our own messages.
             on_subset: the cell runs on some of the ranks only, so a collective of all ranks is an error at once.
         """
-        basics = _basics()
+        basics = core_of()
         if basics is None:
             return
         self._agree(communicator)
@@ -193,7 +185,7 @@ class HorovodRuntime:
 
         A shutdown on one rank ends Horovod on all: call it when every rank has finished with it.
         """
-        basics = _basics()
+        basics = core_of()
         if basics is not None:
             with self._lock:
                 self._shut_down(basics)
@@ -203,7 +195,7 @@ class HorovodRuntime:
 
         Never blocks: `shutdown` itself waits for a peer that is frozen.
         """
-        basics = _basics()
+        basics = core_of()
         if basics is None:
             return
         generation = self._generation
@@ -286,25 +278,6 @@ class HorovodRuntime:
         assert self._stock_shutdown is not None, "load() comes first"
         self._stock_shutdown(basics)
         self._timelines.join()
-
-
-def _basics() -> Any:
-    """Return Horovod's C++ core as TensorFlow's layer holds it; None where it is not loaded."""
-    mpi_ops = sys.modules.get("horovod.tensorflow.mpi_ops")
-    return getattr(mpi_ops, "_basics", None)
-
-
-def _has_ended() -> bool:
-    """Return whether Horovod was initialised on this rank, and another one has shut it down since."""
-    basics = _basics()
-    if basics is None or not basics.is_initialized():
-        return False
-    try:
-        basics._get_process_set_ids_and_ranks()
-    except ValueError:
-        # "Horovod has not been initialized properly": not even the set of all ranks is there.
-        return True
-    return False
 
 
 def _horovod_environment() -> dict[str, str]:

@@ -15,15 +15,15 @@ import sys
 import threading
 import time
 import traceback
-from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_ddl.engine import advice, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
+from jupyter_ddl.engine.horovod_core import core_of, with_known_ranks
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import Stacks
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.protocol.events import CollectiveStalled, Event
+    from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import RunScript
     from jupyter_ddl.protocol.script_pipes import Pipes
 
@@ -165,7 +165,7 @@ class ScriptRank:
             elif isinstance(request, LookAtStacks):
                 self._send(self._stacks.answer(request))
             elif isinstance(request, ReportStall):
-                self._emit(self._horovod.with_known_ranks(request.stalled, self._world))
+                self._emit(with_known_ranks(request.stalled, self._world))
 
     def _note_version(self, library: ModuleType) -> None:
         """Report the version of a library that the script has imported."""
@@ -190,7 +190,7 @@ class _HorovodEnd:
 
     def begin(self) -> None:
         """Shut Horovod down, where the script has initialised it; the ranks in a collective get an error now."""
-        basics = _basics("tensorflow")
+        basics = core_of()
         if basics is None:
             return
         with self._lock:
@@ -199,14 +199,6 @@ class _HorovodEnd:
                 atexit.unregister(basics.shutdown)
                 self._thread = threading.Thread(target=basics.shutdown, name="jupyter_ddl shutdown", daemon=True)
                 self._thread.start()
-
-    def with_known_ranks(self, stalled: CollectiveStalled, world: World) -> CollectiveStalled:
-        """Return a stall without the missing ranks where these may be others than MPI's, or that is not known.
-
-        Horovod counts those of a process set, or of the user's communicator, by themselves.
-        """
-        basics = _basics("tensorflow") or _basics("torch")
-        return stalled if basics is not None and _has_all_ranks(basics, world) else replace(stalled, missing={})
 
     def wait(self, status: int) -> None:
         """Wait until Horovod has shut down: MPI must not be finalised before. End the process where it does not."""
@@ -217,21 +209,6 @@ class _HorovodEnd:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-
-
-def _basics(framework: str) -> Any:
-    """Return Horovod's C++ core as its layer for a framework holds it; None where that is not loaded."""
-    return getattr(sys.modules.get(f"horovod.{framework}.mpi_ops"), "_basics", None)
-
-
-def _has_all_ranks(basics: Any, world: World) -> bool:
-    """Return whether Horovod runs with MPI's ranks, and with no process sets."""
-    try:
-        has_sets = len(basics._get_process_set_ids_and_ranks()) > 1
-        return not has_sets and (basics.rank(), basics.size()) == (world.rank, world.world_size)
-    except (ValueError, RuntimeError):
-        # It has been shut down meanwhile, or a set is being added.
-        return False
 
 
 def _run_as_main(path: str) -> None:

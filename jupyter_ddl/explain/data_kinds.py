@@ -58,7 +58,7 @@ def yields(function: cst.FunctionDef) -> bool:
 
 
 def _kind_of_call(names: Names, call: cst.Call, seen: frozenset[str]) -> Kind | None:
-    meaning, method = names.meaning(call.func), _method(call)
+    meaning, method = names.meaning(call.func), method_of(call)
     if meaning.startswith(_MAKES_DATASETS) or (meaning or method).endswith(
         ("set_from_directory", "dataset_from_array")
     ):
@@ -90,7 +90,7 @@ def batch_of(names: Names, data: cst.BaseExpression, seen: frozenset[cst.BaseExp
         return _batch_of_name(names, data, seen)
     if not isinstance(data, cst.Call):
         return None
-    name, passed = _method(data), keyword(data, "batch_size")
+    name, passed = method_of(data), keyword(data, "batch_size")
     if name in _MAKES_BATCHES:
         first = data.args[0] if data.args and data.args[0].keyword is None else passed
         return None if first is None else names.constant(first.value)
@@ -108,7 +108,8 @@ def _batch_of_name(names: Names, name: cst.Name, seen: frozenset[cst.BaseExpress
     return None if last is None or last in seen else batch_of(names, last, seen | {last})
 
 
-def _method(call: cst.Call) -> str:
+def method_of(call: cst.Call) -> str:
+    """Return the name of the method that is called; empty where it is a function."""
     return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""
 
 

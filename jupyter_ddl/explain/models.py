@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import libcst as cst
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.explain.data_kinds import method_of
 from jupyter_ddl.explain.names import IN_PLACE, methods_of
 from jupyter_ddl.modernise.names import code_of, found, keyword
 
@@ -53,7 +54,7 @@ def _check_class(made: cst.ClassDef, reading: Reading) -> None:
 
 def _hands_on_optimizer(function: cst.FunctionDef) -> bool:
     """Return whether a `compile` of a class's own gives its argument `optimizer` to Keras's, unchanged."""
-    calls = [call for call in found(function.body, cst.Call) if _method(call) == "compile"]
+    calls = [call for call in found(function.body, cst.Call) if method_of(call) == "compile"]
     targets = [code_of(each.target) for each in found(function.body, cst.AssignTarget)]
     named = [param.name.value for param in (*function.params.params, *function.params.kwonly_params)]
     # In its **kwargs, which it must hand on as they are, it may be anything.
@@ -169,7 +170,3 @@ def _check_reference(node: cst.Attribute, reading: Reading) -> None:
 def _reference(node: cst.CSTNode, reading: Reading) -> InvalidInput:
     remedy = f"Call it as a method of the model. {IN_PLACE}"
     return reading.refusal("--explain must see each call of compile and fit.", node, remedy)
-
-
-def _method(call: cst.Call) -> str:
-    return call.func.attr.value if isinstance(call.func, cst.Attribute) else ""

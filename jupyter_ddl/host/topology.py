@@ -25,6 +25,7 @@ __all__ = [
     "compute_processes",
     "default_rank_count",
     "find_gpu",
+    "handle_of",
     "list_gpus",
     "memory_limit_bytes",
     "physical_cores",
@@ -204,7 +205,8 @@ def _gpu(nvml: ModuleType, index: int, handle: Any, *, mig: bool) -> Gpu:
     return Gpu(index, nvml.nvmlDeviceGetUUID(handle), nvml.nvmlDeviceGetName(handle), memory_total_bytes, mig)
 
 
-def _handle(nvml: ModuleType, device: str) -> Any:
+def handle_of(nvml: ModuleType, device: str) -> Any:
+    """Return NVML's handle of a device, by its index or its UUID."""
     if device.isdecimal():
         return nvml.nvmlDeviceGetHandleByIndex(int(device))
     return nvml.nvmlDeviceGetHandleByUUID(device)
@@ -212,7 +214,7 @@ def _handle(nvml: ModuleType, device: str) -> Any:
 
 def _free_bytes(nvml: ModuleType, device: str) -> int | None:
     try:
-        return int(nvml.nvmlDeviceGetMemoryInfo(_handle(nvml, device)).free)
+        return int(nvml.nvmlDeviceGetMemoryInfo(handle_of(nvml, device)).free)
     except nvml.NVMLError:
         # A GPU that shares the host's memory has none of its own.
         return None
@@ -220,7 +222,7 @@ def _free_bytes(nvml: ModuleType, device: str) -> int | None:
 
 def _processes_on(nvml: ModuleType, device: str) -> list[Any]:
     try:
-        return list(nvml.nvmlDeviceGetComputeRunningProcesses(_handle(nvml, device)))
+        return list(nvml.nvmlDeviceGetComputeRunningProcesses(handle_of(nvml, device)))
     except nvml.NVMLError:
         # Only a warning is lost, and no start should fail for it: old drivers and some MIG devices report no processes.
         return []

@@ -152,11 +152,11 @@ class ActiveRuns:
 
     def release(self, run: Run, reason: str) -> None:
         """Release the ranks on which a run is pending."""
-        self._cluster.request_now(Release(run.id, reason), sorted(run.pending))
+        self._cluster.send(Release(run.id, reason), sorted(run.pending), now=True)
 
     def ask(self, run: Run) -> None:
         """Ping the ranks on which a run is pending."""
-        self._cluster.request_now(Ping(), sorted(run.pending))
+        self._cluster.send(Ping(), sorted(run.pending), now=True)
 
     def importing(self, run: Run) -> set[int]:
         """Return the pending ranks of a run that have not imported TensorFlow yet."""
@@ -184,7 +184,7 @@ class ActiveRuns:
         others = set(range(self._cluster.world_size)).difference(*(run.pending for run in runs))
         self._release(runs, reason)
         if others:
-            self._cluster.request_now(Release("", reason), sorted(others))
+            self._cluster.send(Release("", reason), sorted(others), now=True)
             self._cluster.announce(reason)
 
     def _release(self, runs: Sequence[Run], reason: str) -> None:
@@ -204,7 +204,7 @@ class ActiveRuns:
             run.take_what_came()
             rests = self._settles(run)
         if rests:
-            self._cluster.request(RestHorovod(), range(self._cluster.world_size))
+            self._cluster.send(RestHorovod(), range(self._cluster.world_size))
         self.notify(run)
 
     def _settles(self, run: Run) -> bool:

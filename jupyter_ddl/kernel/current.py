@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import lifecycle
+from jupyter_ddl.cluster import starting
 from jupyter_ddl.cluster.spec import plan
 from jupyter_ddl.errors import NoCluster
 from jupyter_ddl.kernel.observers import Observers
@@ -36,7 +36,7 @@ class KernelSessions:
         hub: the connection to the Jupyter server's hub; None where there is none.
     """
 
-    def __init__(self, launch: Launch = lifecycle.start) -> None:
+    def __init__(self, launch: Launch = starting.start) -> None:
         self._launch = launch
         self.observers = Observers()
         self.hub: object | None = None
@@ -56,7 +56,7 @@ class KernelSessions:
 
     def attach(self, name: str) -> Session:
         """Return a session on a cluster that already runs; the magics use it from here on."""
-        cluster = lifecycle.attach(name)
+        cluster = starting.attach(name)
         # Of two kernels on the same ranks, only the one that started them replaces lost ones.
         session = Session(cluster.spec, self.observers, rebuild=cluster.is_orphan, launch=self._launch)
         session.attach(cluster)

@@ -54,10 +54,13 @@ class Incarnation:
             owner: its state.
         """
         runs = ActiveRuns(cluster, owner)
-        transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster.request_now)
+        transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster)
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
-        looks = StackLooks(cluster, cluster.folder.log_dir)
-        return cls(cluster, runs, transfer, looks, Lookups(cluster), Sender(cluster, runs, looks))
+        looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
+        lookups = Lookups(cluster)
+        cluster.listen(looks.handle)
+        cluster.listen(lookups.handle)
+        return cls(cluster, runs, transfer, looks, lookups, Sender(cluster, runs, looks))
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         """Return ranks in order, each once; all where none are given.
@@ -85,7 +88,7 @@ class Incarnation:
     def detach(self) -> None:
         """Disconnect from the ranks without ending them."""
         self.transfer.close()
-        self.cluster.detach()
+        self.cluster.close()
         self.runs.leave()
 
 

@@ -16,9 +16,9 @@ from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.bring_up import bring_up
 from jupyter_ddl.kernel.checkpoint_offer import Offer
-from jupyter_ddl.kernel.setup_cells import counted
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.views.fault import describe
+from jupyter_ddl.views.format import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

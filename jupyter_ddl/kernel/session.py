@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.cluster import lifecycle
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.spec import replanned
+from jupyter_ddl.cluster.starting import start
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
@@ -66,7 +66,7 @@ class Session:
     """
 
     def __init__(
-        self, spec: ClusterSpec, observers: Observers, *, rebuild: bool = True, launch: Launch = lifecycle.start
+        self, spec: ClusterSpec, observers: Observers, *, rebuild: bool = True, launch: Launch = start
     ) -> None:
         self._launch = launch
         self._setup_cells = SetupCells()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
+from jupyter_ddl.views.format import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,11 +74,6 @@ class SetupCells:
         if not cells:
             return ""
         return f" {counted(len(cells), 'setup cell')} ran again ({time.monotonic() - began_s:.1f} s)."
-
-
-def counted(count: int, what: str) -> str:
-    """Return a number with its noun, in the plural but for one."""
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _first_line(code: str) -> str:

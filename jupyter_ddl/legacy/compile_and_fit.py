@@ -27,8 +27,8 @@ def patch_compile(keras: ModuleType) -> None:
     wrap_method(model, "compile", _compile, ("experimental_run_tf_function",))
     # In the class in which the other layers wrap them.
     wrap(model, "fit", _fit, tuple(LOADING))
-    wrap(model, "evaluate", _evaluate, tuple(LOADING))
-    wrap(model, "predict", _predict, tuple(LOADING))
+    wrap(model, "evaluate", _evaluate_or_predict, tuple(LOADING))
+    wrap(model, "predict", _evaluate_or_predict, tuple(LOADING))
     wrap(model, "train_on_batch", _on_batch, ("reset_metrics",))
     wrap(model, "test_on_batch", _on_batch, ("reset_metrics",))
 
@@ -120,15 +120,7 @@ def _fit(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any
     return stock(*call.args, **call.kwargs)
 
 
-def _evaluate(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _read_once(stock, self, args, kwargs)
-
-
-def _predict(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
-    return _read_once(stock, self, args, kwargs)
-
-
-def _read_once(stock: Callable[..., Any], self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _evaluate_or_predict(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
     loading = take_loading(kwargs)
     call = inspect.signature(stock).bind(self, *args, **kwargs)
     given = call.arguments

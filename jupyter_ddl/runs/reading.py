@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from jupyter_ddl.protocol.codec import Wire
 
 # After a kill another process may continue the file in the middle of a line, where a new object begins. Within a JSON
 # string its quotes would be escaped.
@@ -31,63 +30,46 @@ _UNKNOWN = 1 << 62
 _RANK_EVENTS = rank_file_pattern(EVENTS)
 
 
-def read_events(path: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:
-    """Yield the events of a file, in order.
-
-    Args:
-        path: `events.jsonl`, or a rank's.
-        kinds: the classes to read; by default all. The others are not decoded.
-    """
-    wanted = None if kinds is None else tuple(kinds)
-    names = None if wanted is None else [f'"{kind.type}"'.encode() for kind in wanted]
+def read_events(path: Path) -> Iterator[Event]:
+    """Yield the events of a file, `events.jsonl` or a rank's, in order."""
     try:
         file = untrusted_files.open_file(path)
     except OSError:
         return
     with file:
         for line in untrusted_files.lines(file):
-            if names is not None and not any(name in line for name in names):
-                continue
             event = event_of(line)
-            if event is not None and (wanted is None or isinstance(event, wanted)):
+            if event is not None:
                 yield event
 
 
-def run_events(folder: Path, kinds: Iterable[type[Wire]] | None = None) -> Iterator[Event]:
+def run_events(folder: Path) -> Iterator[Event]:
     """Yield a run's events: the merge, then what only the ranks' own files have, then the run's end.
 
     The ranks' files have more if the kernel that wrote the merge was killed and its ranks continued. A rank's output
     after its own end (of a thread that the cell left behind) is in its file and log, and not part of the run.
     """
-    wanted = None if kinds is None else tuple(kinds)
-    read = None if wanted is None else (*wanted, RankFinished, RankFailed, RunFinished)
     seen: dict[int, int] = {}
     ended: set[int] = set()
     end: RunFinished | None = None
 
-    def noted(events: Iterable[Event]) -> Iterator[Event]:
-        for event in events:
-            rank = getattr(event, "rank", None)
-            if rank is not None:
-                seen[rank] = max(seen.get(rank, 0), _number(event))
-            if isinstance(event, RankFinished | RankFailed):
-                ended.add(event.rank)
-            if wanted is None or isinstance(event, wanted):
-                yield event
-
-    merged = read_events(folder / "events.jsonl", read)
-    for event in noted(merged):
+    for event in read_events(folder / "events.jsonl"):
         if isinstance(event, RunFinished):
             end = event
-        else:
-            yield event
+            continue
+        rank = getattr(event, "rank", None)
+        if rank is not None:
+            seen[rank] = max(seen.get(rank, 0), _number(event))
+        if isinstance(event, RankFinished | RankFailed):
+            ended.add(event.rank)
+        yield event
     # Nearly always there is no more, as the rank's end or the last line shows.
     more = [
-        _after(read_events(path, read), seen.get(rank, 0))
+        _after(read_events(path), seen.get(rank, 0))
         for rank, path in rank_files(folder, _RANK_EVENTS).items()
         if rank not in ended and _last_number(path) > seen.get(rank, 0)
     ]
-    yield from noted(_in_turn(more))
+    yield from _in_turn(more)
     if end is not None:
         yield end
 

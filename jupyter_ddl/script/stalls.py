@@ -17,12 +17,11 @@ from jupyter_ddl.protocol.events import CollectiveStalled
 from jupyter_ddl.protocol.requests import ReportStall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from jupyter_ddl.protocol.cell_options import StallOptions
     from jupyter_ddl.protocol.events import Event, RankReady, StallReported
     from jupyter_ddl.protocol.faults import Fault
-    from jupyter_ddl.protocol.requests import Request
     from jupyter_ddl.protocol.transport import RankTransport
     from jupyter_ddl.runs.run import Run
 
@@ -41,8 +40,9 @@ class Stalls:
         self._ranks = ranks
         self._asked: set[int] = set()
         self._reports: queue.SimpleQueue[StallReported] = queue.SimpleQueue()
-        self._asks = _Asked(ready, ranks)
-        self._watch = StallWatch(run, options, StackLooks(self._asks).look, self._reports.put, "script")
+        # Their processes are not asked by signal.
+        self._looks = StackLooks(ready, ranks)
+        self._watch = StallWatch(run, options, self._looks.look, self._reports.put, "script")
 
     @property
     def aborts(self) -> Fault | None:
@@ -61,31 +61,9 @@ class Stalls:
         if isinstance(event, CollectiveStalled):
             self._asked.discard(event.rank)
         self._watch.handle(event)
-        self._asks.handle(event)
+        self._looks.handle(event)
 
     def reported(self) -> Iterator[StallReported]:
         """Yield what the watch has reported since."""
         while not self._reports.empty():
             yield self._reports.get()
-
-
-class _Asked:
-    """A script's ranks, as the lookup of their stacks asks them."""
-
-    # Their processes are not asked by signal.
-    world_id = ""
-
-    def __init__(self, ready: Mapping[int, RankReady], transport: RankTransport) -> None:
-        self.ranks = ready
-        self._transport = transport
-        self._listeners: list[Callable[[Event], None]] = []
-
-    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
-        self._transport.send(request, ranks, now=True)
-
-    def listen(self, listener: Callable[[Event], None]) -> None:
-        self._listeners.append(listener)
-
-    def handle(self, event: Event) -> None:
-        for listener in self._listeners:
-            listener(event)

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # Keras's own losses that are computed from the whole batch at once.
 _OF_WHOLE_BATCH = (keras.losses.Dice, keras.losses.Tversky, keras.losses.Circle)
-_NONE = (None, "none")
 _BY_WEIGHTS = "mean_with_sample_weight"
 # The sum of two halves is rounded otherwise, in float32.
 _ROUNDING = 1e-4

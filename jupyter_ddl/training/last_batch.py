@@ -32,6 +32,13 @@ class LastBatch:
             if holder is not None:
                 holder.assign(part)
 
+    def free_others(self) -> None:
+        """Free the batches of all kinds but the last one's; the variables stay, since traces hold them."""
+        last = int(self._kind.numpy())
+        for holder in (one for kind, kept in enumerate(self._kept) if kind != last for one in kept.holders):
+            if holder is not None:
+                holder.assign(_empty(holder.shape, holder.dtype))
+
     @property
     def batch(self) -> Any:
         """The last batch that was kept; None where there was none."""
@@ -83,6 +90,10 @@ def _holders(parts: list[Any]) -> list[Any]:
         return list(thread.map(lambda of: None if of is None else _holder(*of), alike))
 
 
+def _empty(shape: Any, dtype: Any) -> Any:
+    return tf.zeros([0] * len(shape), dtype)
+
+
 def _holder(shape: Any, dtype: Any) -> Any:
     any_size = tf.TensorShape(None) if shape.rank is None else tf.TensorShape([None] * shape.rank)
-    return tf.Variable(tf.zeros([0] * len(shape), dtype), shape=any_size, trainable=False, name="last_batch")
+    return tf.Variable(_empty(shape, dtype), shape=any_size, trainable=False, name="last_batch")

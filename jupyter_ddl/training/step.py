@@ -54,6 +54,7 @@ class Turn:
         steps: steps that have been taken: an int64 variable.
         exchanges: whether gradients have been exchanged in a step.
         clock: where the steps' time goes; None where that is not measured.
+        last: the last batch, which is taken again once this rank has none left.
     """
 
     def __init__(self) -> None:
@@ -63,16 +64,7 @@ class Turn:
             self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
         self.exchanges = False
         self.clock: Clock | None = None
-        self._last = LastBatch()
-
-    def keep(self, data: Any) -> None:
-        """Keep a batch: the last one is taken again once this rank has none left."""
-        self._last.keep(data)
-
-    @property
-    def last_batch(self) -> Any:
-        """The last batch that was kept; None where there was none."""
-        return self._last.batch
+        self.last = LastBatch()
 
 
 @dataclass

@@ -15,6 +15,7 @@ from jupyter_ddl.protocol.exit_statuses import MEANINGS
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.fault_texts import CAUSES, ENDS, OUTCOMES, PROCESSES, REMEDIES, SIGNALS, STOPPED
+from jupyter_ddl.views.format import counted
 from jupyter_ddl.views.stalls import render_stall, stall_sentence
 
 if TYPE_CHECKING:
@@ -105,8 +106,8 @@ def render_remedy(remedy: Remedy) -> str:
     """Return what is done about lost ranks, or can be done, as sentences."""
     lost = "The variables on the ranks are lost"
     if remedy.setup_cells:
-        lost += f", and {_counted(remedy.setup_cells, 'setup cell')} will be run again"
-    ranks = f"{_counted(remedy.ranks, 'new rank')} {'is' if remedy.ranks == 1 else 'are'}"
+        lost += f", and {counted(remedy.setup_cells, 'setup cell')} will be run again"
+    ranks = f"{counted(remedy.ranks, 'new rank')} {'is' if remedy.ranks == 1 else 'are'}"
     return REMEDIES[remedy.step].format(ranks=ranks, lost=lost, problem=remedy.problem)
 
 
@@ -269,10 +270,6 @@ def _cut_off(_: Fault) -> str:
 
 def _ranks(ranks: Sequence[int]) -> str:
     return f"{'Rank' if len(ranks) == 1 else 'Ranks'} {compact(ranks)}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 _TEXTS: dict[Kind, Callable[[Fault], str]] = {

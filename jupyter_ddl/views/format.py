@@ -21,6 +21,11 @@ _GIB = 2**30
 _MINUTE_S, _HOUR_S = 60, 3_600
 
 
+def counted(count: int, what: str) -> str:
+    """Return a number with its noun, in the plural but for one."""
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
 def number(value: float | None) -> str:
     """Return a number with three digits, or whole from 100 on: 0.00123, 12.3, 1,234, 1.2e-6; nan, inf and -inf.
 

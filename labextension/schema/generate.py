@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-import types
-from dataclasses import MISSING, Field, asdict, fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, get_args
+
+from json_schema import schema
+from typescript import events_ts, hub_ts
 
 from jupyter_ddl.protocol import events, hub_messages
-from jupyter_ddl.protocol.codec import encode, json_value
+from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.faults import (
     Facts,
     Fault,
@@ -28,9 +30,6 @@ from jupyter_ddl.protocol.faults import (
     Wait,
 )
 from jupyter_ddl.views.fault import in_short
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
@@ -168,185 +167,17 @@ def files() -> dict[Path, str]:
     """Return what each of the files must hold."""
     kinds, messages = get_args(events.Event), get_args(hub_messages.HubMessage)
     return {
-        SCHEMA: _json(_schema(kinds, "An event of jupyter_ddl", "events.py")),
+        SCHEMA: _json(schema(kinds, "An event of jupyter_ddl", "events.py")),
         FIXTURE: _json([encode(example) for example in EXAMPLES]),
-        TYPES: _events_ts(kinds),
-        HUB_SCHEMA: _json(_schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
-        HUB_TYPES: _hub_ts(),
+        TYPES: events_ts(kinds),
+        HUB_SCHEMA: _json(schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
+        HUB_TYPES: hub_ts(),
         HUB_FIXTURE: _json([encode(example) for example in HUB_EXAMPLES]),
     }
 
 
 def _json(content: Any) -> str:
     return json.dumps(content, indent=1) + "\n"
-
-
-def _schema(kinds: tuple[Any, ...], title: str, source: str) -> dict[str, Any]:
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": title,
-        "description": f"Generated from jupyter_ddl/protocol/{source} by `make schema`.",
-        "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds],
-        "$defs": {kind.__name__: _schema_of_class(kind) for kind in (*_parts(kinds), *kinds) if not is_typeddict(kind)},
-    }
-
-
-def _schema_of_class(kind: Any) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    tag = {"type": {"const": kind.type}} if hasattr(kind, "type") else {}
-    properties = tag | {f.name: _schema_of(hints[f.name]) for f in fields(kind)}
-    required = [*tag, *(f.name for f in fields(kind) if _is_required(f))]
-    return {
-        "description": (kind.__doc__ or "").partition("\n")[0],
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
-
-
-def _parts(kinds: Iterable[Any]) -> list[Any]:
-    """Return the dataclasses of which fields of others consist, those first that others consist of."""
-    found: dict[Any, None] = {}
-    for kind in kinds:
-        for hint in get_type_hints(kind).values():
-            named = (hint, *get_args(hint))
-            parts = [part for part in named if (is_dataclass(part) and isinstance(part, type)) or is_typeddict(part)]
-            found |= dict.fromkeys([*_parts(parts), *parts])
-    return list(found)
-
-
-def _schema_of(hint: Any) -> dict[str, Any]:
-    arguments = get_args(hint)
-    origin = get_origin(hint)
-    simple = {str: "string", bool: "boolean", int: "integer", type(None): "null"}
-    if hint is Any:
-        return {}
-    if hint is float:
-        return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
-    if hint in simple:
-        return {"type": simple[hint]}
-    if origin is Literal:
-        return {"enum": list(arguments)}
-    if origin in (tuple, list):
-        return {"type": "array", "items": _schema_of(arguments[0])}
-    if origin is dict:
-        return {"type": "object", "additionalProperties": _schema_of(arguments[1])}
-    if is_dataclass(hint) and isinstance(hint, type):
-        return {"$ref": f"#/$defs/{hint.__name__}"}
-    if is_typeddict(hint):
-        properties = {name: _schema_of(value) for name, value in get_type_hints(hint).items()}
-        return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-    if origin in (Union, types.UnionType):
-        return {"anyOf": [_schema_of(argument) for argument in arguments]}
-    raise TypeError(f"A field of an event must be of a type that JSON has. Received: {hint}.")
-
-
-_FIELD = (
-    "export interface Field {",
-    "  readonly kind: 'string' | 'number' | 'boolean' | 'array' | 'object' | 'any';",
-    "  readonly nullable: boolean;",
-    "  readonly default?: unknown;",
-    "  /** What the object, or each item of the array, has. */",
-    "  readonly of?: Readonly<Record<string, Field>>;",
-    "}",
-)
-
-
-def _events_ts(kinds: tuple[Any, ...]) -> str:
-    lines = ["", *_interfaces(kinds), *_union("DdlEvent", kinds), *_table("DdlEvent", kinds), *_FIELD]
-    return _generated("events.py", lines)
-
-
-def _hub_ts() -> str:
-    to_browser, from_browser = get_args(hub_messages.ToBrowser), get_args(hub_messages.FromBrowser)
-    # Parts of events too: the types of those are written beside the events.
-    shared = _parts(get_args(events.Event))
-    lines = ["import type { Fault, Field } from './events';", ""]
-    lines += _interfaces((*to_browser, *from_browser), without=shared)
-    lines += [*_union("ToBrowser", to_browser), *_union("FromBrowser", from_browser), *_table("ToBrowser", to_browser)]
-    return _generated("hub_messages.py", lines[:-1])
-
-
-def _generated(source: str, lines: list[str]) -> str:
-    head = f"// Generated from jupyter_ddl/protocol/{source} by `make schema`; not to be edited."
-    return "\n".join([head, *lines, ""])
-
-
-def _interfaces(kinds: tuple[Any, ...], without: Sequence[Any] = ()) -> Iterator[str]:
-    for kind in (one for one in (*_parts(kinds), *kinds) if one not in without):
-        yield f"/** {(kind.__doc__ or '').partition(chr(10))[0]} */"
-        yield f"export interface {kind.__name__} {{"
-        if hasattr(kind, "type"):
-            yield f"  readonly type: {json.dumps(kind.type)};"
-        yield from (f"  readonly {name}: {_typescript_of(hint)};" for name, hint in _hints(kind).items())
-        yield from ("}", "")
-
-
-def _union(name: str, kinds: tuple[Any, ...]) -> list[str]:
-    *first, last = (f"  | {kind.__name__}" for kind in kinds)
-    return [f"export type {name} =", *first, f"{last};", ""]
-
-
-def _table(union: str, kinds: tuple[Any, ...]) -> Iterator[str]:
-    yield "/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */"
-    yield f"export const FIELDS: Readonly<Record<{union}['type'], Readonly<Record<string, Field>>>> = {{"
-    for kind in kinds:
-        hints = _hints(kind)
-        yield f"  {kind.type}: {{"
-        yield from (f"    {f.name}: {json.dumps(_field(f, hints[f.name]))}," for f in fields(kind))
-        yield "  },"
-    yield from ("};", "")
-
-
-def _hints(kind: Any) -> dict[str, Any]:
-    """Return the type of each field, also of a TypedDict."""
-    hints = get_type_hints(kind)
-    return hints if is_typeddict(kind) else {f.name: hints[f.name] for f in fields(kind)}
-
-
-def _checked(hint: Any) -> dict[str, Any]:
-    """Return what TypeScript checks of a value of a type."""
-    arguments = [argument for argument in get_args(hint) if argument is not type(None)]
-    is_union = get_origin(hint) in (Union, types.UnionType)
-    plain = _schema_of(arguments[0] if is_union else hint)
-    simple = "object" if "$ref" in plain else plain.get("type", "any")
-    kind = "number" if "anyOf" in plain else "string" if "enum" in plain else simple
-    checked = {"kind": "number" if kind == "integer" else kind, "nullable": len(arguments) < len(get_args(hint))}
-    # Only what the hub has checked before is looked into; an event's parts are the rank's.
-    inner = next((one for one in (hint, *get_args(hint)) if is_typeddict(one)), None)
-    return checked if inner is None else checked | {"of": {n: _checked(h) for n, h in _hints(inner).items()}}
-
-
-def _field(f: Field[Any], hint: Any) -> dict[str, Any]:
-    checked = _checked(hint)
-    return checked if _is_required(f) else {**checked, "default": _default(f)}
-
-
-def _typescript_of(hint: Any) -> str:
-    arguments = get_args(hint)
-    origin = get_origin(hint)
-    simple = {str: "string", bool: "boolean", int: "number", float: "number", type(None): "null", Any: "unknown"}
-    if hint in simple:
-        return simple[hint]
-    if origin is Literal:
-        return " | ".join(json.dumps(argument) for argument in arguments)
-    if (is_dataclass(hint) and isinstance(hint, type)) or is_typeddict(hint):
-        return str(hint.__name__)
-    if origin in (tuple, list):
-        return f"readonly {_typescript_of(arguments[0])}[]"
-    if origin is dict:
-        return f"Readonly<Record<string, {_typescript_of(arguments[1])}>>"
-    return " | ".join(_typescript_of(argument) for argument in arguments)
-
-
-def _is_required(f: Field[Any]) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
-
-
-def _default(f: Field[Any]) -> Any:
-    default = f.default if f.default_factory is MISSING else f.default_factory()
-    return json_value(asdict(default)) if is_dataclass(default) and not isinstance(default, type) else default
 
 
 if __name__ == "__main__":

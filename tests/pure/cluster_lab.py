@@ -90,7 +90,7 @@ class Lab:
         self.notices.append(run)
 
     def _launch(self, _spec: Any, step: Callable[[str], None], given_up: threading.Event) -> Any:
-        """Start ranks as `cluster.lifecycle.start` does: wait, look whether they are wanted, return them or raise."""
+        """Start ranks as `cluster.starting.start` does: wait, look whether they are wanted, return them or raise."""
         launch = Launch()
         if self.is_launching or any(cluster.lost is None for cluster in self.clusters):
             self.errors.append(AssertionError("ranks are started while others of that name are"))

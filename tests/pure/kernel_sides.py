@@ -64,10 +64,7 @@ class TestCluster:
     def listen(self, listener: Callable[[Event], None]) -> None:
         self._listeners.append(listener)
 
-    def request(self, request: Request, ranks: Iterable[int]) -> None:
-        self.request_now(request, ranks)
-
-    def request_now(self, request: Request, ranks: Iterable[int]) -> None:
+    def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
         self.sent.append(request)
         self._answer(request, list(ranks))
 

@@ -18,7 +18,7 @@ from users import STRANGER, as_user, needs_root
 import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import folder as folders
-from jupyter_ddl.cluster import lease_process, lifecycle, occupancy, registry, scratch
+from jupyter_ddl.cluster import lease_process, occupancy, registry, scratch, starting
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable, HostUnfit, NoCluster
@@ -444,7 +444,7 @@ def test_a_working_folder_that_was_removed_is_told(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(gone)
     gone.rmdir()
     with pytest.raises(HostUnfit) as caught:
-        lifecycle.start(SPEC)
+        starting.start(SPEC)
     assert str(caught.value) == (
         "Ranks need the working folder that their kernel has. Received: none (No such file or directory: it was "
         "removed, or moved). Go to one that is there: `%cd ~`, or os.chdir(...)."

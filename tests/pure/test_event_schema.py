@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -17,14 +18,8 @@ from jupyter_ddl.protocol.codec import decode, encode
 SCHEMA_DIR = Path(__file__).parents[2] / "labextension" / "schema"
 
 
-def generator() -> Any:
-    spec = importlib.util.spec_from_file_location("ddl_schema_generate", SCHEMA_DIR / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-GENERATE = generator()
+sys.path.append(str(SCHEMA_DIR))
+GENERATE: Any = importlib.import_module("generate")
 FIXTURE = json.loads(GENERATE.FIXTURE.read_text())
 SCHEMA = json.loads(GENERATE.SCHEMA.read_text())
 HUB_FIXTURE = json.loads(GENERATE.HUB_FIXTURE.read_text())

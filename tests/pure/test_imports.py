@@ -118,6 +118,7 @@ NOT_FOR = {
     "engine": {
         "host.interrupts",
         "host.mpi",
+        "host.mpi_library",
         "host.threads",
         "protocol.checkpoint_folder",
         "protocol.hub_messages",

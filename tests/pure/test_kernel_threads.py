@@ -214,10 +214,11 @@ def test_an_announcement_that_cannot_be_made_raises_nothing(
 # The supervisor's two threads.
 
 
-def supervised(lease: Any, tell: Callable[[Any], None], ask: Callable[..., None] = lambda *_: None) -> Supervisor:
+def supervised(lease: Any, tell: Callable[[Any], None], ask: Callable[..., None] = lambda *_, now: None) -> Supervisor:
     folder = SimpleNamespace(settings=lambda: {"world_id": "world"}, ending=lambda: None, lease=lambda: None)
     ranks = {rank: RankReady(rank, 2, rank, "elsewhere", 4710, "CPU", 2) for rank in RANKS}
-    return Supervisor(folder, lease, ranks, ask, tell, ranks)  # type: ignore[arg-type]
+    transport = SimpleNamespace(send=ask)
+    return Supervisor(folder, lease, ranks, transport, tell, ranks)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("line", [b"no JSON\n", b"[]\n", b'{"asked": false}\n', b"\xff\n"])
@@ -318,7 +319,7 @@ def test_a_supervisor_that_fails_once_looks_after_the_ranks_again(
     asked = threading.Event()
     times = iter([raising(OSError(errno.EMFILE, "odd"))])
 
-    def ask(*_: Any) -> None:
+    def ask(*_: Any, now: bool) -> None:
         next(times, lambda: asked.set())()
 
     watching = supervised(None, lambda _: None, ask)
@@ -362,10 +363,10 @@ def test_stacks_that_cannot_be_read_are_told_as_that(
     content: str, when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranks = {0: RankReady(0, 1, 0, socket.gethostname(), os.getpid(), "CPU", 2)}
-    cluster = SimpleNamespace(ranks=ranks, world_id="", listen=lambda _: None, request_now=lambda *_: None)
+    transport: Any = SimpleNamespace(send=lambda *_, **__: None)
     path = tmp_path / "rank-0.stacks"
     path.write_text("0x1 7\n" if when == "after" else content)
-    looks = rank_stacks.StackLooks(cluster, tmp_path)
+    looks = rank_stacks.StackLooks(ranks, transport, log_dir=tmp_path)
     monkeypatch.setattr(looks, "_process", lambda _: psutil.Process())
     monkeypatch.setattr(rank_stacks, "_catches", lambda _: True)
     monkeypatch.setattr(rank_stacks, "_signal_thread", lambda *_: path.write_text(content))

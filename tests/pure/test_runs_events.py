@@ -6,7 +6,7 @@ import pytest
 from run_folders import write_events
 
 from jupyter_ddl.protocol.codec import encode
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import OutputChunk, RankFailed, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.reading import causes_of, read_events, run_events
 
 STARTED = RunStarted("r", (0, 1), 2, 100.0)
@@ -63,14 +63,6 @@ def test_a_field_of_a_newer_version_is_left_out(tmp_path):
     assert list(run_events(tmp_path)) == [FINISHED]
 
 
-def test_only_the_kinds_that_are_wanted(tmp_path):
-    sample = MetricsSample("r", 0, 100.5, 99.0, 1, n=2)
-    write_events(tmp_path, [STARTED, out(0, 'says "metrics"', 1), sample, FINISHED])
-    write_events(tmp_path, [out(0, 'says "metrics"', 1), sample, out(0, "more", 3)], "rank-0.events.jsonl")
-    assert list(run_events(tmp_path, [MetricsSample])) == [sample]
-    assert list(run_events(tmp_path, [RunFinished, RunStarted])) == [STARTED, FINISHED]
-
-
 def test_what_only_the_ranks_wrote_is_there_and_before_the_end(tmp_path):
     """A kernel was killed after rank 0's first event, and its ranks went on."""
     write_events(tmp_path, [STARTED, out(0, "a", 1), FINISHED])
@@ -95,7 +87,6 @@ def test_what_a_rank_says_after_its_end_is_no_part_of_the_run(tmp_path):
     write_events(tmp_path, [done(0, 1), out(0, "a thread, later", 2)], "rank-0.events.jsonl")
     write_events(tmp_path, [out(1, "b", 1), done(1, 2), out(1, "a thread, later", 3)], "rank-1.events.jsonl")
     assert list(run_events(tmp_path)) == [STARTED, done(0, 1), out(1, "b", 1), done(1, 2), FINISHED]
-    assert list(run_events(tmp_path, [OutputChunk])) == [out(1, "b", 1)]
 
 
 def test_a_rank_whose_last_line_is_long_or_half_is_read(tmp_path):

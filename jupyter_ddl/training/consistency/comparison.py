@@ -157,7 +157,7 @@ class Comparison:
 
         An exchange gives all ranks the same gradients, so an optimizer's state stays alike though weights differ.
         """
-        state = [(variable.path, _digest(variable)) for variable in self._model.optimizer.variables]
+        state = [(variable.path, digest(variable)) for variable in self._model.optimizer.variables]
         rate = getattr(inner(self._model.optimizer), "_learning_rate", None)
         own_rate = float(rate.numpy()) if isinstance(rate, keras.Variable) else None
         mine = ([path_in(self._model, weight) for weight in self._weights], state, own_rate)
@@ -182,7 +182,8 @@ def _checksum(weight: Any) -> Any:
     return tf.cast(tf.reduce_sum(bits), tf.int64)
 
 
-def _digest(variable: Any) -> str:
+def digest(variable: Any) -> str:
+    """Return a digest of a variable's value."""
     return hashlib.blake2b(np.ascontiguousarray(variable.numpy()).tobytes(), digest_size=8).hexdigest()
 
 

@@ -52,6 +52,10 @@ class EpochBarrier(keras.callbacks.Callback):
         self._has_waited = False
         self._steps_before = int(self._turn().steps.numpy())
 
+    def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Free the batches of other trainings."""
+        self._turn().last.free_others()
+
     def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
         """Wait before the epoch's validation, which must see the weights that all ranks end with."""
         self._wait()
@@ -74,7 +78,7 @@ class EpochBarrier(keras.callbacks.Callback):
 
     def _take_part(self, turn: Turn) -> None:
         """Take steps without weight until no rank has a batch left."""
-        batch = turn.last_batch
+        batch = turn.last.batch
         if batch is None or not turn.steps.numpy():
             # TensorFlow may have traced a step, which had no batch to run with.
             raise InvalidInput(

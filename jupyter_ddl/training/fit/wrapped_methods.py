@@ -119,7 +119,7 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
             turn.clock.batch_is_there(data)
         exchange = exchange_of(model.optimizer) if is_distributed(model.optimizer) else None
         if exchange is not None:
-            turn.keep(data)
+            turn.last.keep(data)
         samples = None if batches.are_alike else samples_in(data)
         made = step.Step(turn, samples, batches.may_end_early, how, exchange, computed_in_half(model))
         drawn = nullcontext() if how.random is None else how.random.running()
@@ -191,7 +191,7 @@ def _train_on_batch(stock: Callable[..., Any], model: Any, *args: Any, **kwargs:
         exchange = exchange_of(model.optimizer)
         if same_batches.matter(exchange.process_set):
             # Each call is an exchange of all these ranks, so the last that is compared is the same call on all.
-            on_batch.after_call(model, exchange, lambda: turn_of(model).last_batch)
+            on_batch.after_call(model, exchange, lambda: turn_of(model).last.batch)
     return logs
 
 
@@ -213,7 +213,7 @@ def _callbacks(model: Any, arguments: dict[str, Any]) -> tuple[list[Any], list[A
             are_meant=exchange.same_batches,
             are_all=batches.all_have is not None and batches.all_have <= same_batches.FIRST_BATCHES,
         )
-        seen = Seen(compared, lambda: turn_of(model).last_batch)
+        seen = Seen(compared, lambda: turn_of(model).last.batch)
     in_step = InStep(process_set, batches, exchange.on_drift or run_context.options().on_drift, seen)
     epoch_barrier = EpochBarrier(functools.partial(turn_of, model), in_step.after_step, batches, process_set)
     # A single step is how programs give an optimizer its variables before they load or broadcast a state.

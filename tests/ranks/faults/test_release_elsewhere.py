@@ -57,7 +57,7 @@ def test_a_rank_that_hears_of_it_by_horovods_end_is_interrupted_too(
             time.sleep(0.05)
         # From that line to Horovod's core.
         time.sleep(0.5)
-        pair._cluster.request_now(Release("", "the panel"), released)
+        pair._cluster.send(Release("", "the panel"), released, now=True)
 
     threading.Thread(target=release).start()
     with pytest.raises(RunInterrupted, match="was interrupted by the panel after"):

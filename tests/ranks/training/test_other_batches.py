@@ -38,5 +38,11 @@ def test_each_kind_after_each_other(pair: Session) -> None:
     for kind in KINDS:
         # An `fit` that ends well has compared the weights of all ranks.
         pair.run(f"ways[{kind!r}]()\nassert np.isfinite(model.get_weights()[0]).all()")
+    # Of the last kind only: the labels are the second part of a batch.
+    pair.run(
+        "from jupyter_ddl.training.fit.wrapped_methods import turn_of\n"
+        "rows = [len(kept.holders[1].numpy()) for kept in turn_of(model).last._kept]"
+    )
+    assert pair.pull("rows", [0])[0] == [0, 8]
     pair.run("kernel = model.get_weights()[0].tolist()")
     assert pair.pull("kernel", [0])[0] == pair.pull("kernel", [1])[1]

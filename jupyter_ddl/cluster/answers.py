@@ -1,0 +1,49 @@
+"""Asks ranks, and waits for their answers for a limited time.
+
+Runs on: kernel, and the terminal of a script.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.protocol.events import LookedUp, RankStacks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.requests import LookAtStacks, LookUp
+    from jupyter_ddl.protocol.transport import RankTransport
+
+
+class Answers:
+    """What ranks answer to requests that have an id. Safe to use from any thread.
+
+    Args:
+        transport: asks the ranks; `handle` gets their events.
+    """
+
+    def __init__(self, transport: RankTransport) -> None:
+        self._transport = transport
+        self._changed = threading.Condition()
+        self._answers: dict[str, dict[int, Any]] = {}
+
+    def ask(self, request: LookAtStacks | LookUp, ranks: Sequence[int], timeout_s: float) -> dict[int, Any]:
+        """Return what the ranks have answered by the time that all have, or that the time is over."""
+        answers = self._answers[request.look] = {}
+        try:
+            self._transport.send(request, ranks, now=True)
+            with self._changed:
+                self._changed.wait_for(lambda: len(answers) == len(ranks), timeout_s)
+                return dict(answers)
+        finally:
+            del self._answers[request.look]
+
+    def handle(self, event: Event) -> None:
+        """Take an event of the ranks."""
+        if isinstance(event, LookedUp | RankStacks) and (answers := self._answers.get(event.look)) is not None:
+            with self._changed:
+                answers[event.rank] = event
+                self._changed.notify_all()

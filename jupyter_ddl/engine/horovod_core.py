@@ -1,0 +1,52 @@
+"""Asks Horovod's C++ core, where a framework has loaded it. Nothing here imports Horovod.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.protocol.events import CollectiveStalled
+
+
+def core_of(framework: str = "tensorflow") -> Any:
+    """Return Horovod's C++ core as its layer for a framework holds it; None where that is not loaded."""
+    return getattr(sys.modules.get(f"horovod.{framework}.mpi_ops"), "_basics", None)
+
+
+def has_ended() -> bool:
+    """Return whether Horovod was initialised on this rank, and another one has shut it down since."""
+    core = core_of()
+    if core is None or not core.is_initialized():
+        return False
+    try:
+        core._get_process_set_ids_and_ranks()
+    except ValueError:
+        # "Horovod has not been initialized properly": not even the set of all ranks is there.
+        return True
+    return False
+
+
+def with_known_ranks(stalled: CollectiveStalled, world: World) -> CollectiveStalled:
+    """Return a stall without the missing ranks where these may be others than MPI's, or that is not known.
+
+    Horovod counts those of a process set, or of the user's communicator, by themselves.
+    """
+    cores = (core_of("tensorflow"), core_of("torch"))
+    is_known = any(core is not None and _has_all_ranks(core, world) for core in cores)
+    return stalled if is_known else replace(stalled, missing={})
+
+
+def _has_all_ranks(core: Any, world: World) -> bool:
+    """Return whether Horovod runs with MPI's ranks, and with no process sets."""
+    try:
+        has_sets = len(core._get_process_set_ids_and_ranks()) > 1
+        return not has_sets and (core.rank(), core.size()) == (world.rank, world.world_size)
+    except (ValueError, RuntimeError):
+        # It has been shut down meanwhile, or a set is being added.
+        return False
