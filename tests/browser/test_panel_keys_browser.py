@@ -32,6 +32,9 @@ def test_keys_of_jupyterlab_work_in_a_runs_page_its_log_and_the_field_of_a_cell(
     run = recorded.record("2026-11-13T02-00-00-default-4e45", 2, 5)
     lab.write("keys.ipynb", "%%distributed\na = 1", "b = 2")
     lab.open(page, "keys.ipynb")
+    # JupyterLab closes its palette when any command has run, and its help menu runs one whenever a notebook gets a kernel.
+    # Source: jupyterlab 4.6, packages/apputils/src/commandpalette.ts (ModalCommandPalette), packages/help-extension/src/index.tsx
+    lab.wait_until_idle(page)
     show_panel(page)
     cells = "window.jupyterapp.shell.currentWidget.content.widgets.length"
     palette = page.locator(".jp-modal-command-palette, #modal-command-palette")
