@@ -42,6 +42,18 @@ def show_panel(page: Page) -> Locator:
     return panel
 
 
+def menu(page: Page) -> list[str]:
+    """Return what `Run > Distributed` has."""
+    page.locator(".lm-MenuBar-item").get_by_text("Run", exact=True).click()
+    page.locator(".lm-Menu-item[data-type='submenu']").get_by_text("Distributed", exact=True).hover()
+    items = page.locator("#jp-mainmenu-run-distributed .lm-Menu-item[data-type='command']:visible .lm-Menu-itemLabel")
+    items.first.wait_for()
+    found = items.all_inner_texts()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    return found
+
+
 def search_runs(panel: Locator, text: str, count: int) -> None:
     """Search the list, and wait until it shows `count` runs.
 
