@@ -55,9 +55,10 @@ class Lab:
         nbformat.write(notebook, self.folder / name)
 
     def open(self, page: Page, name: str, workspace: str = "w") -> None:
-        """Open a notebook, and wait until its cells are there."""
+        """Open a notebook, and wait until its cells are there, in place of the one of an empty notebook."""
         page.goto(f"{self.url}/lab/workspaces/{workspace}-{name.partition('.')[0]}/tree/{name}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell", timeout=60_000)
+        page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.isReady")
 
     def wait_until_idle(self, page: Page) -> None:
         page.wait_for_function(f"{_SESSION}.session?.kernel?.status === 'idle'", timeout=60_000)
