@@ -140,18 +140,6 @@ def test_a_syntax_error_is_told_as_python_tells_it(tmp_path: Path) -> None:
     assert "SyntaxError: '(' was never closed" in finished.stderr
 
 
-def test_a_rank_that_raises_releases_those_in_a_collective(tmp_path: Path) -> None:
-    script = HOROVOD + "if rank == 1: raise ValueError('no such thing')\nhvd.allreduce(tf.constant(1.0))\n"
-    with started(tmp_path, script) as job:
-        assert job.process.wait(TIMEOUT_S) == 1
-        told = job.errors.read_text()
-        assert "Rank 1 of 2 on " in told
-        assert told.endswith("ValueError: no such thing\n\nRank 0 aborted because rank 1 raised\n")
-        assert told.count("Traceback") == 1
-        assert job.has_printed("sum 3.0")
-        assert not job.left()
-
-
 @pytest.mark.slow  # its text is in tests/pure/test_script_outcome.py
 def test_a_collective_that_another_ranks_end_breaks_is_told(tmp_path: Path) -> None:
     with started(tmp_path, HOROVOD + "if rank == 0: hvd.allreduce(tf.constant(1.0))\n") as job:
