@@ -22,7 +22,15 @@ from processes import MARK, described, marked_processes
 LEAK_WAIT_S = 15.0
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare what processes that tests start inherit."""
+    _signals_as_from_a_terminal()
+    # The slow tests show that all works with everything that these processes import.
+    if "not slow" in config.option.markexpr:
+        _lighter_imports()
+
+
+def _signals_as_from_a_terminal() -> None:
     """Give what tests start the signals as a terminal gives them.
 
     Under nohup SIGHUP is ignored, in a shell's background SIGINT, and every process started there would inherit that. A
@@ -31,6 +39,14 @@ def pytest_configure() -> None:
     for signum, handler in ((signal.SIGHUP, lambda *_: None), (signal.SIGINT, signal.default_int_handler)):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, handler)
+
+
+def _lighter_imports() -> None:
+    """Put lighter/ into PYTHONPATH. Of pytest's own processes it reaches those of xdist, which start later."""
+    folder = str(Path(__file__).with_name("lighter"))
+    there = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if folder not in there:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [*there, folder]))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -14,10 +14,6 @@ fourth = x[:, 4:] ** 2
 weights = numbers.uniform(0.1, 3.0, size=101).astype("float32")
 
 
-def mean_error(targets, predicted):
-    return ops.mean(ops.abs(targets - predicted))
-
-
 def total_error(targets, predicted):
     return ops.sum(ops.square(targets - predicted))
 
@@ -43,7 +39,6 @@ model.compile(
         Halves(),
     ],
     loss_weights=[1.0, 0.5, 2.0, 1.0],
-    metrics=[mean_error, mean_error, "mae", "mae"],
 )
 targets = [first, second, third, fourth]
 history = model.fit(x, targets, batch_size=20, epochs=3, verbose=0)

@@ -88,14 +88,23 @@ def page(browser: Browser, lab: Lab) -> Iterator[Page]:
     assert not raised
 
 
+@pytest.fixture(scope="session")
+def tab(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """A page for all files: what it has compiled of JupyterLab once, it has when it loads it again."""
+    with own_page(browser) as found:
+        yield found
+
+
 @pytest.fixture(scope="module")
-def shared(browser: Browser, lab: Lab) -> Iterator[tuple[Page, list[str]]]:
+def shared(tab: tuple[Page, list[str]], lab: Lab) -> Iterator[tuple[Page, list[str]]]:
     """A notebook of one cell for all tests of a file: JupyterLab takes seconds to come up, and its kernel another."""
-    with own_page(browser) as (page, raised):
-        lab.write("shared.ipynb", "1")
-        lab.open(page, "shared.ipynb")
-        yield page, raised
+    page, raised = tab
+    lab.write("shared.ipynb", "1")
+    lab.open(page, "shared.ipynb")
+    yield page, raised
+    page.goto("about:blank")
     lab.end_kernels()
+    raised.clear()
 
 
 @pytest.fixture

@@ -55,9 +55,10 @@ class Lab:
         nbformat.write(notebook, self.folder / name)
 
     def open(self, page: Page, name: str, workspace: str = "w") -> None:
-        """Open a notebook, and wait until its cells are there."""
+        """Open a notebook, and wait until its cells are there, in place of the one of an empty notebook."""
         page.goto(f"{self.url}/lab/workspaces/{workspace}-{name.partition('.')[0]}/tree/{name}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell", timeout=60_000)
+        page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.isReady")
 
     def wait_until_idle(self, page: Page) -> None:
         page.wait_for_function(f"{_SESSION}.session?.kernel?.status === 'idle'", timeout=60_000)
@@ -126,7 +127,9 @@ def jupyterlab(
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
         # The notebooks' kernels import recorded.py.
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(HERE), *filter(None, [(more or {}).get("PYTHONPATH")])]),
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(ROOT), str(HERE), (more or {}).get("PYTHONPATH"), os.environ.get("PYTHONPATH")])
+        ),
         # The hub and the panel of this checkout, whatever is installed.
         "JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config"),
     }

@@ -17,6 +17,16 @@ PANEL = "#jupyter-ddl-panel"
 AXE = ROOT / "labextension" / "node_modules" / "axe-core" / "axe.min.js"
 # Ranks come up in some seconds on a free machine.
 START_MS = 120_000
+# Runs code in the notebook's kernel, and returns what it prints.
+_ASK_KERNEL = """async code => {
+  const { kernel } = window.jupyterapp.shell.currentWidget.sessionContext.session;
+  const future = kernel.requestExecute({ code, silent: true });
+  let text = '';
+  future.onIOPub = message => { text += message.content.text ?? ''; };
+  await future.done;
+  return text;
+}"""
+_WITHOUT = "import os; os.environ['PYTHONPATH'] = {folder!r} + os.pathsep + os.environ['PYTHONPATH']"
 _TRAINING = """%%distributed
 import os, time
 import jupyter_ddl
@@ -42,6 +52,18 @@ def show_panel(page: Page) -> Locator:
     return panel
 
 
+def menu(page: Page) -> list[str]:
+    """Return what `Run > Distributed` has."""
+    page.locator(".lm-MenuBar-item").get_by_text("Run", exact=True).click()
+    page.locator(".lm-Menu-item[data-type='submenu']").get_by_text("Distributed", exact=True).hover()
+    items = page.locator("#jp-mainmenu-run-distributed .lm-Menu-item[data-type='command']:visible .lm-Menu-itemLabel")
+    items.first.wait_for()
+    found = items.all_inner_texts()
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    return found
+
+
 def search_runs(panel: Locator, text: str, count: int) -> None:
     """Search the list, and wait until it shows `count` runs.
 
@@ -52,6 +74,23 @@ def search_runs(panel: Locator, text: str, count: int) -> None:
     """
     panel.get_by_label("Search runs").fill(text)
     expect(panel.locator(".ddl-run-row:not([hidden])")).to_have_count(count, timeout=30_000)
+
+
+def ask_kernel(page: Page, code: str) -> str:
+    """Return what code prints in the kernel of the notebook that is open."""
+    printed: str = page.evaluate(_ASK_KERNEL, code)
+    return printed
+
+
+def leave_out_tensorflow(page: Page, folder: Path) -> None:
+    """Have the ranks that the notebook's kernel starts come up without TensorFlow, whose import is most of a start.
+
+    Args:
+        page: whose notebook has a kernel that is idle.
+        folder: of the test, which stays while the ranks run.
+    """
+    (folder / "tensorflow.py").write_text("raise ImportError('no such library')\n")
+    ask_kernel(page, _WITHOUT.format(folder=str(folder)))
 
 
 def start_ranks(lab: Lab, page: Page, name: str, *cells: str, keep: bool = False) -> Locator:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import number, set_theme
-from panel import PANEL, search_runs, serious, show_panel
+from panel import PANEL, menu, search_runs, serious, show_panel
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -116,6 +116,11 @@ def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> N
     switch.click()
     assert page.evaluate(source) == "a = 1"
     assert field.is_hidden()
+
+
+def test_the_menu_has_the_commands_of_all_plugins_in_one_order(page: Page) -> None:
+    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+    assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
 
 
 def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> None:

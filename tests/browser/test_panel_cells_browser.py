@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from lab import PANEL as BUILT
+from lab import command
 
 if TYPE_CHECKING:
     from lab import Lab
@@ -14,7 +16,14 @@ if TYPE_CHECKING:
 
 SOURCES = "window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cell.model.sharedModel.getSource())"
 SWITCH = ".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']"
+SET_SECOND = "code => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(code)"
 KEYS = "Control+Alt+r"
+
+
+@pytest.fixture
+def page(notebook: Page) -> Page:
+    """The notebook that all tests share."""
+    return notebook
 
 
 def edit(page: Page, cell: int) -> None:
@@ -26,8 +35,9 @@ def wait_for_source(page: Page, cell: int, source: str) -> None:
 
 
 def test_the_switch_leaves_the_cursor_where_it_is_and_sees_the_magic_below_empty_lines(lab: Lab, page: Page) -> None:
-    lab.write("cursor.ipynb", "a = 1\nprint(a)", "\n  \n%%distributed --auto\nb = 2")
-    lab.open(page, "cursor.ipynb")
+    command(page, "notebook:insert-cell-below")
+    page.evaluate(SET_SECOND, "\n  \n%%distributed --auto\nb = 2")
+    lab.set_code(page, "a = 1\nprint(a)")
     edit(page, 0)
     page.keyboard.press("Control+End")
     page.keyboard.press("ArrowLeft")
@@ -54,8 +64,7 @@ def test_the_switch_leaves_the_cursor_where_it_is_and_sees_the_magic_below_empty
 
 
 def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(lab: Lab, page: Page) -> None:
-    lab.write("first.ipynb", "print('hello')")
-    lab.open(page, "first.ipynb")
+    lab.set_code(page, "print('hello')")
     lab.wait_until_idle(page)
     edit(page, 0)
     page.locator(SWITCH).click()

@@ -21,6 +21,12 @@ SOURCE = "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedM
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
 
 
+@pytest.fixture
+def page(notebook: Page) -> Page:
+    """The notebook that all tests share."""
+    return notebook
+
+
 def colour(field: Locator) -> str:
     found: str = field.evaluate(BORDER)
     return found
@@ -29,8 +35,7 @@ def colour(field: Locator) -> str:
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["light", "dark"])
 def test_fields_that_are_wrong_are_red(lab: Lab, page: Page, dark: bool) -> None:
     run = recorded.record(f"2026-11-17T02-00-00-default-{'da4c' if dark else '1197'}", 2, 5)
-    lab.write("red.ipynb", "%%distributed\n1")
-    lab.open(page, "red.ipynb")
+    lab.set_code(page, "%%distributed\n1")
     set_theme(page, dark=dark)
     panel = show_panel(page)
     fields = panel.locator(".ddl-start input[type='text']")
@@ -50,11 +55,11 @@ def test_fields_that_are_wrong_are_red(lab: Lab, page: Page, dark: bool) -> None
         pattern.nth(at).fill(wrong)
         assert colour(pattern.nth(at)) == RED[dark]
     set_theme(page, dark=False)
+    for field in fields.all():
+        field.fill("")
 
 
 def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its_field(lab: Lab, page: Page) -> None:
-    lab.write("second.ipynb", "1")
-    lab.open(page, "second.ipynb")
     lab.wait_until_idle(page)
     panel = show_panel(page)
     line = panel.locator(".ddl-start-line")
@@ -62,8 +67,8 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
     line.filter(has_text="%ddl start").wait_for()
     with ToldKernel(lab, "elsewhere") as kernel:
         kernel.tell([rank(0), rank(1)], name="default")
-        line.filter(has_text="%ddl start --name second").wait_for()
-        assert name.get_attribute("placeholder") == "second"
+        line.filter(has_text="%ddl start --name shared").wait_for()
+        assert name.get_attribute("placeholder") == "shared"
         name.fill("default")
         fault = panel.locator("#ddl-fault-name")
         assert fault.inner_text().startswith("default runs already, in kernel elsewher. Write another name,")
@@ -94,8 +99,7 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
 
 def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
     folder = recorded.record("2026-11-16T02-00-00-entered-e47e", 2, 5)
-    lab.write("enter.ipynb", "%%distributed\n1")
-    lab.open(page, "enter.ipynb")
+    lab.set_code(page, "%%distributed\n1")
     lab.wait_until_idle(page)
     panel = show_panel(page)
     with ToldKernel(lab, page.evaluate(KERNEL)) as kernel:

@@ -1,37 +1,56 @@
-"""Keys: JupyterLab's work wherever the focus is in what is ours, and the list of runs is one stop of the Tab key."""
+"""Keys: JupyterLab's work wherever the focus is in what is ours, and the list of runs is one stop of the Tab key.
+
+And pages come back when JupyterLab is loaded again.
+"""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+import pytest
 import recorded
 from lab import command, number
 from panel import PANEL, serious, show_panel
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
-    from lab import Lab
-    from playwright.sync_api import Page
+    from pathlib import Path
 
-# Notes which keys nobody took, as the browser would act on them.
+    from lab import Lab
+    from playwright.sync_api import Locator, Page
+
+# Notes which keys nobody took, as the browser would act on them, until `window.watching` is aborted.
 WATCH = """() => {
   window.untaken = [];
-  window.addEventListener('keydown', event => {
+  window.watching = new AbortController();
+  const note = event => {
     if (!event.defaultPrevented && event.key.length === 1) {
       window.untaken.push(event.key);
     }
     event.preventDefault();
-  });
+  };
+  window.addEventListener('keydown', note, { signal: window.watching.signal });
 }"""
 FOCUSED = "document.activeElement.closest('.ddl-run-row')?.querySelector('button').title"
+SHOWN = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
 KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+
+
+@pytest.fixture
+def page(notebook: Page) -> Page:
+    """The notebook that all tests share."""
+    return notebook
 
 
 def test_keys_of_jupyterlab_work_in_a_runs_page_its_log_and_the_field_of_a_cell(lab: Lab, page: Page) -> None:
     run = recorded.record("2026-11-13T02-00-00-default-4e45", 2, 5)
-    lab.write("keys.ipynb", "%%distributed\na = 1", "b = 2")
-    lab.open(page, "keys.ipynb")
+    lab.set_code(page, "%%distributed\na = 1")
+    command(page, "notebook:insert-cell-below")
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.activeCellIndex = 0")
+    # JupyterLab closes its palette when any command has run, and its help menu runs one when a notebook gets a kernel.
+    # Source: jupyterlab 4.6, ModalCommandPalette in packages/apputils/src/commandpalette.ts, and help-extension
+    lab.wait_until_idle(page)
     show_panel(page)
     cells = "window.jupyterapp.shell.currentWidget.content.widgets.length"
     palette = page.locator(".jp-modal-command-palette, #modal-command-palette")
@@ -40,6 +59,8 @@ def test_keys_of_jupyterlab_work_in_a_runs_page_its_log_and_the_field_of_a_cell(
         page.evaluate("window.untaken = []")
         page.keyboard.press("Control+s")
         assert page.evaluate("window.untaken") == [], where
+
+    def check_palette() -> None:
         page.keyboard.press("Control+Shift+c")
         palette.locator("input").wait_for(timeout=30_000)
         page.keyboard.press("Escape")
@@ -50,6 +71,7 @@ def test_keys_of_jupyterlab_work_in_a_runs_page_its_log_and_the_field_of_a_cell(
     field.click()
     page.evaluate(WATCH)
     check("the field")
+    check_palette()
     field.click()
     page.keyboard.press("d")
     page.keyboard.press("d")
@@ -67,13 +89,14 @@ def test_keys_of_jupyterlab_work_in_a_runs_page_its_log_and_the_field_of_a_cell(
             part.wait_for()
             part.click()
             check(selector)
+    # In the field of a log. Which other keys go through, labextension/test/keys.test.ts holds.
+    check_palette()
+    page.evaluate("window.watching.abort()")
 
 
 def test_the_list_of_runs_is_one_stop_with_arrows_and_all_of_it_has_names(lab: Lab, page: Page) -> None:
     for at in range(30):
         recorded.record(f"2026-09-01T02-00-{at:02d}-arrows-{at:04x}", 2, 1)
-    lab.write("arrows.ipynb", "1")
-    lab.open(page, "arrows.ipynb")
     panel = show_panel(page)
     search = panel.get_by_label("Search runs")
     search.fill("arrows")
@@ -113,81 +136,84 @@ def test_the_list_of_runs_is_one_stop_with_arrows_and_all_of_it_has_names(lab: L
     assert page.evaluate(FOCUSED) is None
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    shown = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
-    page.locator(f"{shown} .ddl-value").first.wait_for()
+    page.locator(f"{SHOWN} .ddl-value").first.wait_for()
     assert serious(page, PANEL) == []
     rules = "within => axe.run(within, {runOnly: ['heading-order', 'landmark-banner-is-top-level']})"
-    for within in (shown, PANEL):
+    for within in (SHOWN, PANEL):
         found = page.evaluate(f"within => ({rules})(within).then(found => found.violations.map(one => one.id))", within)
         assert found == []
 
 
+def open_stacks(page: Page, kernel_id: str) -> Locator:
+    """Open the page of where a kernel's ranks are; return its heading."""
+    command(page, "jupyter-ddl:stacks-of", kernel=kernel_id)
+    heading = page.locator(".ddl-page h2").filter(has_text="Where the ranks of default are")
+    heading.wait_for()
+    return heading
+
+
+def open_log_of_rank_1(page: Page, run: Path) -> None:
+    page.evaluate("run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run})", run.name)
+    ranks = page.locator(".ddl-log-page select")
+    page.wait_for_function("document.querySelector('.ddl-log-page select')?.value === '0'")
+    # One that is open shows the rank that is asked for, and how long logs are by now.
+    ask = "run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run, rank: 1})"
+    page.evaluate(ask, run.name)
+    page.wait_for_function("document.querySelector('.ddl-log-page select').value === '1'")
+    (run / "rank-1.log").write_text("x" * 5_000 + "\n")
+    ranks.focus()
+    page.wait_for_function("document.querySelector('.ddl-log-page select').selectedOptions[0].text.includes('5 KB')")
+
+
+def open_run_without_training(page: Page, run: Path) -> None:
+    command(page, "jupyter-ddl:open-run", run=run.name)
+    page.locator(SHOWN).get_by_text("This cell did not train.").first.wait_for()
+    # It has no empty charts.
+    for part in (".ddl-tiles", ".ddl-charts"):
+        page.locator(f"{SHOWN} {part}").wait_for(state="hidden")
+    assert page.locator(f"{SHOWN} .ddl-lines").is_visible()
+    # How much there is, whatever of it the page has.
+    (run / "rank-0.log").write_text("x" * 2_000_000)
+    page.locator(SHOWN).get_by_role("button", name="Whole logs (0 B)").wait_for()
+
+
+def see_the_whole_run_and_more(page: Page, run: Path) -> None:
+    """See the lines of a run that is not over, from its first second on, and that more come."""
+    lines = page.locator(f"{SHOWN} .ddl-line-text")
+    lines.first.wait_for(timeout=60_000)
+    page.locator(SHOWN).get_by_role("checkbox", name="follow").uncheck()
+    page.locator(f"{SHOWN} .ddl-lines").evaluate("lines => { lines.scrollTop = 0; }")
+    for step in (8, 16, 40):
+        of_both = lines.filter(has_text=re.compile(f"^step {step} loss "))
+        of_both.nth(1).wait_for(timeout=30_000)
+    count = f"{SHOWN} .ddl-count"
+    before = number(page.locator(count).inner_text())
+    recorded.append(run, *recorded.second(2, 61))
+    more = "([count, before]) => parseFloat(document.querySelector(count).textContent) > before"
+    page.wait_for_function(more, arg=[count, before])
+
+
 def test_pages_come_back_as_they_were(lab: Lab, page: Page) -> None:
-    run = recorded.record("2026-11-11T02-00-00-default-baac", 2, 5)
-    lab.write("back.ipynb", "1")
-    lab.open(page, "back.ipynb")
+    of_log = recorded.record("2026-11-11T02-00-00-default-baac", 2, 5)
+    bare = recorded.record("2026-11-10T02-00-00-default-ba4e", 2, 0)
+    runs_on = recorded.record("2026-11-09T02-00-00-default-a9a1", 2, 60, over=False)
     lab.wait_until_idle(page)
     show_panel(page)
     kernel_id = page.evaluate(KERNEL)
     with ToldKernel(lab, kernel_id) as kernel:
         kernel.tell([rank(0), rank(1)])
-        command(page, "jupyter-ddl:stacks-of", kernel=kernel_id)
-        heading = page.locator(".ddl-page h2")
-        heading.filter(has_text="Where the ranks of default are").wait_for()
-        page.evaluate("run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run})", run.name)
-        ranks = page.locator(".ddl-log-page select")
-        page.wait_for_function("document.querySelector('.ddl-log-page select')?.value === '0'")
-        # One that is open shows the rank that is asked for, and how long logs are by now.
-        ask = "run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run, rank: 1})"
-        page.evaluate(ask, run.name)
-        page.wait_for_function("document.querySelector('.ddl-log-page select').value === '1'")
-        (run / "rank-1.log").write_text("x" * 5_000 + "\n")
-        ranks.focus()
-        page.wait_for_function(
-            "document.querySelector('.ddl-log-page select').selectedOptions[0].text.includes('5 KB')"
-        )
-        page.wait_for_timeout(2_000)
+        heading = open_stacks(page, kernel_id)
+        open_log_of_rank_1(page, of_log)
+        open_run_without_training(page, bare)
+        command(page, "jupyter-ddl:open-run", run=runs_on.name)
+        page.locator(f"{SHOWN} .ddl-line-text").filter(has_text="step 480 loss").first.wait_for(timeout=60_000)
+        lab.wait_until_restorable(page, runs_on.name)
         page.reload()
-        heading.filter(has_text="Where the ranks of default are").wait_for(state="attached", timeout=60_000)
+        # The one that was in front is.
+        see_the_whole_run_and_more(page, runs_on)
+        heading.wait_for(state="attached")
+        tabs = page.locator(".lm-DockPanel-tabBar .lm-TabBar-tab")
+        tabs.filter(has_text="Log baac").click()
         page.wait_for_function("document.querySelector('.ddl-log-page select')?.value === '1'", timeout=30_000)
-
-
-def test_a_run_that_did_not_train_has_no_empty_charts(lab: Lab, page: Page) -> None:
-    folder = recorded.record("2026-11-10T02-00-00-default-ba4e", 2, 0)
-    lab.write("bare.ipynb", "1")
-    lab.open(page, "bare.ipynb")
-    show_panel(page)
-    command(page, "jupyter-ddl:open-run", run=folder.name)
-    page.locator(".ddl-page").get_by_text("This cell did not train.").first.wait_for()
-    for part in (".ddl-tiles", ".ddl-charts"):
-        page.locator(f".ddl-page {part}").wait_for(state="hidden")
-    assert page.locator(".ddl-page .ddl-lines").is_visible()
-    # How much there is, whatever of it the page has.
-    (folder / "rank-0.log").write_text("x" * 2_000_000)
-    page.locator(".ddl-page").get_by_role("button", name="Whole logs (0 B)").wait_for()
-    page.reload()
-    page.locator(".ddl-page").get_by_role("button", name="Whole logs (2 MB)").wait_for(timeout=60_000)
-
-
-def test_a_page_that_is_loaded_again_has_the_run_and_its_lines(lab: Lab, page: Page) -> None:
-    run = recorded.record("2026-11-09T02-00-00-default-a9a1", 2, 60, over=False)
-    lab.write("again.ipynb", "1")
-    lab.open(page, "again.ipynb")
-    command(page, "jupyter-ddl:open-run", run=run.name)
-    lines = page.locator(".ddl-page .ddl-line-text")
-    lines.filter(has_text="step 480 loss").first.wait_for(timeout=60_000)
-    lab.wait_until_restorable(page, run.name)
-    page.reload()
-    lines.first.wait_for(timeout=60_000)
-    page.get_by_role("checkbox", name="follow").uncheck()
-    page.locator(".ddl-page .ddl-lines").evaluate("lines => { lines.scrollTop = 0; }")
-    for step in (8, 16, 40):
-        of_both = lines.filter(has_text=re.compile(f"^step {step} loss "))
-        of_both.nth(1).wait_for(timeout=30_000)
-    # It continues.
-    count = page.locator(".ddl-page .ddl-count")
-    before = number(count.inner_text())
-    recorded.append(run, *recorded.second(2, 61))
-    page.wait_for_function(
-        "before => parseFloat(document.querySelector('.ddl-page .ddl-count').textContent) > before", arg=before
-    )
+        tabs.filter(has_text="Run ba4e").click()
+        page.locator(SHOWN).get_by_role("button", name="Whole logs (2 MB)").wait_for(timeout=30_000)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import command, jupyterlab
-from panel import show_panel
+from panel import menu, show_panel
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -22,43 +22,42 @@ DISABLED = ("jupyter-ddl:status", "jupyter-ddl:controls")
 COMMANDS = "() => window.jupyterapp.commands.listCommands().filter(id => id.startsWith('jupyter-ddl:'))"
 
 
-def menu(page: Page) -> list[str]:
-    """Return what `Run > Distributed` has."""
-    page.locator(".lm-MenuBar-item").get_by_text("Run", exact=True).click()
-    page.locator(".lm-Menu-item[data-type='submenu']").get_by_text("Distributed", exact=True).hover()
-    items = page.locator("#jp-mainmenu-run-distributed .lm-Menu-item[data-type='command']:visible .lm-Menu-itemLabel")
-    items.first.wait_for()
-    found = items.all_inner_texts()
-    page.keyboard.press("Escape")
-    page.keyboard.press("Escape")
-    return found
-
-
 @pytest.fixture(scope="module")
 def partial_lab(needed: None) -> Iterator[Lab]:
+    """A JupyterLab without some plugins of ours, below another base URL, as JupyterHub serves it."""
     with (
         tempfile.TemporaryDirectory(prefix="ddl-lab-") as folder,
-        jupyterlab(Path(folder), disabled=DISABLED) as running,
+        jupyterlab(Path(folder), base_url="/user/ada/", disabled=DISABLED) as running,
     ):
         yield running
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def partial_page(browser: Browser, partial_lab: Lab) -> Iterator[Page]:
+    """A notebook in it, for all tests."""
     context = browser.new_context(viewport={"width": 1400, "height": 1200})
     raised: list[str] = []
     context.on("weberror", lambda error: raised.append(str(error.error)))
-    yield context.new_page()
+    page = context.new_page()
+    partial_lab.write("partial.ipynb", "1")
+    partial_lab.open(page, "partial.ipynb")
+    yield page
     context.close()
     partial_lab.end_kernels()
     assert not raised
 
 
+def test_below_another_base_url(partial_lab: Lab, partial_page: Page) -> None:
+    panel = show_panel(partial_page)
+    panel.locator(".ddl-start-line").filter(has_text="%ddl start").wait_for()
+    with ToldKernel(partial_lab, "other") as kernel:
+        kernel.tell([rank(0), rank(1)])
+        panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for()
+
+
 def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab, partial_page: Page) -> None:
     page = partial_page
     run = recorded.record("2026-11-12T02-00-00-default-9a27", 2, 5)
-    partial_lab.write("partial.ipynb", "1")
-    partial_lab.open(page, "partial.ipynb")
     panel = show_panel(page)
     with ToldKernel(partial_lab, "partial") as kernel:
         card = panel.locator(".ddl-cluster")
@@ -83,10 +82,3 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
     assert page.evaluate(
         "window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.getSource().startsWith('%%distributed')"
     )
-
-
-def test_the_menu_has_the_commands_of_all_plugins_in_one_order(lab: Lab, page: Page) -> None:
-    lab.write("menu.ipynb", "1")
-    lab.open(page, "menu.ipynb")
-    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
-    assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]

@@ -131,7 +131,7 @@ def test_where_a_cache_goes_is_said_by_the_function_s_name() -> None:
 
 def test_advice_is_measured() -> None:
     pipeline = numbers(200).map(slowly).batch(8)
-    advice = advise(pipeline, seconds=1.5)
+    advice = advise(pipeline, seconds=1.0)
     assert advice.rows[0].code == 'jupyter_ddl.data.cache(..., "ram") after batch'
     helpful = [row for row in advice.rows if row.helps]
     assert helpful[0].change == "cache in memory (1.6 kB)", advice

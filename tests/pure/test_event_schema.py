@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import jsonschema
 import pytest
+from jsonschema.validators import validator_for
 
 from jupyter_ddl.protocol import events, hub_messages
 from jupyter_ddl.protocol.codec import decode, encode
@@ -36,6 +37,7 @@ def test_a_generated_file_is_fresh(path: Path) -> None:
     ids=["events", "hub"],
 )
 def test_every_class_is_in_the_fixture_and_in_the_schema(union: Any, fixture: Any, schema: Any) -> None:
+    validator_for(schema).check_schema(schema)
     kinds = {kind.type for kind in get_args(union)}
     assert {example["type"] for example in fixture} == kinds
     tagged = [kind["properties"]["type"] for kind in schema["$defs"].values() if "type" in kind["properties"]]
@@ -48,7 +50,7 @@ def test_every_class_is_in_the_fixture_and_in_the_schema(union: Any, fixture: An
     ids=[example["type"] for example in FIXTURE + HUB_FIXTURE],
 )
 def test_an_example_is_valid_and_decodes(example: dict[str, Any], schema: Any) -> None:
-    jsonschema.validate(example, schema)
+    validator_for(schema)(schema).validate(example)
     assert json.loads(json.dumps(encode(decode(example, events.Event | hub_messages.HubMessage)))) == example
 
 
@@ -65,4 +67,4 @@ def test_an_example_is_valid_and_decodes(example: dict[str, Any], schema: Any) -
 )
 def test_what_is_no_event_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(wrong, SCHEMA)
+        validator_for(SCHEMA)(SCHEMA).validate(wrong)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pytest
 from ranks import sizes
 from ranks.kernel import Kernel
+from ranks.kernels import without
 
 import jupyter_ddl
 from jupyter_ddl import paths
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
 
-@pytest.fixture(scope="session")
-def ranks() -> Iterator[Callable[[int], Session]]:
-    """Return a function from a world size to a running session of that size, started when first asked for."""
+@contextmanager
+def _sessions(name: str, environment: dict[str, str]) -> Iterator[Callable[[int], Session]]:
     sessions: dict[int, Session] = {}
     with ExitStack() as stack:
 
@@ -34,11 +34,31 @@ def ranks() -> Iterator[Callable[[int], Session]]:
                 with suppress(ClusterLost):
                     session.wait_rebuilt()
             if session is None or session.state is not None:
-                session = sessions[n] = jupyter_ddl.start(n=n, name=f"tests-{n}")
+                session = sessions[n] = jupyter_ddl.start(n=n, name=f"{name}-{n}", env=environment)
                 stack.callback(session.stop)
             return session
 
         yield of
+
+
+@pytest.fixture(scope="session")
+def ranks() -> Iterator[Callable[[int], Session]]:
+    """Return a function from a world size to a running session of that size, started when first asked for."""
+    with _sessions("tests", {}) as of:
+        yield of
+
+
+@pytest.fixture(scope="session")
+def bare_ranks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[int], Session]]:
+    """Return the same for ranks that have no TensorFlow to import: tests may lose them, new ones start in a second."""
+    with _sessions("bare", without(tmp_path_factory.mktemp("without"), "tensorflow")) as of:
+        yield of
+
+
+@pytest.fixture
+def bare(bare_ranks: Callable[[int], Session]) -> Session:
+    """Return a session of two ranks that have no TensorFlow to import."""
+    return bare_ranks(2)
 
 
 @pytest.fixture(params=sizes.OF_ANY)

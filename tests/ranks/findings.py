@@ -22,6 +22,8 @@ import jupyter_ddl.keras as hvd
 from jupyter_ddl.errors import DdlError
 
 FOLDER = Path(sys.argv[1])
+# Whether the process is a rank of ours, which others use after this (numerics_on_ranks.py).
+IS_SHARED = "shared" in sys.argv[2:]
 HANGS_S = 270.0
 FINDINGS: dict[str, Any] = {}
 
@@ -33,9 +35,10 @@ def finding(function: Any) -> Any:
 
 def take_all(**init: Any) -> None:
     """Initialise Horovod and take every finding; the last thing that a program does."""
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/preload.py).
-    gc.freeze()
+    if not IS_SHARED:
+        faulthandler.dump_traceback_later(HANGS_S, exit=True)
+        # As on a rank of ours (jupyter_ddl/engine/preload.py).
+        gc.freeze()
     hvd.init(**init)
     answers = {}
     for name, function in FINDINGS.items():

@@ -130,4 +130,4 @@ def without(folder: Path, *modules: str, error: str = "ImportError('no such libr
     """Return the variables of an environment where importing these modules raises."""
     for module in modules:
         (folder / f"{module}.py").write_text(f"raise {error}\n")
-    return {"PYTHONPATH": str(folder)}
+    return {"PYTHONPATH": os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))}

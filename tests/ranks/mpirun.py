@@ -30,7 +30,9 @@ def run_program(program: Path, n: int, folder: Path, timeout_s: float) -> list[d
         **os.environ,
         **launch_environment(mpi),
         # Programs import what several folders share from here.
-        "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{Path(__file__).parent}",
+        "PYTHONPATH": os.pathsep.join(
+            filter(None, [str(REPOSITORY), str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+        ),
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_NUM_INTRAOP_THREADS": "1",
     }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 FOLDER = Path(sys.argv[1])
+# Whether the process is a rank of ours, which others use after this (numerics_on_ranks.py).
+IS_SHARED = "shared" in sys.argv[2:]
 HANGS_S = float(os.environ.get("NUMERICS_HANGS_S", "270"))
 FINDINGS: dict[str, Callable[[], Any]] = {}
 
@@ -36,10 +38,11 @@ def finding(function: Callable[[], Any]) -> Callable[[], Any]:
 
 def take_all() -> None:
     """Take every finding; the last thing that a numerics program does."""
-    # A rank that hangs says where.
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/preload.py).
-    gc.freeze()
+    if not IS_SHARED:
+        # A rank that hangs says where.
+        faulthandler.dump_traceback_later(HANGS_S, exit=True)
+        # As on a rank of ours (jupyter_ddl/engine/preload.py).
+        gc.freeze()
     hvd.init()
     answers: dict[str, Any] = {}
     for name, function in FINDINGS.items():

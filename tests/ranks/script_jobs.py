@@ -14,7 +14,7 @@ import psutil
 from processes import MARK, marked_processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "jupyter_ddl.cli", "run"]
@@ -36,14 +36,14 @@ print("sum", hvd.allreduce(tf.constant(rank + 1.0), op=hvd.Sum).numpy())
 class Job:
     """A running `jupyter ddl run`. All that it starts carries the mark."""
 
-    def __init__(self, folder: Path, script: str) -> None:
+    def __init__(self, folder: Path, script: str, options: Sequence[str] = ()) -> None:
         (folder / "script.py").write_text(script)
         self.mark = f"{os.environ[MARK]}-{secrets.token_hex(3)}"
         self.printed = folder / "printed.txt"
         self.errors = folder / "errors.txt"
         with self.printed.open("w") as out, self.errors.open("w") as err:
             self.process = subprocess.Popen(
-                [*COMMAND, "-n", "2", "--no-legacy", "script.py"],
+                [*COMMAND, "-n", "2", "--no-legacy", *options, "script.py"],
                 cwd=folder,
                 stdout=out,
                 stderr=err,
@@ -71,8 +71,9 @@ class Job:
 
 
 @contextmanager
-def started(folder: Path, script: str) -> Iterator[Job]:
-    job = Job(folder, script)
+def started(folder: Path, script: str, *options: str) -> Iterator[Job]:
+    """Start a script on two ranks; the options are ours."""
+    job = Job(folder, script, options)
     try:
         yield job
     finally:

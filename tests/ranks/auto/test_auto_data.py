@@ -63,18 +63,18 @@ def with_hashes_apart(n: int, factory: pytest.TempPathFactory) -> World:
 
 def test_a_dataset_that_draws_loses_no_sample(world: World) -> None:
     # As rank 0 saw it: it has a batch in each step, where another may have none left.
-    for kind, epochs in world.every("datasets_that_draw")[0].items():
+    for kind, epochs in world.every("datasets_that_draw")[0]["counts"].items():
         for counts in epochs:
             assert counts == pytest.approx([1.0] * len(counts), rel=1e-3), kind
 
 
 def test_ranks_draw_alike_after_a_fit_on_such_a_dataset(pair: World) -> None:
-    first, second = pair.every("states_after_a_fit")
+    first, second = (found["states after a fit"] for found in pair.every("datasets_that_draw"))
     assert first == second
 
 
 def test_ranks_draw_their_own_for_their_samples(pair: World) -> None:
-    first, second = map(set, pair.every("what_ranks_draw_for_their_samples"))
+    first, second = (set(found["drawn for its samples"]) for found in pair.every("datasets_that_draw"))
     assert len(first) >= 9
     assert not first & second
 

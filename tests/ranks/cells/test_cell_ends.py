@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 from kernels import kernel, without
 
-import jupyter_ddl
 from jupyter_ddl import paths
 from jupyter_ddl.errors import RankError
 from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
@@ -30,12 +28,9 @@ open("/dev/null")
 FILES_AGAIN = "resource.setrlimit(resource.RLIMIT_NOFILE, limits)"
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Give two ranks that have no TensorFlow to import."""
-    nothing = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    with jupyter_ddl.start(n=2, name="ends", env=nothing) as made:
-        yield made
+@pytest.fixture
+def session(bare: Session) -> Session:
+    return bare
 
 
 def test_cells_of_a_rank_that_can_open_no_more_files(session: Session) -> None:

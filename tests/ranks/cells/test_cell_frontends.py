@@ -67,20 +67,15 @@ def python(*arguments, **options):
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def test_nbclient():
-    notebook = notebook_of(*CELLS)
-    NotebookClient(notebook, timeout=60).execute()
-    assert_saved_well(notebook)
-
-
-def test_run_all_stops_at_an_error():
-    notebook = notebook_of(*CELLS[:2], "%%distributed\n1 / rank", "reached = True")
+def test_nbclient_and_run_all_that_stops_at_an_error():
+    notebook = notebook_of(*CELLS[:3], "%%distributed\n1 / rank", "reached = True")
     with pytest.raises(CellExecutionError) as caught:
         NotebookClient(notebook, timeout=60).execute()
     assert caught.value.ename == "RankError"
     assert "ZeroDivisionError: division by zero" in caught.value.evalue
     assert "Rank 0 of 2" in caught.value.traceback
-    assert notebook.cells[3].execution_count is None
+    assert notebook.cells[4].execution_count is None
+    assert_saved_well(notebook)
 
 
 @pytest.mark.slow  # it runs cells by nbclient

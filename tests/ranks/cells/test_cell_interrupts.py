@@ -217,7 +217,7 @@ def stuck_in_c(notebook, milliseconds):
 
 
 def test_ranks_stuck_in_c_are_named_and_work_again_once_they_answer(impatient):
-    stuck_in_c(impatient, 6_000)
+    stuck_in_c(impatient, 4_500)
     deadline_s = time.monotonic() + DEADLINE_S
     while impatient.run("1").error is not None:
         assert time.monotonic() < deadline_s

@@ -18,6 +18,7 @@ from ranks.sizes import slow_but
 from jupyter_ddl import attach, paths, start
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
+from jupyter_ddl.runs import stragglers
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import read_record
 
@@ -110,7 +111,7 @@ def other(tmp_path: Path) -> Iterator[Kernel]:
 
 CELL = """
 import time
-for step in range(40):
+for step in range(20):
     print('step', step, 'of rank', rank, flush=True)
     time.sleep(0.05)
 rank
@@ -137,7 +138,7 @@ def test_a_kernel_that_is_killed_mid_run_costs_nothing_of_the_record(other: Kern
         assert (
             text_of(killed, rank)
             == text_of(uninterrupted, rank)
-            == "".join(f"step {step} of rank {rank}\n" for step in range(40))
+            == "".join(f"step {step} of rank {rank}\n" for step in range(20))
         )
     kinds = [[event.type for event in read_events(folder / "events.jsonl")] for folder in (killed, uninterrupted)]
     assert [set(kind) for kind in kinds] == [set(kinds[1])] * 2
@@ -175,14 +176,17 @@ def held_up(ranks: Callable[[int], Session]) -> object:
     """Train on two ranks, of which the second waits for its input; long beside what an exchange takes where other
     tests' ranks are on the same cores, 10 ms.
     """
-    return ranks(2).run(FIT.format(sleep="0.1 if rank == 1 else 0", steps=35), sample_every_s=0.5)
+    with pytest.MonkeyPatch.context() as patch:
+        # A fraction of what users wait for.
+        patch.setattr(stragglers, "SECONDS", 1.0)
+        return ranks(2).run(FIT.format(sleep="0.15 if rank == 1 else 0", steps=14), sample_every_s=0.5)
 
 
 def test_fit_tells_how_it_goes_and_what_it_waits_for(held_up: object) -> None:
     samples = samples_of(held_up)
     for rank in (0, 1):
         mine = samples[rank]
-        assert sum(sample.steps for sample in mine) == mine[-1].step == 70
+        assert sum(sample.steps for sample in mine) == mine[-1].step == 28
         assert {sample.model for sample in mine} == {"Sequential, 40 parameters, batch 16"}
         assert mine[-1].epoch == 1
         assert mine[-1].loss is not None
@@ -192,14 +196,15 @@ def test_fit_tells_how_it_goes_and_what_it_waits_for(held_up: object) -> None:
             assert sample.samples_per_s == pytest.approx(16 / sample.step_s, rel=0.05)
             assert sample.input_s is not None
             assert sample.exchange_s is not None
-            assert 0 <= sample.exchange_s < sample.step_s
-    # A batch takes 100 ms to come on rank 1, and the rest of such a step much less.
+            # A step of the rank that waits may be an exchange and nothing else.
+            assert 0 <= sample.exchange_s <= sample.step_s
+    # A batch takes 150 ms to come on rank 1, and the rest of such a step much less.
     mine = samples[1]
     waiting = sum(sample.input_s * sample.steps for sample in mine) / sum(s.step_s * s.steps for s in mine)
     assert waiting > 0.5
     record = json.loads((folder_of(held_up) / "run.json").read_text())
     assert record["samples_per_s"] == pytest.approx(
-        sum(16 * 70 / sum(sample.step_s * sample.steps for sample in samples[rank]) for rank in (0, 1)), rel=0.05
+        sum(16 * 28 / sum(sample.step_s * sample.steps for sample in samples[rank]) for rank in (0, 1)), rel=0.05
     )
     assert record["model"] == "Sequential, 40 parameters, batch 16"
 
@@ -282,11 +287,11 @@ def test_a_batch_is_called_what_it_is_though_the_last_is_short(pair: Session, wh
 
 def test_a_sample_taken_within_a_step_tells_as_much_as_others(pair: Session) -> None:
     """Samples are as frequent as steps: some find a step begun and not ended, some its end alone."""
-    result = pair.run(FIT.format(sleep="0.02", steps=60), sample_every_s=0.03)
+    result = pair.run(FIT.format(sleep="0.02", steps=30), sample_every_s=0.03)
     for mine in samples_of(result).values():
-        assert len(mine) > 60
+        assert len(mine) > 30
         assert all(sample.exchange_s is not None and sample.samples_per_s for sample in mine)
-        assert sum(sample.samples_per_s * sample.step_s * sample.steps for sample in mine) == pytest.approx(16 * 120)
+        assert sum(sample.samples_per_s * sample.step_s * sample.steps for sample in mine) == pytest.approx(16 * 60)
 
 
 def test_a_loop_of_ones_own_reports(pair: Session) -> None:
@@ -340,7 +345,7 @@ def test_figures_that_are_no_finite_numbers_are_recorded_alike_and_training_goes
 def test_nothing_is_sampled_where_nobody_wants_it(pair: Session) -> None:
     result = pair.run("import time; time.sleep(1.0)", sample_every_s=None)
     assert not [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample)]
-    result = pair.run("import time; time.sleep(1.0)", sample_every_s=0.3)
+    result = pair.run("import time; time.sleep(0.4)", sample_every_s=0.1)
     machine = [e for e in run_events(folder_of(result)) if isinstance(e, MetricsSample)]
     assert {sample.rank for sample in machine} == {0, 1}
     assert {sample.step for sample in machine} == {None}
@@ -365,7 +370,7 @@ def test_a_cell_that_trains_shows_a_dashboard_and_in_the_end_a_picture(notebook:
     assert again.error is None, again.told
     assert [output.data for output in again.outputs if "image/svg+xml" in output.data] == pictures
     assert any("application/vnd.jupyter.widget-view+json" in output.data for output in again.outputs)
-    plain = notebook.run(FIT.format(sleep="0", steps=3), "--sample-every 0")  # type: ignore[attr-defined]
+    plain = notebook.run("model.fit(batches(), steps_per_epoch=3, verbose=0);", "--sample-every 0")  # type: ignore[attr-defined]
     assert plain.error is None
     assert not plain.outputs
     refused = notebook.run("1", "--sample-every -1")  # type: ignore[attr-defined]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import time
 from contextlib import redirect_stdout
@@ -133,9 +134,17 @@ def test_it_is_followed_while_it_goes_on_and_noticed(tmp_path: Path) -> None:
         assert [notice.state for notice in looks.look()] == ["finished"]
 
 
-def test_how_it_failed_is_shown_again(tmp_path: Path) -> None:
-    finished = run(tmp_path, RANK + "import time\nif rank == 1: raise ValueError('no such thing')\ntime.sleep(600)\n")
+def test_a_rank_that_is_busy_is_interrupted_and_how_it_failed_is_shown_again(tmp_path: Path) -> None:
+    script = RANK + (
+        "import time\n"
+        "if rank == 1: raise ValueError('no such thing')\n"
+        "try: time.sleep(600)\n"
+        "finally: print('cleaned up')\n"
+    )
+    finished = run(tmp_path, script)
     assert finished.returncode == 1
+    assert finished.stdout == "[0]   cleaned up\n"
+    assert finished.stderr.endswith("ValueError: no such thing\n\nRank 0 aborted because rank 1 raised\n")
     record = newest()
     assert record.state == "failed"
     assert record.fault is not None
@@ -147,16 +156,18 @@ def test_how_it_failed_is_shown_again(tmp_path: Path) -> None:
     assert ddl("show", record.run).endswith(told)
 
 
-def test_a_lost_rank_is_recorded_as_such(tmp_path: Path) -> None:
+def test_a_lost_rank_is_named_and_recorded_as_such(tmp_path: Path) -> None:
     dies = "import os, time\nprint('last words', flush=True)\nif rank == 1: os.kill(os.getpid(), 9)\ntime.sleep(600)\n"
     finished = run(tmp_path, RANK + dies)
     assert finished.returncode == 137
+    told = f"rank 1 on {socket.gethostname()} was ended by signal 9 (Killed)"
+    assert f"Ranks must live to the end of the script. Received: {told}" in finished.stderr
     record = newest()
     assert record.state == "lost"
     [lost] = [event for event in run_events(record.path) if isinstance(event, RankLost)]
     assert (lost.rank, lost.fault.facts.signum) == (1, 9)
     shown = ddl("show", record.run)
-    assert "Ranks must live to the end of the script. Received: rank 1 on " in shown
+    assert f"Ranks must live to the end of the script. Received: {told}" in shown
     assert said(1, shown)[0] == "last words"
 
 

@@ -33,7 +33,7 @@ def other(tmp_path: Path) -> Iterator[Kernel]:
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kernel]:
-    """Give another kernel with a cluster that no test ends."""
+    """Give another kernel with a cluster, which the last test that uses it ends."""
     with kernel(without(tmp_path_factory.mktemp("without"), "tensorflow")) as made:
         made.do(START.format(name="there", keep=False))
         yield made
@@ -45,19 +45,6 @@ def test_variables_are_intact_and_detaching_ends_nothing(there: Kernel) -> None:
     session.run("x += 1")
     session.detach()
     assert there.do("answer = s.pull('x')") == {"0": 41, "1": 42}
-
-
-def test_a_stop_by_the_attached_session_ends_all(other: Kernel) -> None:
-    other.do(START.format(name="shared", keep=False))
-    with attach("shared") as session:
-        assert session.run("x").ranks[0].value == "40"
-    assert not gone_within(other, 1.0)
-    assert eventually(lambda: other.do("answer = s.state") == "stopped")
-    with pytest.raises(KernelError, match="the cluster 'shared' was stopped"):
-        other.do("s.run('1')")
-    other.do("s.stop()")
-    with pytest.raises(NoCluster):
-        attach("shared")
 
 
 def test_kept_ranks_outlive_their_kernel(other: Kernel) -> None:
@@ -94,6 +81,19 @@ def test_a_name_that_is_taken(there: Kernel) -> None:
         "A cluster's name is its own. Received: name='there', which runs already. "
         "%ddl attach there uses it, %ddl stop ends it, --name starts another."
     )
+
+
+def test_a_stop_by_the_attached_session_ends_all(there: Kernel) -> None:
+    # The last one that uses this cluster.
+    with attach("there") as session:
+        assert session.run("rank").ranks[0].value == "0"
+    assert not gone_within(there, 1.0)
+    assert eventually(lambda: there.do("answer = s.state") == "stopped")
+    with pytest.raises(KernelError, match="the cluster 'there' was stopped"):
+        there.do("s.run('1')")
+    there.do("s.stop()")
+    with pytest.raises(NoCluster):
+        attach("there")
 
 
 def test_what_a_killed_lease_left_is_replaced(other: Kernel) -> None:

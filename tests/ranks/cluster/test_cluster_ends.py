@@ -93,12 +93,17 @@ def test_an_interrupt_while_it_starts(other: Kernel) -> None:
     assert not other.descendants()
 
 
-def test_processes_that_a_cell_started_end_with_it(other: Kernel) -> None:
-    other.do(START.format(name="sleepers"))
+def test_a_stop_ends_what_a_cell_started_and_leaves_no_descriptor_or_thread_behind(other: Kernel) -> None:
+    other.do(START.format(name="stopped"))
     other.do('s.run(\'import subprocess; p = subprocess.Popen(["sleep", "1000"], start_new_session=True)\')')
     assert sum(process.name() == "sleep" for process in other.descendants()) == 2
     other.do("s.stop()")
     assert not other.descendants()
+    process = psutil.Process(other.process.pid)
+    before = process.num_fds(), process.num_threads()
+    other.do("import gc\njupyter_ddl.start(n=1, name='stopped').stop(); gc.collect()")
+    assert process.num_fds() <= before[0]
+    assert process.num_threads() <= before[1]
 
 
 @pytest.mark.slow
@@ -111,12 +116,3 @@ def test_two_kernels_with_two_clusters(tmp_path: Path) -> None:
         first.do("s.stop()")
         assert not first.descendants()
         assert second.do("answer = s.run('rank + 1').ranks[1].value") == "2"
-
-
-def test_stopping_leaves_no_descriptor_or_thread_behind(other: Kernel) -> None:
-    other.do("import jupyter_ddl\njupyter_ddl.start(n=1, name='warm').stop()")
-    process = psutil.Process(other.process.pid)
-    before = process.num_fds(), process.num_threads()
-    other.do("import gc\njupyter_ddl.start(n=1, name='warm').stop(); gc.collect()")
-    assert process.num_fds() <= before[0]
-    assert process.num_threads() <= before[1]

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.mpi
 
 IMPORTS = "import horovod.tensorflow as hvd, tensorflow as tf, os, time\nhvd.init()\n"
 SUM = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, name='sum'))"
-IDLE_S = 5.0
+IDLE_S = 2.5
 
 
 def values(session: Session, code: str, ranks: tuple[int, ...] | None = None) -> set[str | None]:

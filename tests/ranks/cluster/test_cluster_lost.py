@@ -94,20 +94,13 @@ def test_ranks_killed_while_they_import(tmp_path: Path) -> None:
             session.wait_warm()
 
 
-def test_nothing_is_left_of_a_lost_cluster(session: Session) -> None:
-    before = {process.pid for process in marked_processes(os.environ[MARK])}
-    lost_while_running(session, psutil.Process(session.ranks[0].pid))
-    session.stop()
-    left = {process.pid for process in marked_processes(os.environ[MARK])}
-    assert not left & {ready.pid for ready in session.ranks}
-    assert left < before
-
-
 DEATHS = {"kill -9": "os.kill(os.getpid(), 9)", "a crash": "import ctypes; ctypes.string_at(0)", "abort": "os.abort()"}
 
 
 @pytest.mark.parametrize("death", slow_but({"kill -9", "a crash"}, DEATHS))
-def test_what_a_rank_printed_just_before_its_end_is_there(session: Session, death: str) -> None:
+def test_what_a_rank_printed_just_before_its_end_is_there_and_nothing_is_left_of_the_cluster(
+    session: Session, death: str
+) -> None:
     class Shown:
         text = ""
 
@@ -121,9 +114,14 @@ def test_what_a_rank_printed_just_before_its_end_is_there(session: Session, deat
         def flush(self) -> None:
             pass
 
+    before = {process.pid for process in marked_processes(os.environ[MARK])}
     shown, runs = Shown(), []
-    code = f"import os\nif rank == 1:\n    print('last words')\n    {DEATHS[death]}\nwhile True: pass"
+    code = f"import os\nif rank == 1:\n    print('last words')\n    {DEATHS[death]}\nimport time\ntime.sleep(600)"
     with pytest.raises(ClusterLost):
         session.run(code, view=lambda run: runs.append(run) or shown)
     assert (runs[0].folder.path / "rank-1.log").read_text().startswith("last words\n")
     assert shown.text.startswith("last words\n")
+    session.stop()
+    left = {process.pid for process in marked_processes(os.environ[MARK])}
+    assert not left & {ready.pid for ready in session.ranks}
+    assert left < before

@@ -23,7 +23,7 @@ SUM = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, name='sum'))"
 SUM_OF_SET = "float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum, process_set=own, name='of_set'))"
 
 
-# The least that have two groups, one of them of more than one rank.
+# The least that have two groups, one of them of more than one rank. Three ranks are started for these tests alone.
 THREE = 3
 SETS = "[hvd.ProcessSet([0]), hvd.ProcessSet([1, 2])]"
 
@@ -52,7 +52,10 @@ def test_process_sets_live_on(fresh: Session) -> None:
     assert values(fresh, "hvd.init()\n" + SUM_OF_SET) == ["1.0"] * n
 
 
-@pytest.mark.parametrize(("n", "rounds"), [(THREE, 15), pytest.param(4, 40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("n", "rounds"),
+    [(2, 5), pytest.param(THREE, 15, marks=pytest.mark.slow), pytest.param(4, 40, marks=pytest.mark.slow)],
+)
 def test_a_shutdown_at_once_ends_nothing_that_is_still_being_set_up(
     ranks: Callable[[int], Session], n: int, rounds: int
 ) -> None:
@@ -64,14 +67,33 @@ def test_a_shutdown_at_once_ends_nothing_that_is_still_being_set_up(
         session.run("hvd.shutdown()")
 
 
-def test_process_sets_that_some_ranks_have_given_up_are_given_up(ranks: Callable[[int], Session]) -> None:
-    session = ranks(THREE)
-    session.run(IMPORTS + "hvd.init(process_sets=[hvd.ProcessSet([0, 1])])")
-    session.run("if rank: hvd.shutdown()")
-    assert values(session, SUM) == ["3.0"] * THREE
+def test_process_sets_that_some_ranks_have_given_up_are_given_up(pair: Session) -> None:
+    pair.run(IMPORTS + "hvd.init(process_sets=[hvd.ProcessSet([0])])")
+    pair.run("if rank: hvd.shutdown()")
+    assert values(pair, SUM) == ["2.0"] * 2
 
 
-def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[int], Session]) -> None:
+def test_process_sets_outlive_cells_on_some_ranks_and_failures(pair: Session) -> None:
+    pair.run(f"{IMPORTS}sets = [hvd.ProcessSet([0]), hvd.ProcessSet([1])]\nhvd.init(process_sets=sets)")
+    pair.run("own = sets[rank]")
+    assert values(pair, SUM_OF_SET, ranks=(1,)) == ["1.0"]
+    with pytest.raises(RankError, match="on purpose"):
+        pair.run("raise ValueError('on purpose')", ranks=[1])
+    assert values(pair, SUM_OF_SET) == ["1.0"] * 2
+    # Rank 0 comes to the collective when rank 1 has ended Horovod, and its set with it: rank 1 is the cause.
+    with pytest.raises(RankError) as error:
+        pair.run(f"assert rank != 1, 'on purpose'\nimport time\ntime.sleep(0.2)\n{SUM_OF_SET}")
+    assert [failure.rank for failure in error.value.failures] == [1]
+    assert values(pair, SUM_OF_SET) == ["1.0"] * 2
+    # A set that never existed is an error of the ranks' own.
+    with pytest.raises(RankError, match="Process set does not exist or has not been registered"):
+        pair.run("other = hvd.ProcessSet([rank])\nother.process_set_id = 7\n" + SUM_OF_SET.replace("own", "other"))
+    assert values(pair, SUM_OF_SET) == ["1.0"] * 2
+    pair.run("hvd.shutdown()")
+
+
+@pytest.mark.slow  # which ranks are the cause is in tests/pure/test_runs_events.py
+def test_process_sets_of_some_ranks_outlive_cells_on_these_and_failures(ranks: Callable[[int], Session]) -> None:
     session = ranks(THREE)
     session.run(f"{IMPORTS}sets = {SETS}\nhvd.init(process_sets=sets)")
     of_sets = ["1.0", "2.0", "2.0"]
@@ -91,10 +113,6 @@ def test_process_sets_outlive_cells_on_some_ranks_and_failures(ranks: Callable[[
         assert values(session, SUM_OF_SET) == of_sets
     with pytest.raises(RankError, match="CollectiveOnSubset"):
         session.run(SUM, ranks=[1, 2])
-    # A set that never existed is an error of the ranks' own.
-    with pytest.raises(RankError, match="Process set does not exist or has not been registered"):
-        session.run("other = hvd.ProcessSet([rank])\nother.process_set_id = 7\n" + SUM_OF_SET.replace("own", "other"))
-    assert values(session, SUM_OF_SET) == of_sets
     session.run("hvd.shutdown()")
 
 
@@ -126,7 +144,19 @@ def test_a_process_set_that_one_rank_alone_changes_hangs_no_later_cell(
     pair.run("hvd.shutdown()\nos.environ.pop('HOROVOD_DYNAMIC_PROCESS_SETS', None)")
 
 
-def test_a_communicator_of_the_users(ranks: Callable[[int], Session]) -> None:
+def test_a_communicator_of_the_users(pair: Session) -> None:
+    # The other way round.
+    pair.run(IMPORTS + "hvd.init(comm=MPI.COMM_WORLD.Split(0, -rank))")
+    assert values(pair, "hvd.size(), hvd.rank()") == ["(2, 1)", "(2, 0)"]
+    assert values(pair, SUM) == ["2.0"] * 2
+    assert values(pair, "hvd.init(comm=[rank])\nhvd.size()") == ["1"] * 2
+    assert values(pair, "hvd.size(), " + SUM) == ["(1, 1.0)"] * 2
+    pair.run("hvd.shutdown()")
+    assert values(pair, "hvd.init()\n" + SUM) == ["2.0"] * 2
+
+
+@pytest.mark.slow
+def test_communicators_of_some_ranks(ranks: Callable[[int], Session]) -> None:
     session = ranks(THREE)
     session.run(IMPORTS + "part = MPI.COMM_WORLD.Split(rank > 0)\nhvd.init(comm=part)")
     assert values(session, "hvd.size(), hvd.rank()") == ["(1, 0)", "(2, 0)", "(2, 1)"]

@@ -46,10 +46,10 @@ def test_ranks_that_do_not_come_in_time(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(
         lifecycle.Cluster,
         "connect",
-        lambda cluster, **options: stock(cluster, timeout_s=3.0, **options),
+        lambda cluster, **options: stock(cluster, timeout_s=1.0, **options),
     )
     with pytest.raises(ClusterStartFailed) as error:
-        jupyter_ddl.start(n=2, name="slow", env={"PYTHONPATH": str(tmp_path)})
+        jupyter_ddl.start(n=1, name="slow", env={"PYTHONPATH": str(tmp_path)})
     assert str(error.value).startswith("Every rank must come up in time. Received: nothing from ")
 
 
@@ -84,7 +84,7 @@ def test_a_queue_of_the_controller_that_is_late_loses_no_cell_and_no_release(
     (tmp_path / "sitecustomize.py").write_text(SLOW_QUEUE.format(name=name))
     for variable, value in without(tmp_path, "tensorflow").items():
         monkeypatch.setenv(variable, value)
-    with jupyter_ddl.start(n=2, name="late") as session:
-        assert session.run("rank + 1", timeout_s=10).ranks[1].value == "2"
+    with jupyter_ddl.start(n=1, name="late") as session:
+        assert session.run("rank + 1", timeout_s=10).ranks[0].value == "1"
         with pytest.raises(RunTimedOut):
             session.run("import time; time.sleep(60)", timeout_s=0.5)

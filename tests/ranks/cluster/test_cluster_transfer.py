@@ -48,7 +48,7 @@ def test_some_ranks(pair: Session) -> None:
     assert pair.run("'only' in globals()").ranks[0].value == "False"
 
 
-@pytest.mark.parametrize("rows", [2000, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rows", [500, pytest.param(5000, marks=pytest.mark.slow)])
 def test_a_big_array(pair: Session, rows: int) -> None:
     array = np.arange(rows * 5000, dtype="float32").reshape(rows, 5000)
     pair.push({"array": array}, ranks=[1])

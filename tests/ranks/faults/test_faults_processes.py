@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from kernels import without
 
 import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, ClusterStartFailed
@@ -31,12 +30,9 @@ HOST = socket.gethostname()
 FOR_EVER = "import time\nwhile True: time.sleep(0.1)"
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Give two ranks that have no TensorFlow to import, and are replaced where they are lost."""
-    environment = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    with jupyter_ddl.start(n=2, name="processes", env=environment) as made:
-        yield made
+@pytest.fixture
+def session(bare: Session) -> Session:
+    return bare
 
 
 def lost(session: Session, hit: Callable[[], None], code: str = FOR_EVER) -> str:

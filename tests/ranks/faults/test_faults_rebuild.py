@@ -58,7 +58,7 @@ def lost(session: Session, code: str) -> str:
     before = {ready.pid for ready in session.ranks}
     began_s = time.monotonic()
     with pytest.raises(ClusterLost) as error:
-        session.run(code)
+        session.run(code, sample_every_s=0.1)
     assert time.monotonic() - began_s < DEADLINE_S
     result = session.run("('mine' in globals(), first, second)")
     assert [result.ranks[rank].value for rank in range(session.world_size)] == [
@@ -104,7 +104,7 @@ def test_a_rank_that_dies_is_named_and_replaced(sessions: Callable[[int], Sessio
     session = sessions(n)
     code, how, why = DEATHS[death]
     # The others are in C with Python's lock, where no signal that Python handles ends them.
-    text = lost(session, f"import os, time\nif rank == 1:\n    time.sleep(1.5)\n    {code}{STUCK}")
+    text = lost(session, f"import os, time\nif rank == 1:\n    time.sleep(0.5)\n    {code}{STUCK}")
     ready = session.ranks[1]
     assert text.startswith(f"Ranks must live to the end of the cell. Received: rank 1 on {ready.host} {how}"), text
     assert " s before it had 0." in text
@@ -137,7 +137,7 @@ def test_a_rank_that_the_kernel_kills_for_memory(sessions: Callable[[int], Sessi
     enter = f"open({str(small_cgroup / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))"
     text = lost(
         sessions(2),
-        f"import os, time\nif rank == 1:\n    {enter}\n    time.sleep(1.5)\n    b'x' * 2**29\ntime.sleep(60)",
+        f"import os, time\nif rank == 1:\n    {enter}\n    time.sleep(0.5)\n    b'x' * 2**29\ntime.sleep(60)",
     )
     assert "rank 1 on " in text
     assert "was ended by signal 9 (Killed). " in text

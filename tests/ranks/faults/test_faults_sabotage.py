@@ -7,14 +7,10 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
 
-import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RankError, RunTimedOut
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import RunResult
 
@@ -24,12 +20,9 @@ pytestmark = pytest.mark.mpi
 TIMEOUT_S = 60.0
 
 
-@pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Give two ranks that have no TensorFlow to import, and are replaced where they are lost."""
-    environment = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    with jupyter_ddl.start(n=2, name="sabotage", env=environment) as made:
-        yield made
+@pytest.fixture
+def session(bare: Session) -> Session:
+    return bare
 
 
 def run(session: Session, code: str) -> RunResult:

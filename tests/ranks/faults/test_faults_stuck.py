@@ -10,10 +10,8 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import without
 from ranks.sizes import TWO_AND_FOUR
 
-import jupyter_ddl
 from jupyter_ddl.cluster import supervisor
 from jupyter_ddl.errors import ClusterLost, RunTimedOut
 from jupyter_ddl.kernel import release_policy
@@ -21,7 +19,7 @@ from jupyter_ddl.kernel.release_policy import ReleaseTimes
 from jupyter_ddl.protocol.events import OutputChunk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.runs.run import Run
@@ -48,12 +46,9 @@ class Shown:
         pass
 
 
-@pytest.fixture(scope="module", params=TWO_AND_FOUR)
-def stuck(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    """Give ranks that have no TensorFlow to import."""
-    environment = without(tmp_path_factory.mktemp("without"), "tensorflow")
-    with jupyter_ddl.start(n=request.param, name=f"stuck-{request.param}", env=environment) as session:
-        yield session
+@pytest.fixture(params=TWO_AND_FOUR)
+def stuck(request: pytest.FixtureRequest, bare_ranks: Callable[[int], Session]) -> Session:
+    return bare_ranks(request.param)
 
 
 def run(session: Session, code: str, **options: float) -> tuple[str, BaseException | None]:
@@ -75,13 +70,14 @@ def run(session: Session, code: str, **options: float) -> tuple[str, BaseExcepti
 def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(
     stuck: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Half of what users wait for.
-    monkeypatch.setattr(supervisor, "SILENT_S", supervisor.SILENT_S / 2)
+    # A fraction of what users wait for.
+    monkeypatch.setattr(supervisor, "SILENT_S", 3.0)
+    monkeypatch.setattr(supervisor, "_ASK_S", 1.0)
     stuck.run("x = rank + 5")
     pid = stuck.ranks[1].pid
-    for after_s, signum in ((0.5, signal.SIGSTOP), (6.5, signal.SIGCONT)):
+    for after_s, signum in ((0.5, signal.SIGSTOP), (4.5, signal.SIGCONT)):
         threading.Timer(after_s, os.kill, (pid, signum)).start()
-    text, error = run(stuck, "import time\nfor _ in range(30): time.sleep(0.1)", sample_every_s=0.5)
+    text, error = run(stuck, "import time\nfor _ in range(10): time.sleep(0.1)", sample_every_s=0.5)
     assert error is None
     assert re.search(r"jupyter_ddl: rank 1 has not answered for \d+ s: ", text)
     assert (
@@ -135,7 +131,7 @@ def escalate(session: Session, what: str) -> None:
     "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK]
 )
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = ReleaseTimes(answer_s=4.0, unwind_s=5.5, report_s=3.0)
+    times = ReleaseTimes(answer_s=3.0, unwind_s=4.5, report_s=2.0)
     monkeypatch.setattr(release_policy, "CELL", times)
     escalate(stuck, what)
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from kernels import kernel, without
+from kernels import kernel
 
-import jupyter_ddl
 from jupyter_ddl.errors import ClusterLost, RunInterrupted
 from jupyter_ddl.protocol.events import OutputChunk
 
@@ -50,14 +49,7 @@ class Shown:
 
 
 @pytest.fixture(scope="module")
-def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
-    folder = tmp_path_factory.mktemp("elsewhere")
-    with jupyter_ddl.start(n=2, name="elsewhere", env=without(folder, "tensorflow")) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def other(bare: Session) -> Iterator[Kernel]:
+def other() -> Iterator[Kernel]:
     with kernel() as second:
         second.do("import jupyter_ddl")
         yield second
@@ -74,7 +66,7 @@ def test_ranks_that_ignore_it_are_named_and_replaced(bare: Session, other: Kerne
         threading.Timer(1.0, bare.interrupt, (by,)).start()
     else:
         by = "a second notebook"
-        other.do("session = jupyter_ddl.attach('elsewhere')")
+        other.do("session = jupyter_ddl.attach('bare-2')")
         other.send(f"import time; time.sleep(1.0); session.interrupt({by!r})")
     with pytest.raises(ClusterLost, match=rf"the cell was interrupted by {by}, and ranks 0-1 did not answer the rel"):
         bare.run(code, view=lambda _: shown)
@@ -87,7 +79,7 @@ def test_ranks_that_ignore_it_are_named_and_replaced(bare: Session, other: Kerne
 
 
 def test_a_second_notebooks_interrupt_ends_what_answers_and_spares_the_next_cell(bare: Session, other: Kernel) -> None:
-    other.do("session = jupyter_ddl.attach('elsewhere')")
+    other.do("session = jupyter_ddl.attach('bare-2')")
     for _ in range(3):
         other.send("import time; time.sleep(0.7); session.interrupt('a second notebook')")
         with pytest.raises(RunInterrupted, match="was interrupted by a second notebook after"):
@@ -99,7 +91,7 @@ def test_a_second_notebooks_interrupt_ends_what_answers_and_spares_the_next_cell
 @pytest.mark.parametrize("hangs", ["time.sleep(600)", "ctypes.PyDLL(None).poll(None, 0, 600_000)"], ids=["sleep", "C"])
 def test_a_second_notebooks_interrupt_ends_a_pull_too(bare: Session, other: Kernel, hangs: str) -> None:
     bare.run(f"class Odd:\n    def __reduce__(self):\n        import ctypes, time; {hangs}\nodd = Odd()")
-    other.do("session = jupyter_ddl.attach('elsewhere')")
+    other.do("session = jupyter_ddl.attach('bare-2')")
     other.send("import time; time.sleep(1.0); session.interrupt('a second notebook')")
     with pytest.raises(RunInterrupted, match="Moving values was interrupted by a second notebook after"):
         bare.pull("odd")

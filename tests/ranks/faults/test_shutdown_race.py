@@ -47,7 +47,7 @@ os._exit(0)
 """
 
 
-@pytest.mark.parametrize("shutdowns", [250, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("shutdowns", [150, pytest.param(1000, marks=pytest.mark.slow)])
 def test_a_collective_beside_a_shutdown_ends(shutdowns: int) -> None:
     argv = [sys.executable, "-c", PROGRAM, str(shutdowns)]
     child = subprocess.run(argv, capture_output=True, text=True, timeout=200, check=False)

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from ranks.sizes import TWO_AND_FOUR
 
+from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import RunStalled
 from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from jupyter_ddl.kernel.session import Session
 
@@ -108,15 +110,21 @@ def test_what_stalls_is_told(pair: Session, code: str, waiting: str, where: str)
     assert where in told
 
 
-def test_a_report_shows_once_under_the_cell_which_goes_on(notebook: Any) -> None:
-    code = HVD + "if rank == 1: time.sleep(6.5)\nhvd.allreduce(tf.ones(2))\nprint('on')"
+def test_a_report_shows_once_under_the_cell_which_goes_on(notebook: Any, tmp_path: Path) -> None:
+    code = (
+        f"import os\n{HVD}while rank == 1 and not os.path.exists('{tmp_path}/told'): time.sleep(0.1)\n"
+        "hvd.allreduce(tf.ones(2))\nprint('on')"
+    )
     assert notebook.run(HVD, timeout_s=120).error is None
-    cell = notebook.run(code, "--stall-after 5")
+    cell = notebook.send(f"%%distributed --stall-after 5\n{code}").wait_for("The cell has stalled")
+    time.sleep(1.0)  # for another report, were there one
+    (tmp_path / "told").touch()
+    cell.wait()
     assert cell.error is None, cell.told
     reports = [line for line in cell.lines if "The cell has stalled" in line]
     assert len(reports) == 1
     assert reports[0].startswith("[0-1] ")
-    assert "cell line 4: if rank == 1: time.sleep(6.5)" in cell.text
+    assert "cell line 5: while rank == 1 and not" in cell.text
     assert "stall_inspector" not in cell.text
     assert cell.lines[-1] == "[0-1] on"
     assert "stall_inspector" in notebook.execute("%ddl logs -r 0").text
@@ -129,9 +137,11 @@ def test_ranks_that_are_a_little_apart_are_not_told(pair: Session) -> None:
 
 
 def test_the_users_own_setting_wins(pair: Session) -> None:
-    setting = "import os\nos.environ['HOROVOD_STALL_CHECK_TIME_SECONDS'] = '60'\n"
+    # Ours would be 6 s.
+    setting = "import os\nos.environ['HOROVOD_STALL_CHECK_TIME_SECONDS'] = '1'\n"
+    waits = HVD + "hvd.shutdown()\nhvd.init()\nif rank: time.sleep(3)\nhvd.allreduce(tf.ones(2))"
     try:
-        result = pair.run(setting + HVD + "if rank: time.sleep(5.5)\nhvd.allreduce(tf.ones(2))", stalls=ABORT)
-        assert result.outcome == "finished"
+        result = pair.run(setting + waits, stalls=StallOptions(60))
+        assert "stall_inspector" in (paths.runs_dir() / result.run / "rank-0.log").read_text()
     finally:
         pair.run("import os\nos.environ.pop('HOROVOD_STALL_CHECK_TIME_SECONDS', None)")

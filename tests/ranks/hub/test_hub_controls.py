@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from kernels import eventually
+from kernels import eventually, without
 from servers import Notebook
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.mpi
 
+START = "%ddl start -n 2 --name hub"
+SLEEPS = "%%distributed\nimport time\ntime.sleep(600)"
 HVD = "import tensorflow as tf, horovod.tensorflow as hvd\nhvd.init()\n"
 # Rank 0 waits for a rank that never comes.
 HUNG = f"%%distributed\n{HVD}if rank == 0:\n    hvd.allreduce(tf.ones(2))\nelse:\n    import time\n    time.sleep(600)"
@@ -36,13 +38,14 @@ threading.Thread(target=tell, args=(threading.get_ident(),), daemon=True).start(
 
 
 @pytest.fixture(scope="module")
-def notebook(server: Server) -> Iterator[Notebook]:
+def notebook(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Notebook]:
     """Return a kernel of the server's with two ranks; it outlives the server."""
     notebook = Notebook(server, "lasting")
-    notebook.do("%load_ext jupyter_ddl")
+    bare = without(tmp_path_factory.mktemp("without"), "tensorflow")["PYTHONPATH"]
+    notebook.do(f"%load_ext jupyter_ddl\nimport os; os.environ['PYTHONPATH'] = {bare!r}")
     pid = int(notebook.do("import os; print(os.getpid())"))
     try:
-        notebook.do("%ddl start -n 2 --name hub", timeout_s=120)
+        notebook.do(START, timeout_s=120)
         yield notebook
     finally:
         notebook.close()
@@ -89,6 +92,7 @@ def test_a_fault_is_told_until_the_next_good_cell(browser: Browser, notebook: No
 
 @pytest.mark.slow
 def test_a_hung_allreduce_is_interrupted_while_the_cell_runs(browser: Browser, notebook: Notebook) -> None:
+    notebook.do(f"%ddl stop\n{START} --env PYTHONPATH=", timeout_s=120)
     number = notebook.send(HUNG, cell_id="cell-8")
     run = browser.wait_for("run_notice", state="running", cell_id="cell-8")["run"]
     state = browser.wait_for_cluster(notebook.id, "running")
@@ -110,6 +114,7 @@ def test_a_hung_allreduce_is_interrupted_while_the_cell_runs(browser: Browser, n
     assert "RunInterrupted: The cell was interrupted by the panel after" in error
     assert browser.wait_for("run_notice", run=run, state="interrupted")["fault"] is None
     browser.wait_for_cluster(notebook.id, "idle")
+    notebook.do(f"%ddl stop\n{START}", timeout_s=120)
 
 
 def test_names_are_completed_and_explained_also_while_the_rank_is_busy(browser: Browser, notebook: Notebook) -> None:
@@ -128,7 +133,7 @@ def test_names_are_completed_and_explained_also_while_the_rank_is_busy(browser: 
         assert nothing == {"data": {}, "found": False}
 
     check()
-    number = notebook.send("%%distributed\nwhile True: pass")
+    number = notebook.send(SLEEPS)
     browser.wait_for_cluster(notebook.id, "running")
     check()
     browser.control(notebook.id, "interrupt")
@@ -197,7 +202,7 @@ def test_a_restart_ends_the_cell_that_runs_and_the_next_one_has_new_ranks(
     server: Server, browser: Browser, notebook: Notebook
 ) -> None:
     old = browser.wait_for_cluster(notebook.id, "idle")["cluster"]["ranks"]
-    hung = notebook.send(HUNG)
+    sleeping = notebook.send(SLEEPS)
     browser.wait_for_cluster(notebook.id, "running")
     browser.send(type="control", id="restart", kernel=notebook.id, do="restart", arguments={})
     step = browser.wait_for_cluster(notebook.id, "starting")["cluster"]["step"]
@@ -207,7 +212,7 @@ def test_a_restart_ends_the_cell_that_runs_and_the_next_one_has_new_ranks(
     assert error.startswith(
         "Only one restart can run at a time. Received: a restart while ranks are being ended or started."
     )
-    _, error = notebook.wait(hung)
+    _, error = notebook.wait(sleeping)
     assert "ClusterLost: Ranks must live to the end of the cell. Received: stopped" in error
     assert "New ones are being started." in error
     # It waits for them.
@@ -234,19 +239,19 @@ def test_a_stop_ends_a_cell_that_spins_and_a_restart_that_goes_on(browser: Brows
     assert error == "The start was cancelled by %ddl stop or %ddl restart."
     _, error = notebook.wait(notebook.send("%%distributed\n1"))
     assert "the cluster 'hub' was stopped. Start one with %ddl start." in error
-    notebook.do("%ddl start -n 2 --name hub", timeout_s=120)
+    notebook.do(START, timeout_s=120)
     browser.wait_for_cluster(notebook.id, "idle")
 
 
 def test_a_stop_ends_a_pull_that_waits(browser: Browser, notebook: Notebook) -> None:
-    notebook.do("%%distributed --async\nx = 1\nwhile True: pass")
+    notebook.do("%%distributed --async\nx = 1\nimport time\ntime.sleep(600)")
     browser.wait_for_cluster(notebook.id, "running")
     number = notebook.send(f"{TELLS_OF_A_TRANSFER}%ddl pull x")
     notebook.wait_for_text(number, "pulling")
     assert browser.control(notebook.id, "stop", timeout_s=60)["error"] is None
     _, error = notebook.wait(number)
     assert "ClusterLost: Ranks must live until their values have been moved. Received: " in error
-    notebook.do("%ddl start -n 2 --name hub", timeout_s=120)
+    notebook.do(START, timeout_s=120)
     browser.wait_for_cluster(notebook.id, "idle")
 
 
@@ -269,7 +274,7 @@ def test_a_server_that_is_killed_and_started_again_finds_all(server: Server, not
     notebook.do("%%distributed\nprint('before')")
     with server.browser() as browser:
         browser.wait_for("kernel_state", kernel=notebook.id)
-        notebook.send("%%distributed\nwhile True: pass", cell_id="cell-9")
+        notebook.send(SLEEPS, cell_id="cell-9")
         run = browser.wait_for("run_notice", cell_id="cell-9")["run"]
         state = browser.wait_for("kernel_state", run=run)
     server.kill()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from hub_server import Browser, Server
+from nvml import GPU_IS_LOST, build_nvml
 
 from jupyter_ddl import paths
 from jupyter_ddl.protocol.codec import as_line
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """Return a server whose runs are the ones that these tests make."""
+    """Return a server whose runs are the ones that these tests make, on a host whose NVML does not work."""
     folder = tmp_path_factory.mktemp("hub")
     before = os.environ[paths.RUNS_VARIABLE]
     os.environ[paths.RUNS_VARIABLE] = str(folder / "runs")
-    server = Server(folder)
+    server = Server(folder, variables=build_nvml(folder, [], init_result=GPU_IS_LOST))
     try:
         yield server
     finally:
@@ -116,6 +117,12 @@ def test_the_list_is_paged_searched_and_words_stand_for_nan(server: Server) -> N
     assert "path" not in page["runs"][0]
     assert [run["run"][-1] for run in server.ask("GET", "runs?search=BIG").json["runs"]] == ["3", "1"]
     assert server.ask("GET", "runs?search=no%20such").json == {"runs": [], "more": False, "next": None}
+
+
+def test_devices_that_cannot_be_seen_are_told(server: Server) -> None:
+    reply = server.ask("GET", "devices")
+    assert reply.status == 503
+    assert reply.json["message"].startswith("NVML, which knows the GPUs of this host, must work. Received: ")
 
 
 def test_a_run_has_its_cell_hosts_and_devices(server: Server) -> None:

@@ -35,12 +35,30 @@ class Checker(doctest.OutputChecker):
 OF_ONE_PROCESS = ("jupyter_ddl.auto", "jupyter_ddl.data.parts")
 
 
-def names_of_an_example(name: str) -> dict[str, object]:
+# They change the model, or what of it is exchanged; the others share one, since tracing takes most of the time.
+WITH_THEIR_OWN = (
+    "jupyter_ddl.auto",
+    "jupyter_ddl.keras.DistributedOptimizer",
+    "jupyter_ddl.keras.PartialDistributedGradientTape",
+    "jupyter_ddl.keras.PartialDistributedOptimizer",
+)
+RATE = 0.01
+
+
+def made() -> keras.Model:
     keras.utils.set_random_seed(1)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), keras.layers.Dense(1)])
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(RATE)), "mse")
+    return model
+
+
+def names_of_an_example(name: str, shared: keras.Model, weights: list[np.ndarray]) -> dict[str, object]:
+    keras.utils.set_random_seed(1)
+    shared.set_weights(weights)
+    shared.optimizer.learning_rate = RATE
+    model = made() if name in WITH_THEIR_OWN else shared
     x = np.random.default_rng(1 if name in OF_ONE_PROCESS else 1 + hvd.rank()).normal(size=(64, 4)).astype("float32")
     y = x.sum(1, keepdims=True)
-    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), "mse")
     return {
         "data": data,
         "hvd": hvd,
@@ -62,8 +80,10 @@ examples = sorted(
     key=lambda public: public.name == "jupyter_ddl.auto",
 )
 runner = doctest.DocTestRunner(Checker(), verbose=False)
+shared = made()
+weights = shared.get_weights()
 for public in examples:
-    given = names_of_an_example(public.name)
+    given = names_of_an_example(public.name, shared, weights)
     test = doctest.DocTestParser().get_doctest(public.example, given, public.name, None, None)
     before = runner.failures
     runner.run(test, clear_globs=False)

@@ -1,10 +1,11 @@
-"""What test_callbacks.py asserts, measured on every rank of one MPI job.
+"""What test_callbacks.py asserts, measured on every rank.
 
-Run by `mpiexec -n N python callbacks_program.py FOLDER`.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python callbacks_program.py FOLDER`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import keras
@@ -48,10 +49,12 @@ class LargestPrediction(keras.metrics.Metric):
         return self.largest * 1.0  # the variable itself would go on changing in Keras's logs
 
 
-def compiled(learning_rate: float = 0.0) -> Any:
+@cache
+def compiled(use: str) -> Any:
+    """Return a model that no training changes, and that is traced once for all that use it alike."""
     model = logistic()
     model.compile(
-        hvd.DistributedOptimizer(keras.optimizers.SGD(learning_rate)),
+        hvd.DistributedOptimizer(keras.optimizers.SGD(0.0)),
         loss="binary_crossentropy",
         metrics=[
             "accuracy",
@@ -78,10 +81,10 @@ def validation_samples(rank: int) -> int:
 
 @finding
 def metrics_equal_those_of_all_data() -> dict[str, Any]:
-    """The learning rate is 0, so that an evaluation of all data measures the same model."""
+    """An evaluation of all data measures the same model."""
     rank = hvd.rank()
     x, y, weights = share(rank, training_samples(rank))
-    history = compiled().fit(
+    history = compiled("training").fit(
         x,
         y,
         sample_weight=weights,
@@ -92,7 +95,7 @@ def metrics_equal_those_of_all_data() -> dict[str, Any]:
         callbacks=[hvd.callbacks.MetricAverageCallback()],
         verbose=0,
     )
-    alone = compiled()
+    alone = compiled("evaluation")
     wanted = {}
     # The loss is a mean over batches, each weighed by its number of samples, and with sample weights it depends on how
     # the samples were put into batches: here each batch has one rank's.
@@ -115,11 +118,11 @@ def metrics_equal_those_of_all_data() -> dict[str, Any]:
 def metrics_where_ranks_have_fewer_batches() -> dict[str, Any]:
     rank = hvd.rank()
     x, y, _ = share(rank, 8 * (rank + 1))
-    history = compiled().fit(x, y, batch_size=8, callbacks=[hvd.callbacks.MetricAverageCallback()], verbose=0)
+    history = compiled("training").fit(x, y, batch_size=8, callbacks=[hvd.callbacks.MetricAverageCallback()], verbose=0)
     x, y, _ = everything(lambda r: 8 * (r + 1))
     return {
         "found": {name: values[-1] for name, values in history.history.items()},
-        "wanted": compiled().evaluate(x, y, batch_size=8, return_dict=True, verbose=0),
+        "wanted": compiled("evaluation").evaluate(x, y, batch_size=8, return_dict=True, verbose=0),
     }
 
 
@@ -133,7 +136,7 @@ def metrics_after_an_evaluation_of_the_users() -> dict[str, Any]:
         own.update(logs)
         model.evaluate(x[:4], y[:4], verbose=0)
 
-    model = compiled()
+    model = compiled("training")
     callbacks = [keras.callbacks.LambdaCallback(on_epoch_end=evaluate), hvd.callbacks.MetricAverageCallback()]
     history = model.fit(x, y, batch_size=8, callbacks=callbacks, verbose=0).history
     return {"own": own, "average": {name: values[0] for name, values in history.items()}}
@@ -209,7 +212,7 @@ def a_deferred_model_with_one_step_an_epoch() -> dict[str, Any]:
     options: dict[str, Any] = {"callbacks": [hvd.callbacks.BroadcastGlobalVariablesCallback(0)], "verbose": 0}
     model.fit(x, y, batch_size=8, validation_data=(x, y), **options)
     first = hvd.check_in_sync(model)
-    model.fit(x, y, batch_size=4, epochs=2, **options)
+    model.fit(x, y, batch_size=8, epochs=2, **options)
     return {"first": first, "second": hvd.check_in_sync(model)}
 
 

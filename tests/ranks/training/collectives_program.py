@@ -1,6 +1,6 @@
-"""What test_collectives.py asserts, measured on every rank of one MPI job.
+"""What test_collectives.py asserts, measured on every rank.
 
-Run by `mpiexec -n N python collectives_program.py FOLDER`.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python collectives_program.py FOLDER`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """20 steps on all ranks against one process with the global batch.
 
-Run by `mpiexec -n N python numerics_equality_program.py FOLDER`. NUMERICS_CASES=all takes every way to train for every
-model and optimizer. Else a third of the pairs of these is taken, each in one way, with every model, optimizer and way
-among them; float32 and float64 take other pairs.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python numerics_equality_program.py FOLDER`.
+NUMERICS_CASES=all takes every way to train for every model and optimizer. Else a third of the pairs of these is taken,
+each in one way, with every model, optimizer and way among them; float32 and float64 take other pairs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Findings on a training that is saved half-way on these ranks, to be resumed on others."""
+"""A training that is saved half-way on these ranks, to be resumed on others.
+
+Run by `mpiexec -n N python numerics_files.py FOLDER`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any
 
 import keras
 import numpy as np
-from numerics_harness import FOLDER, finding
+from numerics_harness import FOLDER, finding, take_all
 from numerics_models import STEPS, by_fit, dense_model, global_batches, seeded, shard
 
 import jupyter_ddl.keras as hvd
@@ -32,3 +35,7 @@ def saved_half_way() -> dict[str, Any]:
             np.savez(FOLDER / f"{name}-state.npz", *(v.numpy() for v in (*model.weights, *optimizer.variables)))
         answers[name] = int(optimizer.iterations.numpy())
     return answers
+
+
+if __name__ == "__main__":
+    take_all()

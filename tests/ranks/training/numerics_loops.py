@@ -1,4 +1,4 @@
-"""Findings on horovod.tensorflow's own functions with Keras 3 variables, and on metrics over all data."""
+"""Findings on horovod.tensorflow's own functions with Keras 3 variables."""
 
 from __future__ import annotations
 
@@ -11,16 +11,13 @@ import numpy as np
 import tensorflow as tf
 from numerics_harness import finding
 from numerics_models import (
-    GLOBAL_BATCH,
     alone,
-    by_fit,
     dense_model,
     embedding_model,
     global_batches,
     identical_everywhere,
     largest,
     loss_function,
-    samples,
     seeded,
     shard,
     shared_out,
@@ -80,26 +77,3 @@ def broadcast_variables() -> dict[str, Any]:
     horovod.tensorflow.broadcast_variables(optimizer.variables, root_rank=root)
     found = [w.numpy() for w in (*model.variables, *optimizer.variables)]
     return {"identical before": before, "root's": all(map(np.array_equal, found, wanted))}
-
-
-@finding
-def metrics() -> dict[str, Any]:
-    """An epoch's averaged metrics against one process's fit on all data, with its validation on all data."""
-
-    def fit(optimizer: Any, batches: Any, validation: Any, **options: Any) -> Any:
-        model = seeded(dense_model)
-        compiled = {"metrics": ["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(k=2, name="top2")]}
-        return by_fit(
-            model, optimizer, batches, compiled, validation_data=validation, validation_batch_size=4, **options
-        ).history
-
-    batches = global_batches(dense_model())
-    x, y = samples(dense_model(), 4 * GLOBAL_BATCH, seed=8)
-    part = len(y) // hvd.size()
-    mine = slice(hvd.rank() * part, (hvd.rank() + 1) * part)
-    own: list[dict[str, float]] = []
-    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda _, logs: own.append(dict(logs)))
-    callbacks = [note, hvd.callbacks.MetricAverageCallback()]
-    found = fit(hvd.DistributedOptimizer(SGD()), shard(batches), (x[mine], y[mine]), epochs=2, callbacks=callbacks)
-    wanted = fit(SGD(), batches, (x, y), epochs=2) if hvd.rank() == 0 else None
-    return {"found": found, "wanted": hvd.broadcast_object(wanted, 0), "unaveraged": own[-1]}

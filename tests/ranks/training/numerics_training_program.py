@@ -1,6 +1,6 @@
-"""What test_numerics_training.py asserts, on every rank of one MPI job.
+"""What test_numerics_training.py asserts, on every rank.
 
-Run by `mpiexec -n N python numerics_training_program.py FOLDER`.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python numerics_training_program.py FOLDER`.
 """
 
 # Each module adds its findings, in this order.

@@ -70,7 +70,11 @@ def as_unknown_length(part: Part) -> dict[str, Any]:
 def fitted(make_model: Callable[[], Any], optimizer: Any, kind: str, given: Any, **options: Any) -> dict[str, Any]:
     model = seeded(make_model)
     every_rank = parts(model, kind)
-    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), hvd.callbacks.MetricAverageCallback()]
+    callbacks = [
+        *options.pop("callbacks", ()),
+        hvd.callbacks.BroadcastGlobalVariablesCallback(0),
+        hvd.callbacks.MetricAverageCallback(),
+    ]
     model.compile(optimizer, loss=loss_function(), **options.pop("compiled", {}))
     optimizer.build(model.trainable_variables)  # as in numerics_models.by_fit
     arguments = {"epochs": EPOCHS, "shuffle": False, "verbose": 0, "callbacks": callbacks, **options}
@@ -186,17 +190,28 @@ def uneven_metrics() -> dict[str, Any]:
     """The epochs' metrics against one process that trains on the same batches and validates on all of the data."""
     model = seeded(dense_model)
     validation = parts(model, "batches differ")
+    own: list[dict[str, float]] = []
+    note = keras.callbacks.LambdaCallback(on_epoch_end=lambda _, logs: own.append(dict(logs)))
     options = {"validation_batch_size": LOCAL_BATCH, "validation_data": validation[hvd.rank()]}
-    optimizer = hvd.DistributedOptimizer(SGD())
     found = fitted(
-        dense_model, optimizer, "last batch differs", as_arrays, compiled={"metrics": ["accuracy"]}, **options
+        dense_model,
+        hvd.DistributedOptimizer(SGD()),
+        "last batch differs",
+        as_arrays,
+        compiled={"metrics": metrics_of_predictions()},
+        callbacks=[note],
+        **options,
     )
     batches = unions(found["every_rank"])
     x, y = (np.concatenate(part) for part in zip(*validation, strict=True))
-    model.compile(SGD(), loss=loss_function(), metrics=["accuracy"])
+    model.compile(SGD(), loss=loss_function(), metrics=metrics_of_predictions())
     options["validation_data"] = (x, y)
     history = model.fit(Given(batches), epochs=EPOCHS, shuffle=False, verbose=0, **options).history
-    return {"found": found["history"], "wanted": history}
+    return {"found": found["history"], "wanted": history, "unaveraged": own[-1]}
+
+
+def metrics_of_predictions() -> list[Any]:
+    return ["accuracy", keras.metrics.SparseTopKCategoricalAccuracy(k=2, name="top2")]
 
 
 class Given(keras.utils.PyDataset):

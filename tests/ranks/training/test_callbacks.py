@@ -1,21 +1,28 @@
-"""Horovod's callbacks on Keras 3, on real ranks: what callbacks_program.py found, in one MPI job a world size."""
+"""Horovod's callbacks on Keras 3, on real ranks: what callbacks_program.py found on ranks that others share."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from ranks.mpirun import PAIR
-from ranks.numerics_world import World
+from ranks.numerics_world import World, world_on
 from ranks.training.callbacks_reference import RATE, STEPS, reference_weights, warm_up_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="module", params=PAIR)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World("callbacks_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "callbacks_program.py", tmp_path_factory)
 
 
 # --- metrics over all ranks -----------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ Tolerance: 1e-6 of each tensor's norm. On the machine these tests were written o
 
 from __future__ import annotations
 
+import json
 import re
+import zipfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -174,6 +176,30 @@ def test_auto_and_what_is_refused(pair: Session, tmp_path: Path) -> None:
             pair.run("pass", checkpoint=tmp_path, **refused)
 
 
+def test_a_checkpoint_of_other_ranks(pair: Session, whole: tuple[Path, dict[int, Any]], tmp_path: Path) -> None:
+    """The file of a whole training, as one rank would have written it, on two."""
+    ends = whole[1][0][:1]
+    made = whole[0] / "fit-1" / "epoch-4.npz"
+    file = tmp_path / "fit-1" / "epoch-4.npz"
+    file.parent.mkdir()
+    with zipfile.ZipFile(made) as source, zipfile.ZipFile(file, "w") as copy:
+        for name in source.namelist():
+            if name == "checkpoint.json":
+                contents = json.loads(source.read(name))
+                copy.writestr(name, json.dumps(contents | {"world_size": 1, "draws": contents["draws"][:1]}))
+            elif not name.startswith("rank-1/"):
+                copy.writestr(name, source.read(name))
+    told = run(pair, PROGRAM, tmp_path, more=False).stdout
+    assert told == f"trained to epoch 4 of 4 before: taken from {file}; delete it to start over\n"
+    assert_same(pair.pull("ends"), {0: ends, 1: ends})
+    told = run(pair, PROGRAM, tmp_path, more=False, epochs=5).stdout
+    assert told == f"resumes after epoch 4 of 5 from {file} (of 1 ranks: random numbers from here on are new)\n"
+    # Its weights, its optimizer's moments and steps went on from there.
+    scalars = [float(array) for array in pair.pull("ends")[0][0] if array.shape == ()]
+    assert 5 * 6 in scalars, scalars
+
+
+@pytest.mark.slow
 def test_another_number_of_ranks(ranks: Callable[[int], Session], tmp_path: Path) -> None:
     run(ranks(2), PROGRAM, tmp_path, more=False, epochs=3)
     wanted = ranks(2).pull("ends", [0])

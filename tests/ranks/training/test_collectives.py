@@ -5,19 +5,26 @@ from __future__ import annotations
 import ast
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from ranks.mpirun import WORLDS
-from ranks.numerics_world import World
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World("collectives_program.py", request.param, tmp_path_factory.mktemp(f"world-{request.param}"))
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "collectives_program.py", tmp_path_factory)
 
 
 # --- values ---------------------------------------------------------------------------------------------------------

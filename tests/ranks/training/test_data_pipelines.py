@@ -1,9 +1,16 @@
-"""Data pipelines on real ranks: what data_pipelines_program.py found, in one MPI job a world size."""
+"""Data pipelines on real ranks: what data_pipelines_program.py found on ranks that others share."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
-from ranks.numerics_world import World, world_of
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -11,8 +18,16 @@ SAMPLES = 50
 
 
 @pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.slow)])
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("data_pipelines_program.py", request.param, tmp_path_factory)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "data_pipelines_program.py", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Return what four ranks found that have ended since."""
+    return World("data_pipelines_program.py", 4, tmp_path_factory.mktemp("ended"))
 
 
 def test_the_shard_is_this_rank_s(world: World) -> None:
@@ -42,7 +57,13 @@ def test_each_rank_caches_its_own_elements(world: World) -> None:
     assert told[0].startswith(f"Cache in {world.folder}, ")
     assert told[0].endswith(f" free: {8 * -(-SAMPLES // world.size)} bytes, for each rank.\n")
     assert told[1:] == [""] * (world.size - 1), "once for a host"
-    assert not list(world.folder.glob("jupyter_ddl-cache-*")), "gone with the ranks"
+
+
+@pytest.mark.slow
+def test_the_caches_are_gone_with_the_ranks(ended: World) -> None:
+    """tests/pure/test_data_places.py shows it of a process without Horovod."""
+    assert [answer["folders"] for answer in ended.every("caches_of_this_node")] == [4] * 4
+    assert not list(ended.folder.glob("jupyter_ddl-cache-*"))
 
 
 def test_a_fit_sees_every_sample_once(world: World) -> None:

@@ -91,7 +91,7 @@ def findings(folder: Path, legacy: str) -> dict[str, Any]:
     environment = {
         **os.environ,
         "JUPYTER_DDL_LEGACY": legacy,
-        "PYTHONPATH": f"{REPOSITORY}{os.pathsep}{HERE}",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(REPOSITORY), str(HERE), os.environ.get("PYTHONPATH")])),
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "TF_NUM_INTRAOP_THREADS": "1",
     }

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from ranks.mpirun import WORLDS
-from ranks.numerics_world import World, world_of
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -17,8 +22,10 @@ TOLERANCE_ADAM = {"float32": 1e-3, "float64": 1e-10}
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_equality_program.py", request.param, tmp_path_factory)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "numerics_equality_program.py", tmp_path_factory)
 
 
 def tolerance(precision: str, optimizer: str) -> float:

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from ranks.mpirun import WORLDS
-from ranks.numerics_world import World, world_of
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -13,8 +20,10 @@ TOLERANCE = {"float32": 1e-6, "float64": 1e-14}
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_exchange_program.py", request.param, tmp_path_factory)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "numerics_exchange_program.py", tmp_path_factory)
 
 
 def test_average_sum_and_adasum(world: World) -> None:

@@ -50,7 +50,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_exchange_program.py", 2, tmp_path_factory)
+    return world_of("numerics_files.py", 2, tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

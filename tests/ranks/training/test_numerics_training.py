@@ -6,9 +6,16 @@ batches.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 from ranks.mpirun import WORLDS
-from ranks.numerics_world import World, world_of
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
@@ -18,17 +25,27 @@ TOLERANCE_FLOAT64 = 1e-10
 
 
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return world_of("numerics_training_program.py", request.param, tmp_path_factory)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "numerics_training_program.py", tmp_path_factory)
+
+
+def as_in_one_process(world: World, finding: str, tolerance: float = TOLERANCE) -> list[dict[str, Any]]:
+    """Check that every rank ended every case as one process and as all ranks do; return what they found."""
+    every: list[dict[str, Any]] = world.every(finding)
+    for rank in every:
+        for case, found in rank.items():
+            assert found["difference"] < tolerance, case
+            assert found["identical"], f"{case}: all ranks end with the same weights and optimizer state"
+    return every
 
 
 def assert_features_as_in_one_process(world: World) -> int:
     """Check what every rank found of every case, and return the number of cases."""
-    every = world.every("features")
+    every = as_in_one_process(world, "features")
     for rank in every:
         for case, found in rank.items():
-            assert found["difference"] < TOLERANCE, case
-            assert found["identical"], case
             assert found["iterations"] == (5 if case == "gradient accumulation" else 20), case
             moved = found["moved"][2:] if case == "frozen layer" else found["moved"]
             assert min(moved) > 0.03, f"{case}: every tensor must have been trained"
@@ -58,12 +75,8 @@ def test_several_optimizers_in_one_step(world: World) -> None:
 
 def assert_ways_of_compiling_alike(world: World) -> int:
     """Check what every rank found of every way, and return the number of ways."""
-    every = world.every("ways_of_compiling")
-    for rank in every:
-        for case, found in rank.items():
-            assert found["difference"] < TOLERANCE, case
-            assert found["identical"], case
-            assert found["iterations"] == 20, case
+    every = as_in_one_process(world, "ways_of_compiling")
+    assert all(found["iterations"] == 20 for rank in every for found in rank.values())
     return len(every[0])
 
 
@@ -72,10 +85,7 @@ def test_ways_of_compiling(world: World) -> None:
 
 
 def test_horovods_own_tape_with_keras_variables(world: World) -> None:
-    for rank in world.every("distributed_tape"):
-        for case, found in rank.items():
-            assert found["difference"] < TOLERANCE, case
-            assert found["identical"], case
+    as_in_one_process(world, "distributed_tape")
 
 
 def test_horovods_own_broadcast_with_keras_variables(world: World) -> None:
@@ -136,32 +146,13 @@ def test_a_mixed_policy_scales_a_plain_distributed_optimizer(world: World) -> No
         assert found["relative"] < 1e-2
 
 
-# --- metrics ----------------------------------------------------------------------------------------------------
-
-
-def test_averaged_metrics_are_those_of_all_data(world: World) -> None:
-    for rank in world.every("metrics"):
-        names = {"loss", "accuracy", "top2", "val_loss", "val_accuracy", "val_top2"}
-        assert rank["found"].keys() == rank["wanted"].keys() == names
-        for name in names:
-            # Means of float32 numbers, added up in another order.
-            assert rank["found"][name] == pytest.approx(rank["wanted"][name], rel=1e-5), name
-        if world.size > 1:
-            for name in ("loss", "val_loss"):
-                assert rank["unaveraged"][name] != pytest.approx(rank["wanted"][name][-1], rel=1e-3), name
-
-
 # --- ranks with different amounts of data -----------------------------------------------------------------------------
 
 
 def assert_weighed_by_samples(world: World) -> int:
     """Check what every rank found of every case, and return the number of cases."""
-    every = world.every("uneven")
-    for rank in every:
-        for case, found in rank.items():
-            assert found["difference"] < TOLERANCE, case
-            assert found["identical"], f"{case}: all ranks end with the same weights and optimizer state"
-            assert found["moved"] > 0.1, case
+    every = as_in_one_process(world, "uneven")
+    assert all(found["moved"] > 0.1 for rank in every for found in rank.values())
     return len(every[0])
 
 
@@ -170,10 +161,7 @@ def test_uneven_batches_weigh_as_their_samples(world: World) -> None:
 
 
 def test_uneven_batches_in_float64(world: World) -> None:
-    for rank in world.every("uneven_in_float64"):
-        for case, found in rank.items():
-            assert found["difference"] < TOLERANCE_FLOAT64, case
-            assert found["identical"], case
+    as_in_one_process(world, "uneven_in_float64", TOLERANCE_FLOAT64)
 
 
 def test_ranks_of_equal_weight_would_be_noticed(world: World) -> None:
@@ -187,10 +175,13 @@ def test_several_passes_a_step_with_uneven_batches(world: World) -> None:
         assert found["identical"]
 
 
-def test_metrics_of_uneven_batches_are_those_of_all_data(world: World) -> None:
+def test_averaged_metrics_are_those_of_all_data(world: World) -> None:
     for rank in world.every("uneven_metrics"):
-        names = {"loss", "accuracy", "val_loss", "val_accuracy"}
+        names = {"loss", "accuracy", "top2", "val_loss", "val_accuracy", "val_top2"}
         assert rank["found"].keys() == rank["wanted"].keys() == names
         for name in names:
             # Means of float32 numbers, added up in another order.
             assert rank["found"][name] == pytest.approx(rank["wanted"][name], rel=1e-5), name
+        if world.size > 1:
+            for name in ("loss", "val_loss"):
+                assert rank["unaveraged"][name] != pytest.approx(rank["wanted"][name][-1], rel=1e-3), name

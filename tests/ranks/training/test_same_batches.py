@@ -21,13 +21,17 @@ draws = np.random.default_rng(0)
 x, y = draws.normal(size=(64, 4)).astype('float32'), draws.integers(0, 3, 64)
 mine, labels = x[hvd.rank()::hvd.size()], y[hvd.rank()::hvd.size()]
 
+models = {}  # traced once for all that train them
+
 def made(kind=keras.Model, same=False, **options):
-    keras.utils.set_random_seed(1)
-    inputs = keras.Input((4,))
-    model = kind(inputs, keras.layers.Dense(3)(keras.layers.Dense(5)(inputs)))
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01), same_batches=same)
-    model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
-    return model
+    key = kind, same, *options.items()
+    if key not in models:
+        keras.utils.set_random_seed(1)
+        inputs = keras.Input((4,))
+        models[key] = model = kind(inputs, keras.layers.Dense(3)(keras.layers.Dense(5)(inputs)))
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01), same_batches=same)
+        model.compile(optimizer, keras.losses.SparseCategoricalCrossentropy(from_logits=True), **options)
+    return models[key]
 
 def fit(*data, **options):
     keras.utils.set_random_seed(1)

@@ -1,4 +1,4 @@
-"""Horovod on Keras 3, on real ranks: what training_program.py found, in one MPI job a world size."""
+"""Horovod on Keras 3, on real ranks: what training_program.py found on ranks that others share."""
 
 from __future__ import annotations
 
@@ -6,60 +6,48 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
-from ranks.mpirun import WORLDS, run_program
+from ranks.mpirun import WORLDS
+from ranks.numerics_world import World, world_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = Path(__file__).with_name("training_program.py")
 # A norm of the difference, per tensor, after 20 steps of float32. Adam divides by the root of squares that start at
 # zero, which magnifies a rounding of the first steps.
 TOLERANCE = {"Adam": 1e-3, "other": 1e-5}
 
 
-class World:
-    """The findings of every rank of one MPI job."""
-
-    def __init__(self, folder: Path, n: int) -> None:
-        self.folder = folder
-        self.size = n
-        self.ranks = run_program(PROGRAM, n, folder, timeout_s=280)
-
-    def __getitem__(self, finding: str) -> list[Any]:
-        return [rank[finding] for rank in self.ranks]
-
-    def one(self, finding: str) -> Any:
-        """Return what every rank found, where all must have found the same."""
-        first, *others = self[finding]
-        assert all(other == first for other in others), self[finding]
-        return first
-
-
 @pytest.fixture(scope="module", params=WORLDS)
-def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
-    return World(tmp_path_factory.mktemp(f"world-{request.param}"), request.param)
+def world(
+    request: pytest.FixtureRequest, ranks: Callable[[int], Session], tmp_path_factory: pytest.TempPathFactory
+) -> World:
+    return world_on(ranks(request.param), "training_program.py", tmp_path_factory)
 
 
 def test_every_rank_has_its_place(world: World) -> None:
-    assert world["initialise"] == [[rank, world.size, rank] for rank in range(world.size)]
+    assert world.every("initialise") == [[rank, world.size, rank] for rank in range(world.size)]
 
 
 def test_twenty_steps_equal_one_process_with_the_global_batch(world: World) -> None:
-    for name, answer in world["equals_one_process"][0].items():
+    for name, answer in world.every("equals_one_process")[0].items():
         assert answer["dtypes"] == ["float32"]
         assert answer["moved"] > 1e-3, f"{name}: the weights must have been trained at all"
         assert answer["difference"] < TOLERANCE["Adam" if "Adam" in name else "other"], name
 
 
 def test_weights_are_identical_on_every_rank(world: World) -> None:
-    every_rank = [{name: case["checksum"] for name, case in rank.items()} for rank in world["equals_one_process"]]
+    every_rank = [{name: case["checksum"] for name, case in rank.items()} for rank in world.every("equals_one_process")]
     assert all(rank == every_rank[0] for rank in every_rank)
     # The seeds of the ranks differ in these.
     assert world.one("broadcast_of_an_unbuilt_model")
-    assert world.one("ways_of_compiling").keys() == {"eager", "XLA asked for", "several steps"}
+    assert world.one("ways_of_compiling")["checksums"].keys() == {"eager", "XLA asked for", "several steps"}
     assert world.one("horovod_at_rest_between_two_fits")
 
 
@@ -100,8 +88,8 @@ def test_training_starts_from_the_root_rank(world: World) -> None:
 
 
 def test_metrics_are_the_average_of_the_ranks(world: World) -> None:
-    before = [rank["before"] for rank in world["metric_average"]]
-    for after in (rank["after"] for rank in world["metric_average"]):
+    before = [rank["before"] for rank in world.every("metric_average")]
+    for after in (rank["after"] for rank in world.every("metric_average")):
         assert after.keys() == {"loss", "accuracy", "val_loss", "val_accuracy"}
         for name, values in after.items():
             for epoch, value in enumerate(values):
@@ -120,9 +108,10 @@ def test_different_metrics_are_an_error_and_not_a_hang(world: World) -> None:
 
 
 def test_xla_is_left_out_of_the_step_alone(world: World) -> None:
-    checksums = world.one("ways_of_compiling")
+    found = world.one("ways_of_compiling")
+    checksums = found["checksums"]
     assert checksums["XLA asked for"] == checksums["several steps"], "the same training, compiled or not"
-    assert world.one("xla_stays_for_prediction")["asked for"] is True
+    assert found["XLA stays for prediction"] is True
     assert world.one("xla_around_the_exchange") == (
         "XLA cannot compile the exchange of gradients. Received: a tf.function of your own with jit_compile=True "
         "around the optimizer's apply or the tape's gradient. Compile the forward and backward pass alone, and "
@@ -140,7 +129,7 @@ def test_ranks_agree_on_the_steps_that_overflow(world: World) -> None:
 
 
 def test_a_rank_that_stops_alone_stops_all(world: World) -> None:
-    found = world["stopped_on_one_rank"]
+    found = world.every("stopped_on_one_rank")
     assert {one["epochs"] for one in found} == {1}
     assert len({one["checksum"] for one in found}) == 1
     told = (
@@ -153,7 +142,7 @@ def test_a_rank_that_stops_alone_stops_all(world: World) -> None:
 def test_fit_compares_the_weights(world: World) -> None:
     last = world.size - 1
     others = "rank 0" if last == 1 else f"ranks 0-{last - 1}"
-    for found in world["fit_out_of_sync"]:
+    for found in world.every("fit_out_of_sync"):
         assert found["a rounding"] is None
         if world.size == 1:
             assert found["much"] is None
@@ -170,12 +159,12 @@ def test_training_without_exchange_is_told(world: World) -> None:
         f"WARNING: each of the {world.size} ranks trains a model of its own: no gradients are exchanged. Wrap the "
         "optimizer with hvd.DistributedOptimizer; or, if you want a model on each rank, pass --independent.\n"
     )
-    for found in world["plain_optimizer"]:
+    for found in world.every("plain_optimizer"):
         assert found["printed"] == ("" if world.size == 1 else told), "once, and not each epoch"
 
 
 def test_ranks_out_of_sync_are_named(world: World) -> None:
-    same = [rank["same"] for rank in world["out_of_sync"]]
+    same = [rank["same"] for rank in world.every("out_of_sync")]
     assert len(set(same)) == 1
     remedy = (
         "Wrap the optimizer with hvd.DistributedOptimizer and pass hvd.callbacks.BroadcastGlobalVariablesCallback(0) "
@@ -183,7 +172,7 @@ def test_ranks_out_of_sync_are_named(world: World) -> None:
     )
     # Where most ranks agree, they are those that the others differ from.
     who = {1: None, 2: "rank 1 of 2 differs from rank 0", 4: "rank 0 of 4 differs from ranks 1-3"}[world.size]
-    for rank, found in enumerate(world["out_of_sync"]):
+    for rank, found in enumerate(world.every("out_of_sync")):
         assert (found["checksum"] == same[0]) == (rank == 0)
         if who is None:
             assert found["error"] is None
@@ -195,7 +184,7 @@ def test_ranks_out_of_sync_are_named(world: World) -> None:
     number = f"{who} in the number of weights ({'6 and 4' if world.size == 2 else '4 and 6'})"
     text = f"All ranks must hold the same weights. Received: {number}. {remedy}"
     assert world.one("different_models") == (None if who is None else text)
-    for found in world["plain_optimizer"]:
+    for found in world.every("plain_optimizer"):
         assert (found["error"] is None) == (world.size == 1), "a plain optimizer trains a model of its own on each rank"
 
 
@@ -269,7 +258,7 @@ print(json.dumps(answers))
 
 def test_a_model_saved_on_a_rank_opens_without_horovod_and_without_us(world: World) -> None:
     rank = world.size - 1
-    saved = world["saved"][rank]
+    saved = world.every("saved")[rank]
     files = [world.folder / f"saved-{rank}.{suffix}" for suffix in ("keras", "h5")]
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     answer = subprocess.run(
@@ -291,7 +280,7 @@ def test_a_model_saved_on_a_rank_opens_without_horovod_and_without_us(world: Wor
 
 
 def test_a_distributed_optimizer_is_serialised_as_the_plain_one(world: World) -> None:
-    for saved in world["saved"]:
+    for saved in world.every("saved"):
         assert saved["class"] == "DistributedAdam"
         assert saved["same class"], "the subclass is made once"
         assert (saved["config"]["module"], saved["config"]["class_name"]) == ("keras.optimizers", "Adam")

@@ -1,51 +1,26 @@
-"""What test_training.py asserts, measured on every rank of one MPI job.
+"""What test_training.py asserts, measured on every rank.
 
-Run by `mpiexec -n N python training_program.py FOLDER`. Each `@finding` runs on all ranks, in the order of this file,
-and its answer (JSON) goes to FOLDER/rank-K.json under its name.
+Run on ranks by `numerics_world.world_on`, or by `mpiexec -n N python training_program.py FOLDER`.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import gc
 import io
-import json
-import os
-import sys
-import traceback
 from contextlib import redirect_stderr
-from functools import partial
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import horovod.tensorflow
 import keras
 import numpy as np
 import tensorflow as tf
-from mpi4py import MPI  # owns MPI, as in our engine: Horovod's shutdown must not finalise it
+from findings import FOLDER, error_text, finding, take_all
 
 import jupyter_ddl.keras as hvd
-from jupyter_ddl.errors import DdlError
 
-FOLDER = Path(sys.argv[1])
-HANGS_S = 240
 STEPS = 20
 GLOBAL_BATCH = 32
-FINDINGS: dict[str, Any] = {}
 SPARSE = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-
-def finding(function: Any) -> Any:
-    FINDINGS[function.__name__] = function
-    return function
-
-
-def error_text(function: Any) -> str | None:
-    try:
-        function()
-    except DdlError as error:
-        return str(error)
-    return None
 
 
 # --- before hvd.init() ---------------------------------------------------------------------------------------
@@ -53,6 +28,7 @@ def error_text(function: Any) -> str | None:
 
 @finding
 def without_init() -> dict[str, str | None]:
+    hvd.shutdown()
     model = conv_model()
     return {
         "optimizer": error_text(lambda: hvd.DistributedOptimizer(keras.optimizers.SGD())),
@@ -126,8 +102,8 @@ CASES: dict[str, tuple[Any, Any]] = {
 }
 
 
-# On two ranks these are enough beside numerics_equality_program.py and numerics_features.py.
-ON_TWO_RANKS = ("conv, Adam", "embedding, SGD momentum", "dense, accumulation and EMA")
+# On two ranks this is enough beside numerics_equality_program.py and numerics_features.py, which build the optimizer.
+ON_TWO_RANKS = ("conv, Adam",)
 
 
 def some_cases() -> list[str]:
@@ -246,7 +222,7 @@ def values() -> dict[str, Any]:
 # --- callbacks -----------------------------------------------------------------------------------------------
 
 
-WITH_ACCURACY = {"metrics": ["accuracy"]}
+QUIET = {"batch_size": 16, "shuffle": False, "verbose": 0}
 
 
 def own_data(n: int = 64) -> tuple[np.ndarray, np.ndarray]:
@@ -305,36 +281,41 @@ def broadcast_of_an_unbuilt_model() -> str:
     return hvd.check_in_sync(model)
 
 
+@cache
+def with_accuracy() -> Any:
+    """Return a model that is traced once for both findings."""
+    keras.utils.set_random_seed(1)
+    model = dense_model()
+    model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), loss=SPARSE, metrics=["accuracy"])
+    return model
+
+
 @finding
 def metric_average() -> dict[str, Any]:
-    model = dense_model()
+    model = with_accuracy()
     model.set_weights([np.full_like(w, 0.01 * i) for i, w in enumerate(model.get_weights())])
     before: list[dict[str, float]] = []
     note = keras.callbacks.LambdaCallback(on_epoch_end=lambda _, logs: before.append(dict(logs)))
     callbacks = [note, hvd.callbacks.MetricAverageCallback()]
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
-    options = {"callbacks": callbacks, "epochs": 2, "validation_data": own_data(32), "compile": WITH_ACCURACY}
-    history = train(model, optimizer, *own_data(), 16, **options).history
-    return {"before": before, "after": history}
+    options = {"callbacks": callbacks, "epochs": 2, "validation_data": own_data(32), **QUIET}
+    return {"before": before, "after": model.fit(*own_data(), **options).history}
 
 
 @finding
 def different_metrics() -> str | None:
-    keras.utils.set_random_seed(1)
-    model = dense_model()
-    options = {"callbacks": [hvd.callbacks.MetricAverageCallback()], "compile": WITH_ACCURACY}
+    options = {"callbacks": [hvd.callbacks.MetricAverageCallback()], **QUIET}
     if hvd.rank() == 0:
         options["validation_data"] = own_data(32)
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.01))
-    return error_text(lambda: train(model, optimizer, *own_data(), 16, **options))
+    return error_text(lambda: with_accuracy().fit(*own_data(), **options))
 
 
 # --- ways of compiling, precision, life of Horovod -----------------------------------------------------------
 
 
 @finding
-def ways_of_compiling() -> dict[str, str]:
+def ways_of_compiling() -> dict[str, Any]:
     checksums = {}
+    asked_for = {}
     for name, options in {
         "eager": {"run_eagerly": True},
         "XLA asked for": {"jit_compile": True},
@@ -346,7 +327,8 @@ def ways_of_compiling() -> dict[str, str]:
         callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
         train(model, optimizer, *own_data(), 16, callbacks=callbacks, compile=options)
         checksums[name] = hvd.check_in_sync(model)
-    return checksums
+        asked_for[name] = model.jit_compile
+    return {"checksums": checksums, "XLA stays for prediction": asked_for["XLA asked for"]}
 
 
 @finding
@@ -356,15 +338,6 @@ def xla_around_the_exchange() -> str | None:
     optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
     step = tf.function(lambda: optimizer.apply([tf.constant([1.0])], [variable]), jit_compile=True, autograph=False)
     return error_text(step)
-
-
-@finding
-def xla_stays_for_prediction() -> dict[str, Any]:
-    keras.utils.set_random_seed(1)
-    model = dense_model()
-    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.1))
-    train(model, optimizer, *own_data(), 16, compile={"jit_compile": True})
-    return {"checksum": hvd.check_in_sync(model), "asked for": model.jit_compile}
 
 
 @finding
@@ -527,22 +500,5 @@ def saved() -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    # A rank that hangs says where.
-    faulthandler.dump_traceback_later(HANGS_S, exit=True)
-    # As on a rank of ours (jupyter_ddl/engine/preload.py).
-    gc.freeze()
-    answers: dict[str, Any] = {}
-    rank = MPI.COMM_WORLD.rank
-    for name, function in FINDINGS.items():
-        try:
-            answers[name] = function()
-        except BaseException:  # noqa: BLE001 (whatever it is)
-            # This rank ends at once, and mpiexec ends the others: they may wait for it in a collective.
-            print(f"rank {rank}, {name}:\n{traceback.format_exc()}", flush=True)
-            os._exit(1)
-    (FOLDER / f"rank-{rank}.json").write_text(json.dumps(answers))
-
-
 if __name__ == "__main__":
-    main()
+    take_all()

@@ -52,7 +52,7 @@ def dense(outputs: int = 1, activation: str = "sigmoid") -> keras.Model:
     return keras.Sequential([keras.Input((4,)), keras.layers.Dense(5, "tanh"), keras.layers.Dense(outputs, activation)])
 
 
-def trained(optimizer: object, steps: int = 6, **compiled: object) -> keras.Model:
+def trained(optimizer: object, steps: int = 3, **compiled: object) -> keras.Model:
     """Return a model after some steps."""
     model = dense()
     model.compile(optimizer, "mse", **{"jit_compile": False, **compiled})

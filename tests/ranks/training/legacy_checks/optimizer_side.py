@@ -40,7 +40,7 @@ def decay() -> None:
     """lr / (1 + decay * iterations), in each optimizer, while the learning rate that callbacks see stays."""
     schedule = keras.optimizers.schedules.InverseTimeDecay(0.1, decay_steps=1, decay_rate=0.5)
     for make in (SGD, keras.optimizers.Adam, keras.optimizers.RMSprop, keras.optimizers.AdamW, Own):
-        old = trained(make(learning_rate=0.1, decay=0.5))
+        old = trained(make(learning_rate=0.1, decay=0.5), run_eagerly=make not in (SGD, keras.optimizers.Adam))
         assert same_weights(old, reference(make(learning_rate=schedule))), make
         assert not same_weights(old, reference(make(learning_rate=0.1))), make
         assert float(old.optimizer.learning_rate.numpy()) == np.float32(0.1)
