@@ -49,7 +49,7 @@ lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
-	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency \
+	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts \
 			panel_load; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.exit_records import recorded
+from jupyter_ddl.cluster.lifecycle import start_cancelled
+from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.launch.start import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.survey import survey
@@ -79,7 +81,13 @@ def settle(
 def _surveyed(spec: ClusterSpec, found: Mpi, folder: ClusterFolder, given_up: threading.Event | None) -> list[Surveyed]:
     runs = private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
     shared = {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
-    return survey(spec.place, found.mpiexec, shared, given_up)
+    try:
+        return survey(spec.place, found.mpiexec, shared, given_up)
+    except HostUnfit:
+        if given_up is not None and given_up.is_set():
+            # A host that had not answered yet is no fault of its own.
+            raise start_cancelled() from None
+        raise
 
 
 def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:

@@ -7,12 +7,11 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.launch import slurm
+from jupyter_ddl.launch.on_host import on_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +63,7 @@ class RemoteProcesses:
         script = f"sed 's/.*) //' /proc/{pid}/stat 2>/dev/null || echo {GONE}"
         try:
             asked = subprocess.run(
-                self._command(given, script),
+                on_host(self._place, given, script, connect_s=_CONNECT_S),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -78,9 +77,3 @@ class RemoteProcesses:
             return SILENT
         words = asked.stdout.split()
         return words[0] if words else None
-
-    def _command(self, given: str, script: str) -> list[str]:
-        if self._place.kind == "slurm":
-            return [*slurm.on_node(self._place, given), "/bin/sh", "-c", script]
-        options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={_CONNECT_S}"]
-        return [*shlex.split(self._place.ssh), *options, given, f"exec /bin/sh -c {shlex.quote(script)}"]

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
-from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.address import address_of, is_this_host
-from jupyter_ddl.launch.ssh_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
+from jupyter_ddl.launch.on_host import on_host
+from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from jupyter_ddl.launch.place import Place
+    from jupyter_ddl.launch.place import Kind, Place
 
 # A host that is down does not answer; Python on a crowded file system takes its time.
 CONNECT_S = 10
@@ -91,7 +91,7 @@ def survey(
         ]
         _wait(asked, given_up or threading.Event())
         found = [question.answer(shared) for question in asked]
-    _check(found)
+    check_alike(found)
     return found
 
 
@@ -100,6 +100,7 @@ class _Question:
     """One host that is being looked at; at the end of the block what asks it is gone."""
 
     host: str
+    by: Kind
     is_here: bool
     output: IO[bytes]
     errors: IO[bytes]
@@ -123,7 +124,7 @@ class _Question:
                 start_new_session=True,
             )
             try:
-                yield cls(host, is_here, output, errors, process, began_s)
+                yield cls(host, place.kind, is_here, output, errors, process, began_s)
             finally:
                 if process.poll() is None:
                     process.kill()
@@ -145,13 +146,13 @@ class _Question:
         status = self.process.poll()
         said = _last_object(output) if status == 0 else None
         if said is None:
-            raise failure_of(self.host, status, errors or output, timeout_s=TIMEOUT_S)
+            raise failure_of(self.host, status, errors or output, by=self.by, timeout_s=TIMEOUT_S)
         if said["problem"]:
             raise HostUnfit(
                 f"{self.host} must be able to run ranks.", said["problem"], "Mend that there, or leave it out."
             )
         if not said["has_mpiexec"]:
-            raise failure_of(self.host, NO_ENVIRONMENT, "", timeout_s=TIMEOUT_S)
+            raise failure_of(self.host, NO_ENVIRONMENT, "", by=self.by, timeout_s=TIMEOUT_S)
         for (variable, folder), has_mark in zip(shared.items(), said["has_marks"], strict=True):
             if not has_mark:
                 raise HostUnfit(
@@ -176,17 +177,13 @@ def _command(host: str, place: Place, arguments: list[str], *, is_here: bool) ->
     program = run_module.command("jupyter_ddl.launch.remote_survey", *arguments)
     if is_here:
         return program
-    if place.kind == "slurm":
-        return [*slurm.on_node(place, host), *program]
     carried = [f"{name}={os.environ[name]}" for name in _CARRIED if os.environ.get(name)]
     script = (
         f"cd {shlex.quote(os.getcwd())} || exit {NO_FOLDER}\n"  # noqa: PTH109  as the shell spells it
         f"[ -x {shlex.quote(sys.executable)} ] || exit {NO_ENVIRONMENT}\n"
         f"exec env {shlex.join([*carried, *program])}"
     )
-    options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}"]
-    # The login shell may be any: only /bin/sh reads the script.
-    return [*shlex.split(place.ssh), *options, host, f"exec /bin/sh -c {shlex.quote(script)}"]
+    return on_host(place, host, script, connect_s=CONNECT_S)
 
 
 def _wait(asked: Sequence[_Question], given_up: threading.Event) -> None:
@@ -196,7 +193,12 @@ def _wait(asked: Sequence[_Question], given_up: threading.Event) -> None:
         pending = [question for question in pending if not question.has_ended()]
 
 
-def _check(found: Sequence[Surveyed]) -> None:
+def check_alike(found: Sequence[Surveyed]) -> None:
+    """Check that hosts are different ones, with the same versions.
+
+    Raises:
+        HostUnfit: one is not.
+    """
     first, *others = found
     for other in others:
         if other.hostname in {one.hostname for one in found if one is not other}:

@@ -36,6 +36,7 @@ from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State
 from jupyter_ddl.kernel.stall_watch import StallWatch
+from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.protocol import checkpoint_folder
 from jupyter_ddl.protocol.cell_options import StallOptions
 from jupyter_ddl.protocol.codec import as_line, encode
@@ -215,7 +216,12 @@ def test_an_announcement_that_cannot_be_made_raises_nothing(
 
 
 def supervised(lease: Any, tell: Callable[[Any], None], ask: Callable[..., None] = lambda *_, now: None) -> Supervisor:
-    folder = SimpleNamespace(settings=lambda: {"world_id": "world"}, ending=lambda: None, lease=lambda: None)
+    folder = SimpleNamespace(
+        settings=lambda: {"world_id": "world"},
+        spec=lambda: SimpleNamespace(place=HERE),
+        ending=lambda: None,
+        lease=lambda: None,
+    )
     ranks = {rank: RankReady(rank, 2, rank, "elsewhere", 4710, "CPU", 2) for rank in RANKS}
     transport = SimpleNamespace(send=ask)
     return Supervisor(folder, lease, ranks, transport, tell, ranks)  # type: ignore[arg-type]

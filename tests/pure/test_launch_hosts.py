@@ -14,7 +14,7 @@ from jupyter_ddl.cluster.planning import plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import HostUnfit, InvalidInput
 from jupyter_ddl.host.mpi import Mpi
-from jupyter_ddl.launch import slurm, ssh_failures
+from jupyter_ddl.launch import slurm, survey_failures
 from jupyter_ddl.launch.address import address_towards, is_this_host, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
@@ -208,12 +208,12 @@ def test_the_network_is_the_one_that_all_are_on(monkeypatch: pytest.MonkeyPatch)
         (255, "something new", "n must be reached over SSH. Received: something new"),
         (255, "", "Received: ssh failed, and said nothing"),
         (None, "", "n must answer. Received: nothing within 60 s"),
-        (ssh_failures.NO_FOLDER, "", "so every host must have it"),
-        (ssh_failures.NO_ENVIRONMENT, "", "must have this Python environment at the same path"),
+        (survey_failures.NO_FOLDER, "", "so every host must have it"),
+        (survey_failures.NO_ENVIRONMENT, "", "must have this Python environment at the same path"),
         (1, "Traceback\nImportError: numpy", "must run this environment's Python. Received: ImportError: numpy"),
     ],
 )
 def test_why_a_host_gave_no_answer(status: int | None, said: str, text: str) -> None:
-    error = ssh_failures.failure_of("n", status, said, timeout_s=60)
+    error = survey_failures.failure_of("n", status, said, by="hosts", timeout_s=60)
     assert isinstance(error, HostUnfit)
     assert re.search(re.escape(text), str(error))

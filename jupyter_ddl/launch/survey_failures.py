@@ -1,12 +1,16 @@
-"""Says why a host could not be looked at: from ssh's status and its last line, or our script's status."""
+"""Says why a host could not be looked at: from the status and last line of ssh or srun, or our script's status."""
 
 from __future__ import annotations
 
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import HostUnfit
+
+if TYPE_CHECKING:
+    from jupyter_ddl.launch.place import Kind
 
 # The statuses with which the survey's script ends; sh and ssh use others.
 NO_FOLDER, NO_ENVIRONMENT = 121, 122
@@ -14,18 +18,19 @@ NO_FOLDER, NO_ENVIRONMENT = 121, 122
 _SSH_FAILED = 255
 
 
-def failure_of(host: str, status: int | None, said: str, *, timeout_s: float) -> HostUnfit:
+def failure_of(host: str, status: int | None, said: str, *, by: Kind, timeout_s: float) -> HostUnfit:
     """Return the error for a host that gave no answer.
 
     Args:
         host: the name with which it was given.
-        status: ssh's exit status, None where it had not ended in time.
-        said: what ssh or the program printed.
+        status: of ssh or srun; None where it had not ended in time.
+        said: what these, or the program, printed.
+        by: of the place, so how the host is reached.
         timeout_s: how long it had, in seconds.
     """
     if status is None:
         return HostUnfit(
-            f"{host} must answer.", f"nothing within {timeout_s:g} s", f"Try in a terminal: ssh {host} true"
+            f"{host} must answer.", f"nothing within {timeout_s:g} s", f"Try in a terminal: {_tried(by, host)}"
         )
     if status == NO_FOLDER:
         return HostUnfit(
@@ -39,10 +44,17 @@ def failure_of(host: str, status: int | None, said: str, *, timeout_s: float) ->
             f"{sys.executable}, which {host} does not have",
             "Put the environment on a file system that all hosts share, or install it there at that path.",
         )
-    if status == _SSH_FAILED:
+    if by != "slurm" and status == _SSH_FAILED:
         return _of_ssh(host, said)
+    if by == "slurm" and "srun: error:" in said and "Traceback" not in said:
+        error = next(line for line in said.splitlines() if "srun: error:" in line)
+        return HostUnfit(f"Slurm must run a step on {host}.", error[:500], f"Try in a terminal: {_tried(by, host)}")
     last = said.strip().splitlines()[-1:] or [f"it ended with status {status}"]
     return HostUnfit(f"{host} must run this environment's Python.", last[0][:500], "Mend it there, or leave it out.")
+
+
+def _tried(by: Kind, host: str) -> str:
+    return f"srun --overlap -N1 -n1 -w {host} true" if by == "slurm" else f"ssh {host} true"
 
 
 def _of_ssh(host: str, said: str) -> HostUnfit:

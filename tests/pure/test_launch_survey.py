@@ -1,0 +1,130 @@
+"""Hosts are looked at before ranks start: with a command in ssh's place that stays on this host."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.launch import remote_processes, survey
+from jupyter_ddl.launch.place import HostSlots, Place
+from jupyter_ddl.launch.remote_processes import RemoteProcesses
+from jupyter_ddl.launch.survey import Surveyed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# As ssh takes its arguments: options, the host, the command. A file of the host's name says how it is there.
+REACH = """#!/bin/sh
+while [ "$1" = -o ]; do shift 2; done
+host=$1
+shift
+[ -e "{folder}/$host" ] && . "{folder}/$host"
+exec /bin/sh -c "$*"
+"""
+HOST = "node-of-a-test"
+
+
+def place(folder: Path, there: str = "") -> Place:
+    """Return a place of one host, where shell commands run at each login."""
+    reach = folder / "reach"
+    reach.write_text(REACH.format(folder=folder))
+    reach.chmod(0o755)
+    (folder / HOST).write_text(there)
+    return Place("hosts", (HostSlots(HOST, 2),), str(reach))
+
+
+def look(folder: Path, there: str = "", given_up: threading.Event | None = None) -> Surveyed:
+    shared = folder / "shared"
+    shared.mkdir(exist_ok=True)
+    mpiexec = folder / "reach"
+    (found,) = survey.survey(place(folder, there), mpiexec, {"SHARED": shared}, given_up)
+    assert list(shared.iterdir()) == []
+    return found
+
+
+def test_a_host_says_what_it_has(tmp_path: Path) -> None:
+    before_s = time.time()
+    # What a login prints comes before it.
+    found = look(tmp_path, "echo Welcome; echo '{}'; SSH_CONNECTION='10.0.0.9 5 10.0.0.1 22'; export SSH_CONNECTION")
+    assert (found.host, found.hostname, found.address) == (HOST, socket.gethostname(), "10.0.0.1")
+    assert abs(found.clock_offset_s) <= found.round_trip_s <= time.time() - before_s
+    assert found.versions["Python"].startswith("3.")
+    assert found.versions["numpy"] != "none"
+    assert found.cores > 0
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        ("exit 121", r"every host must have it\. Received: .*, which node-of-a-test does not have"),
+        ("exit 122", r"must have this Python environment at the same path"),
+        ("echo 'Permission denied (publickey).' >&2; exit 255", r"must let you in without a password"),
+        ("exit 0", r"must run this environment's Python\. Received: it ended with status 0"),
+        ("echo '[1]'; exit 0", r"must run this environment's Python\. Received: \[1\]"),
+    ],
+)
+def test_a_host_that_cannot_run_ranks(tmp_path: Path, there: str, said: str) -> None:
+    with pytest.raises(HostUnfit, match=said):
+        look(tmp_path, there)
+
+
+def test_folders_that_are_not_shared(tmp_path: Path) -> None:
+    hidden = f"rm -f {tmp_path}/shared/.survey-*; touch {tmp_path}/shared/none"
+    with pytest.raises(HostUnfit, match=r"must share the folders .* Received: .*/shared, which .* Set SHARED to"):
+        look(tmp_path, hidden)
+
+
+def test_a_host_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "TIMEOUT_S", 0.2)
+    with pytest.raises(HostUnfit, match=r"must answer\. Received: nothing within 0\.2 s\. Try in a terminal: ssh "):
+        look(tmp_path, "sleep 60")
+
+
+def test_a_start_that_is_cancelled_waits_for_no_host(tmp_path: Path) -> None:
+    given_up = threading.Event()
+    threading.Timer(0.2, given_up.set).start()
+    began_s = time.monotonic()
+    with pytest.raises(HostUnfit):
+        look(tmp_path, "sleep 60", given_up)
+    # It did not wait for the host.
+    assert time.monotonic() - began_s < 30
+
+
+ONE = Surveyed("a", "node-a", "", 0.0, 0.1, {"Python": "3.11.7", "numpy": "2.4.6"}, 4, ())
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (replace(ONE, host="b"), r"Each host must be named once\. Received: b, which is node-a like another one"),
+        (
+            replace(ONE, host="b", hostname="node-b", versions={"Python": "3.11.7", "numpy": "2.3.1"}),
+            r"must have the same versions\. Received: numpy 2\.4\.6 on a, 2\.3\.1 on b\. Install the same on b",
+        ),
+    ],
+)
+def test_hosts_that_do_not_fit_together(other: Surveyed, said: str) -> None:
+    with pytest.raises(HostUnfit, match=said):
+        survey.check_alike([ONE, other])
+
+
+def test_the_state_of_a_process_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = RemoteProcesses(place(tmp_path), {"its-own-name": HOST})
+    assert here.state_of("its-own-name", 1) in {"S", "R", "I"}
+    assert here.state_of("its-own-name", 2**22 + 1) == remote_processes.GONE
+    assert here.state_of("another", 1) is None
+    silent = RemoteProcesses(place(tmp_path, "echo x >>asked; exit 255"), {"its-own-name": HOST})
+    monkeypatch.chdir(tmp_path)
+    assert [silent.state_of("its-own-name", pid) for pid in (1, 2)] == [remote_processes.SILENT] * 2
+    # It is not asked again at once for its other processes.
+    assert re.findall("x", (tmp_path / "asked").read_text()) == ["x"]
+    monkeypatch.setattr(remote_processes, "_ANSWER_S", 0.2)
+    hangs = RemoteProcesses(place(tmp_path, "sleep 60"), {"its-own-name": HOST})
+    assert hangs.state_of("its-own-name", 1) == remote_processes.SILENT
