@@ -66,7 +66,7 @@ def cells(ssh: str) -> list[Row]:
     """Return the row of a cell of `pass`, against `%%px`."""
     from IPython.core.interactiveshell import InteractiveShell
 
-    shell = InteractiveShell.instance()
+    shell: Any = InteractiveShell.instance()
     shell.run_line_magic("load_ext", "jupyter_ddl")
     shell.run_line_magic("ddl", f"start -H {HOSTS} --ssh '{ssh}' --name bench-{os.getpid()}")
     try:

@@ -1,13 +1,20 @@
-"""Makes the command that runs a shell script on one host of a place: by SSH, or as a step of its job."""
+"""Runs a shell script on one host of a place: by SSH, or as a step of its job."""
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
+import subprocess
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.launch import slurm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import IO
+
     from jupyter_ddl.launch.place import Place
 
 
@@ -22,7 +29,23 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
     """
     if place.kind == "slurm":
         return [*slurm.on_node(place, host), "/bin/sh", "-c", script]
-    # It never asks for a password: nobody could type one.
+    # It never asks for a password: a kernel has no terminal.
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_s}"]
     # The login shell may be any: only /bin/sh reads the script.
     return [*shlex.split(place.ssh), *options, host, f"exec /bin/sh -c {shlex.quote(script)}"]
+
+
+@contextmanager
+def asking(command: Sequence[str], output: IO[bytes], errors: IO[bytes] | int) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command that asks a host, for the length of the block; at its end the command is gone, and what it started.
+
+    It has a session of its own: ssh could ask on the terminal that the kernel was started from.
+    """
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)
+    try:
+        yield process
+    finally:
+        # Its group has its PID, which no other process can get before wait() below.
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

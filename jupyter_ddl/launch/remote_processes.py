@@ -8,10 +8,11 @@ Runs on: kernel.
 from __future__ import annotations
 
 import subprocess
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.launch.on_host import on_host
+from jupyter_ddl.launch.on_host import asking, on_host
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,7 @@ _CONNECT_S = 3
 _ANSWER_S = 8.0
 # How long a host that did not answer is not asked again.
 _AGAIN_S = 5.0
+_MOST_BYTES = 1 << 16
 GONE, SILENT = "gone", "silent"
 
 
@@ -60,20 +62,14 @@ class RemoteProcesses:
 
     def _ask(self, given: str, pid: int) -> str | None:
         # The name before the state may hold anything, but ends at the last bracket.
-        script = f"sed 's/.*) //' /proc/{pid}/stat 2>/dev/null || echo {GONE}"
-        try:
-            asked = subprocess.run(
-                on_host(self._place, given, script, connect_s=_CONNECT_S),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=_ANSWER_S,
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            return SILENT
-        if asked.returncode != 0:
-            return SILENT
-        words = asked.stdout.split()
-        return words[0] if words else None
+        script = f"sed 's/.*) \\(.\\) .*/\\1/' /proc/{pid}/stat 2>/dev/null || echo {GONE}"
+        command = on_host(self._place, given, script, connect_s=_CONNECT_S)
+        with tempfile.TemporaryFile() as output, asking(command, output, subprocess.DEVNULL) as process:
+            try:
+                status = process.wait(_ANSWER_S)
+            except subprocess.TimeoutExpired:
+                return SILENT
+            output.seek(0)
+            words = output.read(_MOST_BYTES).decode(errors="replace").split()
+        # What a login prints comes before it.
+        return SILENT if status != 0 else words[-1] if words else None

@@ -12,7 +12,6 @@ import json
 import os
 import secrets
 import shlex
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
-from jupyter_ddl.launch.on_host import on_host
+from jupyter_ddl.launch.on_host import asking, on_host
 from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
@@ -115,20 +115,9 @@ class _Question:
         began_s = time.time()
         # Files and not pipes: what a login prints may be long.
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-            # In a session of its own: ssh could ask on the terminal that the kernel was started from.
-            process = subprocess.Popen(
-                _command(host, place, arguments, is_here=is_here),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
-            try:
+            command = _command(host, place, arguments, is_here=is_here)
+            with asking(command, output, errors) as process:
                 yield cls(host, place.kind, is_here, output, errors, process, began_s)
-            finally:
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
 
     def has_ended(self) -> bool:
         if self.process.poll() is None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from users import needs_root
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.launch import remote_processes, survey
@@ -76,7 +77,9 @@ def test_a_host_that_cannot_run_ranks(tmp_path: Path, there: str, said: str) -> 
 
 
 def test_folders_that_are_not_shared(tmp_path: Path) -> None:
-    hidden = f"rm -f {tmp_path}/shared/.survey-*; touch {tmp_path}/shared/none"
+    # It sees another folder in its place.
+    hidden = f'unshare -m sh -c \'mount -t tmpfs none {tmp_path}/shared && exec "$@"\' sh /bin/sh -c "$*"; exit $?'
+    needs_root()
     with pytest.raises(HostUnfit, match=r"must share the folders .* Received: .*/shared, which .* Set SHARED to"):
         look(tmp_path, hidden)
 
