@@ -58,6 +58,7 @@ class Lease:
         self._spec = folder.spec()
         self._ended: asyncio.Future[Fault] | None = None
         self._cluster: Any = None
+        self._asks_scheduler: asyncio.Task[None] | None = None
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
 
     async def hold(self) -> Fault:
@@ -134,12 +135,23 @@ class Lease:
             self._end_asked("kernel")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
-        output = self._cluster.engine_set.get_output()
-        job_end = slurm.end_of(self._spec.place.job) if self._spec.place.job is not None else None
-        if job_end is not None:
-            facts = Facts(by=f"Slurm job {self._spec.place.job}", outcome=job_end)
+        job = self._spec.place.job
+        if job is None:
+            self._mpiexec_ended(data)
+        else:
+            self._asks_scheduler = asyncio.get_running_loop().create_task(self._job_ended(job, data))
+
+    async def _job_ended(self, job: str, data: dict[str, Any]) -> None:
+        """Report that the job has ended, where its scheduler ended it, else how mpiexec did."""
+        outcome = await asyncio.to_thread(slurm.end_of, job)
+        if outcome is None:
+            self._mpiexec_ended(data)
+        else:
+            facts = Facts(by=f"Slurm job {job}", outcome=outcome)
             self._finish(Fault("lost", "job", at_s=time.time(), facts=facts))
-            return
+
+    def _mpiexec_ended(self, data: dict[str, Any]) -> None:
+        output = self._cluster.engine_set.get_output()
         recorded = first_end(self._folder.log_dir, self._settings["clock_offsets_s"])
         if recorded is not None:
             # On several hosts mpiexec often names a rank that has lost the first one.

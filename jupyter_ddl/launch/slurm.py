@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import time
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ _NODES = "SLURM_JOB_NODELIST"
 _MOST_NODES = 100_000
 _ALIVE = ("CONFIGURING", "PENDING", "RUNNING", "SUSPENDED", "COMPLETED")
 _ANSWER_S = 5.0
+ENDING = "COMPLETING"
+_ENDS_S = 10.0
+_POLL_S = 0.25
 # "2(x3),1" stands for 2, 2, 2, 1.
 _COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?")
 
@@ -70,8 +74,16 @@ def on_node(place: Place, node: str) -> list[str]:
 def end_of(job: str) -> str | None:
     """Return the state in which Slurm ended a job, e.g. "CANCELLED" or "TIMEOUT"; None where it runs, or is not known.
 
+    A job that is being ended shows the reason only when its last process is gone, for which this waits some seconds.
     Slurm keeps what it knows of an ended job for some minutes. Source: scontrol(1), sacct(1), JOB STATE CODES.
     """
+    deadline_s = time.monotonic() + _ENDS_S
+    while (state := _state_of(job)) == ENDING and time.monotonic() < deadline_s:
+        time.sleep(_POLL_S)
+    return None if state in _ALIVE else state
+
+
+def _state_of(job: str) -> str | None:
     try:
         asked = subprocess.run(
             ["scontrol", "--oneliner", "show", "job", job],
@@ -84,7 +96,7 @@ def end_of(job: str) -> str | None:
         # Not on this node, or its controller is down.
         return None
     found = re.search(r"\bJobState=([A-Z_]+)", asked.stdout)
-    return None if found is None or found[1] in _ALIVE else found[1]
+    return None if found is None else found[1]
 
 
 def expanded(listed: str) -> list[str]:

@@ -33,6 +33,7 @@ JOB_ENDS = {
     "PREEMPTED": "was preempted: another job took its nodes",
     "REQUEUED": "was requeued",
     "NODE_FAIL": "lost a node",
+    "COMPLETING": "is being ended by Slurm",
     "OUT_OF_MEMORY": "had more memory than it was allowed",
 }
 REMEDIES: dict[Step, str] = {

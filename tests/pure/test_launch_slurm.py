@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import socket
+from typing import TYPE_CHECKING
 
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.place import HostSlots, Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 ALLOCATION = {
     "SLURM_JOB_ID": "12",
@@ -73,3 +77,44 @@ def test_mpiexec_sees_the_whole_allocation() -> None:
         "SLURM_TASKS_PER_NODE": "3,1",
         "SLURM_OVERLAP": "1",
     }
+
+
+SCONTROL = """#!/bin/sh
+echo "$@" >>"$0.asked"
+state=$(head -n 1 "$0.states")
+[ $(wc -l <"$0.states") -gt 1 ] && sed -i 1d "$0.states"
+[ "$state" ] || exit 1
+echo "JobId=12 JobName=a JobState=$state Reason=None"
+"""
+
+
+@pytest.mark.parametrize(
+    ("states", "end"),
+    [
+        (["TIMEOUT"], "TIMEOUT"),
+        # While its processes end, the reason is not shown.
+        (["COMPLETING", "COMPLETING", "CANCELLED"], "CANCELLED"),
+        (["COMPLETING"], "COMPLETING"),
+        (["RUNNING"], None),
+        (["COMPLETING", "COMPLETED"], None),
+        # Slurm knows the job no more.
+        ([""], None),
+    ],
+)
+def test_how_slurm_ended_a_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, states: list[str], end: str | None
+) -> None:
+    monkeypatch.setattr(slurm, "_POLL_S", 0.01)
+    monkeypatch.setattr(slurm, "_ENDS_S", 0.5)
+    program = tmp_path / "scontrol"
+    program.write_text(SCONTROL)
+    program.chmod(0o755)
+    (tmp_path / "scontrol.states").write_text("\n".join(states) + "\n")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert slurm.end_of("12") == end
+    assert set((tmp_path / "scontrol.asked").read_text().splitlines()) == {"--oneliner show job 12"}
+
+
+def test_a_host_without_slurms_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert slurm.end_of("12") is None
