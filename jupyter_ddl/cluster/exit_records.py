@@ -89,10 +89,11 @@ def first_end(log_dir: Path, clock_offsets_s: Mapping[str, float]) -> End | None
 
 def _ends(log_dir: Path, clock_offsets_s: Mapping[str, float]) -> Iterator[End]:
     for note in log_dir.glob(rank_file("*", PROCESS)):
-        process = json.loads(note.read_text())
         try:
+            process = json.loads(note.read_text())
             found = _RECORD.fullmatch((log_dir / rank_file(process["rank"], EXIT)).read_text())
-        except FileNotFoundError:
+        except (OSError, ValueError):
+            # It has not ended by itself; or the disk cannot be read, and what mpiexec says must do.
             continue
         if found is None:
             # The disk was full.

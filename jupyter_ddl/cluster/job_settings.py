@@ -15,7 +15,7 @@ from jupyter_ddl.cluster.exit_records import recorded
 from jupyter_ddl.cluster.lifecycle import start_cancelled
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.private_folders import private_folder
-from jupyter_ddl.launch.start import Network, launch_command, launch_environment, network_to
+from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.survey import survey
 
 if TYPE_CHECKING:

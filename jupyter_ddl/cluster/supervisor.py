@@ -83,7 +83,7 @@ class Supervisor:
         self._attendant: Supervised | None = None
         self._closed = threading.Event()
         self._processes = RankProcesses()
-        self._elsewhere = RemoteProcesses(folder.spec().place, folder.settings().get("hosts", {}))
+        self._elsewhere = RemoteProcesses(folder.spec().place, folder.settings().get("hosts", {}), self._pids_on)
         self._gone_since_s: float | None = None
         self._watcher = Supervised(self._watch, "jupyter_ddl lease watch", self._on_unwatched)
 
@@ -150,6 +150,9 @@ class Supervisor:
         if self.starves(rank):
             return known("starved")
         return known(_STATES.get(status, "other"), detail="" if status in _STATES else status)
+
+    def _pids_on(self, host: str) -> list[int]:
+        return [ready.pid for ready in self._ranks.values() if ready.host == host]
 
     def starves(self, rank: int) -> bool:
         """Return whether a rank was ready for a core since it was last asked, and got none; False on another host."""

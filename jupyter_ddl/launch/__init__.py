@@ -5,13 +5,13 @@
 | `address` | the address and the network by which other hosts reach this one |
 | `forwarded` | the variables that ranks on other hosts get |
 | `host_list` | hosts and slots, as `-H` and a hostfile write them |
+| `mpi_job` | mpiexec's command and environment for a place |
 | `on_host` | the command that runs a script on a host |
 | `place` | where ranks are: this host, or hosts and their slots |
 | `place_options` | where ranks go, from a start's options |
 | `remote_processes` | the states of processes on other hosts |
 | `remote_survey` | the program that looks at a host, and prints what it found |
 | `slurm` | the allocation of Slurm's that this process is in |
-| `start` | mpiexec's command and environment for a place |
 | `survey` | looks at every host before ranks start there |
 | `survey_failures` | why a host could not be looked at |
 """

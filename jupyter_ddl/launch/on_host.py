@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str]:
-    """Return the command.
+    """Return the command that runs a script on a host.
 
     Args:
         place: the hosts, and how to reach them.
@@ -37,7 +37,9 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
 
 @contextmanager
 def asking(command: Sequence[str], output: IO[bytes], errors: IO[bytes] | int) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command that asks a host, for the length of the block; at its end the command is gone, and what it started.
+    """Run a command that asks a host, for the length of the block; one that has not ended then is killed.
+
+    What it started is killed with it.
 
     It has a session of its own: ssh could ask on the terminal that the kernel was started from.
     """

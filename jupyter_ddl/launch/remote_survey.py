@@ -19,7 +19,7 @@ from pathlib import Path
 
 from jupyter_ddl.errors import ClusterError, HostUnfit
 from jupyter_ddl.host.preflight import check_for_mpi
-from jupyter_ddl.host.topology import list_gpus, usable_cores, visible_gpus
+from jupyter_ddl.host.topology import list_gpus
 
 # Ranks of different versions of these do not understand each other, or compute differently.
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
@@ -28,10 +28,10 @@ PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparal
 def look(mpiexec: str, *marks: str) -> dict[str, object]:
     """Return what ranks need to know of this host."""
     problem = ""
-    gpus: tuple[str, ...] = ()
     try:
         check_for_mpi()
-        gpus = visible_gpus(list_gpus())
+        # Where NVML is broken ranks would fail, one by one.
+        list_gpus()
     except (HostUnfit, ClusterError) as error:
         problem = str(error)
     return {
@@ -40,8 +40,6 @@ def look(mpiexec: str, *marks: str) -> dict[str, object]:
         "address": (os.environ.get("SSH_CONNECTION", "").split() or [""] * 3)[2],
         "at_s": time.time(),
         "versions": {"Python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
-        "cores": usable_cores(),
-        "gpus": list(gpus),
         "has_mpiexec": os.access(mpiexec, os.X_OK),
         "has_marks": [Path(mark).is_file() for mark in marks],
         "problem": problem,

@@ -89,6 +89,7 @@ def _state_of(job: str) -> str | None:
             ["scontrol", "--oneliner", "show", "job", job],
             capture_output=True,
             text=True,
+            errors="replace",
             check=False,
             timeout=_ANSWER_S,
         )

@@ -76,7 +76,7 @@ CAUSES: dict[Cause, str] = {
 }
 SIGNALS: dict[int, str] = {
     signal.SIGKILL: (
-        "a `kill -9`, or a batch system that enforced a limit: no out-of-memory kill was counted on this host."
+        "a `kill -9`, or a batch system that enforced a limit: no out-of-memory kill was counted on its host."
     ),
     signal.SIGSEGV: "a crash in C or C++ code (an invalid address), in an extension module or a ctypes call.",
     signal.SIGBUS: "a file or shared memory that became shorter than what is mapped of it: is /dev/shm or a disk full?",

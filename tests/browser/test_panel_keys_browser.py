@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from lab import Lab
     from playwright.sync_api import Locator, Page
 
-# Notes which keys nobody took, as the browser would act on them, until `window.watching` is aborted.
+# Notes which keys no command took, as the browser would act on them, until `window.watching` is aborted.
 WATCH = """() => {
   window.untaken = [];
   window.watching = new AbortController();

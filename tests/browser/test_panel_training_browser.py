@@ -1,6 +1,7 @@
 """A training from the panel's form to its end, with a real server, a real kernel and real ranks.
 
-And ends that nobody tells: a kernel that is killed while its ranks train, and a run that ends while no page is open.
+And ends that no event reports: a kernel that is killed while its ranks train, and a run that ends while no page is
+open.
 """
 
 from __future__ import annotations
@@ -193,7 +194,7 @@ def test_a_run_whose_kernel_is_killed_is_cut_off_wherever_it_is_shown(
     shown = page.locator(".ddl-page .ddl-run-state")
     shown.filter(has_text="cut off").wait_for(timeout=30_000)
     assert page.locator(".ddl-page .ddl-counts").inner_text().replace("\n", " ").strip() == "⌀ 2 lost"
-    # Those who look later are told the same.
+    # A page that is loaded later shows the same.
     page.evaluate("window.jupyterapp.shell.activateById(document.querySelector('.jp-NotebookPanel').id)")
     page.wait_for_function(LEFT, timeout=30_000)
     lab.save(page)

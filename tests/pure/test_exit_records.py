@@ -30,6 +30,16 @@ def test_none_that_ended_by_itself(tmp_path: Path) -> None:
     assert first_end(tmp_path, {}) is None
 
 
+def test_a_note_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    ran(tmp_path, 1, "a", "3 1000.0 0")
+    (tmp_path / "rank-0.process").write_text("{")
+    (tmp_path / "rank-2.process").write_text('{"rank": 2, "host": "a", "pid": 7}')
+    (tmp_path / "rank-2.exit").mkdir()
+    end = first_end(tmp_path, {})
+    assert end is not None
+    assert (end.death.rank, end.death.status) == (1, 3)
+
+
 def test_a_signal_comes_before_those_that_lost_a_peer_by_it(tmp_path: Path) -> None:
     ran(tmp_path, 0, "a", "14 1000.10 0")
     ran(tmp_path, 2, "b", "137 1000.20 1")

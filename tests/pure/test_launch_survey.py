@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import socket
 import threading
 import time
@@ -55,10 +54,9 @@ def test_a_host_says_what_it_has(tmp_path: Path) -> None:
     # What a login prints comes before it.
     found = look(tmp_path, "echo Welcome; echo '{}'; SSH_CONNECTION='10.0.0.9 5 10.0.0.1 22'; export SSH_CONNECTION")
     assert (found.host, found.hostname, found.address) == (HOST, socket.gethostname(), "10.0.0.1")
-    assert abs(found.clock_offset_s) <= found.round_trip_s <= time.time() - before_s
+    assert before_s - time.time() <= found.clock_offset_s <= 0
     assert found.versions["Python"].startswith("3.")
     assert found.versions["numpy"] != "none"
-    assert found.cores > 0
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_a_start_that_is_cancelled_waits_for_no_host(tmp_path: Path) -> None:
     assert time.monotonic() - began_s < 30
 
 
-ONE = Surveyed("a", "node-a", "", 0.0, 0.1, {"Python": "3.11.7", "numpy": "2.4.6"}, 4, ())
+ONE = Surveyed("a", "node-a", "", 0.0, {"Python": "3.11.7", "numpy": "2.4.6"})
 
 
 @pytest.mark.parametrize(
@@ -118,16 +116,24 @@ def test_hosts_that_do_not_fit_together(other: Surveyed, said: str) -> None:
         survey.check_alike([ONE, other])
 
 
+def processes_at(place: Place, *pids: int) -> RemoteProcesses:
+    return RemoteProcesses(place, {"its-own-name": HOST}, {"its-own-name": pids}.__getitem__)
+
+
 def test_the_state_of_a_process_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = RemoteProcesses(place(tmp_path), {"its-own-name": HOST})
-    assert here.state_of("its-own-name", 1) in {"S", "R", "I"}
-    assert here.state_of("its-own-name", 2**22 + 1) == remote_processes.GONE
-    assert here.state_of("another", 1) is None
-    silent = RemoteProcesses(place(tmp_path, "echo x >>asked; exit 255"), {"its-own-name": HOST})
     monkeypatch.chdir(tmp_path)
+    gone = 2**22 + 1
+    here = processes_at(place(tmp_path, "echo Welcome 5; echo x >>asked"), 1, gone)
+    assert here.state_of("its-own-name", 1) in {"S", "R", "I"}
+    assert here.state_of("its-own-name", gone) == remote_processes.GONE
+    assert here.state_of("its-own-name", 2) is None
+    assert here.state_of("another", 1) is None
+    # All of a host's processes are asked for at once.
+    assert (tmp_path / "asked").read_text() == "x\n"
+    silent = processes_at(place(tmp_path, "echo y >>asked; exit 255"), 1, 2)
     assert [silent.state_of("its-own-name", pid) for pid in (1, 2)] == [remote_processes.SILENT] * 2
-    # It is not asked again at once for its other processes.
-    assert re.findall("x", (tmp_path / "asked").read_text()) == ["x"]
+    # Nor is a host that does not answer asked again at once.
+    assert (tmp_path / "asked").read_text() == "x\ny\n"
     monkeypatch.setattr(remote_processes, "_ANSWER_S", 0.2)
-    hangs = RemoteProcesses(place(tmp_path, "sleep 60"), {"its-own-name": HOST})
+    hangs = processes_at(place(tmp_path, "sleep 60"), 1)
     assert hangs.state_of("its-own-name", 1) == remote_processes.SILENT

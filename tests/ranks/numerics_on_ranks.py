@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 def run(program: str, folder: str) -> None:
     """Run `program FOLDER shared`, and forget its modules: the next program has modules of the same names."""
     argv, path, modules = sys.argv, list(sys.path), set(sys.modules)
-    # What a process is told once, each program is told.
+    # What is printed once a process is printed for each program.
     told = rank_state.here().part(spellings._Told).spellings
     told.clear()
     sys.argv = [program, folder, "shared"]
