@@ -33,11 +33,13 @@ from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
-from jupyter_ddl.launch import slurm
+from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jupyter_ddl.launch.schedulers.scheduler import Scheduler
 
 _PARENT_CHECK_S = 1.0
 
@@ -135,19 +137,19 @@ class Lease:
             self._end_asked("kernel")
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
-        job = self._spec.place.job
-        if job is None:
+        scheduler, job = scheduler_of(self._spec.place), self._spec.place.job
+        if scheduler is None or job is None:
             self._mpiexec_ended(data)
         else:
-            self._asks_scheduler = asyncio.get_running_loop().create_task(self._job_ended(job, data))
+            self._asks_scheduler = asyncio.get_running_loop().create_task(self._job_ended(scheduler, job, data))
 
-    async def _job_ended(self, job: str, data: dict[str, Any]) -> None:
+    async def _job_ended(self, scheduler: Scheduler, job: str, data: dict[str, Any]) -> None:
         """Report that the job has ended, where its scheduler ended it, else how mpiexec did."""
-        outcome = await asyncio.to_thread(slurm.end_of, job)
+        outcome = await asyncio.to_thread(scheduler.end_of, job)
         if outcome is None:
             self._mpiexec_ended(data)
         else:
-            facts = Facts(by=f"Slurm job {job}", outcome=outcome)
+            facts = Facts(by=f"{scheduler.title} job {job}", outcome=outcome)
             self._finish(Fault("lost", "job", at_s=time.time(), facts=facts))
 
     def _mpiexec_ended(self, data: dict[str, Any]) -> None:

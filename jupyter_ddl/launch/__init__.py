@@ -11,7 +11,7 @@
 | `place_options` | where ranks go, from a start's options |
 | `remote_processes` | the states of processes on other hosts |
 | `remote_survey` | the program that looks at a host, and prints what it found |
-| `slurm` | the allocation of Slurm's that this process is in |
+| `schedulers` | Slurm: the job that this process is in, and how it is asked |
 | `survey` | looks at every host before ranks start there |
 | `survey_failures` | why a host could not be looked at |
 """

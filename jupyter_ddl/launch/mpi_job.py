@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import mpi
-from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.address import address_towards, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
+from jupyter_ddl.launch.schedulers.known import scheduler_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +54,8 @@ def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -
     wanted = _networks(found, network) | (_reaching(found, place) if place.kind == "hosts" else {})
     variables |= {name: value for name, value in wanted.items() if name not in os.environ}
     # Not the user's to set: a step's own say too little.
-    return variables | (slurm.variables_of(place) if place.kind == "slurm" else {})
+    scheduler = scheduler_of(place)
+    return variables if scheduler is None else {**variables, **scheduler.launch_variables(place)}
 
 
 def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str]) -> list[str]:
@@ -67,9 +68,11 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
         own: the variables that we set for the ranks.
     """
     command = mpi.launch_command(found, n)
-    if place.kind != "hosts":
-        # MPI reads the nodes of a job itself, and its scheduler starts MPI's daemons there, with all variables.
+    if place.is_here:
         return command
+    scheduler = scheduler_of(place)
+    if scheduler is not None:
+        return [*command, *scheduler.launch_options(place)]
     hosts = ",".join(f"{one.host}:{one.slots}" for one in place.hosts)
     if found.flavour != "openmpi":
         # Hydra carries all variables by itself.

@@ -9,7 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.launch import slurm
+from jupyter_ddl.launch.schedulers.known import scheduler_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,8 +27,9 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
         script: for /bin/sh there.
         connect_s: how long SSH may take to connect, in seconds.
     """
-    if place.kind == "slurm":
-        return [*slurm.on_node(place, host), "/bin/sh", "-c", script]
+    scheduler = scheduler_of(place)
+    if scheduler is not None:
+        return [*scheduler.on_node(place, host), "/bin/sh", "-c", script]
     # It never asks for a password: a kernel has no terminal.
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_s}"]
     # The login shell may be any: only /bin/sh reads the script.

@@ -7,9 +7,9 @@ import shlex
 from pathlib import Path
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
+from jupyter_ddl.launch.schedulers.known import place_of_job
 
 
 def place_of(
@@ -37,7 +37,7 @@ def place_of(
             raise InvalidInput(
                 "--ssh says how hosts are reached.", f"--ssh {ssh!r}, and no host", "Add -H nodea:2,nodeb:2."
             )
-        return HERE if local else slurm.place_of_job(os.environ) or HERE
+        return HERE if local else place_of_job(os.environ) or HERE
     command = DEFAULT_SSH if ssh is None else ssh
     try:
         words = shlex.split(command)

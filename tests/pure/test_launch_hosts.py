@@ -14,13 +14,14 @@ from jupyter_ddl.cluster.planning import plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import HostUnfit, InvalidInput
 from jupyter_ddl.host.mpi import Mpi
-from jupyter_ddl.launch import slurm, survey_failures
+from jupyter_ddl.launch import survey_failures
 from jupyter_ddl.launch.address import address_towards, is_this_host, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment
 from jupyter_ddl.launch.place import HERE, HostSlots, Place
 from jupyter_ddl.launch.place_options import place_of
+from jupyter_ddl.launch.schedulers import slurm
 
 TWO = Place("hosts", (HostSlots("nodea", 2), HostSlots("nodeb", 2)), "ssh -p 2222")
 OPEN_MPI = Mpi(Path("/opt/bin/mpiexec"), None, "openmpi", "5.0.11", "system", None)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.launch import slurm
 from jupyter_ddl.launch.place import HostSlots, Place
+from jupyter_ddl.launch.schedulers import node_names, slurm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,13 +34,13 @@ ALLOCATION = {
     ],
 )
 def test_a_list_of_nodes(listed: str, names: list[str]) -> None:
-    assert slurm.expanded(listed) == names
+    assert node_names.expanded(listed) == names
 
 
 @pytest.mark.parametrize("listed", ["", "n[1-", "n[a]", "n]1", "n[1-999999999]", "a b"])
 def test_a_list_that_slurm_does_not_write(listed: str) -> None:
     with pytest.raises(InvalidInput, match=r"as Slurm writes them\. Received: SLURM_JOB_NODELIST="):
-        slurm.expanded(listed)
+        node_names.expanded(listed)
 
 
 def two(slots: tuple[int, int]) -> Place:
@@ -60,17 +60,17 @@ def two(slots: tuple[int, int]) -> Place:
     ],
 )
 def test_the_tasks_of_an_allocation(changes: dict[str, str], slots: tuple[int, int]) -> None:
-    assert slurm.place_of_job({**ALLOCATION, "SLURM_JOB_NODELIST": "node[1-2]", **changes}) == two(slots)
+    assert slurm.Slurm().place_of_job({**ALLOCATION, "SLURM_JOB_NODELIST": "node[1-2]", **changes}) == two(slots)
 
 
 def test_no_allocation_and_one_of_this_host_alone() -> None:
-    assert slurm.place_of_job({}) is None
-    assert slurm.place_of_job({"SLURM_JOB_ID": "1"}) is None
-    assert slurm.place_of_job({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": socket.gethostname()}) is None
+    assert slurm.Slurm().place_of_job({}) is None
+    assert slurm.Slurm().place_of_job({"SLURM_JOB_ID": "1"}) is None
+    assert slurm.Slurm().place_of_job({"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": socket.gethostname()}) is None
 
 
 def test_mpiexec_sees_the_whole_allocation() -> None:
-    assert slurm.variables_of(two((3, 1))) == {
+    assert slurm.Slurm().launch_variables(two((3, 1))) == {
         "SLURM_NTASKS": "4",
         "SLURM_NNODES": "2",
         "SLURM_NODELIST": "node1,node2",
@@ -111,10 +111,10 @@ def test_how_slurm_ended_a_job(
     program.chmod(0o755)
     (tmp_path / "scontrol.states").write_text("\n".join(states) + "\n")
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert slurm.end_of("12") == end
+    assert slurm.Slurm().end_of("12") == end
     assert set((tmp_path / "scontrol.asked").read_text().splitlines()) == {"--oneliner show job 12"}
 
 
 def test_a_host_without_slurms_commands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert slurm.end_of("12") is None
+    assert slurm.Slurm().end_of("12") is None
