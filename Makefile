@@ -9,6 +9,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport VIRTUAL_ENV
 # Without byte code each process of each cluster compiles our modules again: a tenth of a start.
 unexport PYTHONDONTWRITEBYTECODE
+# One more than two cores: tests wait for ranks, browsers and each other, which leaves a sixth of the cores idle otherwise.
+WORKERS ?= 3
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
@@ -21,7 +23,7 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
-	$(BIN)/python -m pytest -m "not slow and not systems" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not systems" -n $(WORKERS) --dist loadfile
 
 test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
