@@ -106,8 +106,8 @@ class _Finder(Codemod):
         self.found.append(Leftover(position.start.line, today))
 
 
-def leftovers(module: cst.Module) -> list[Leftover]:
+def leftovers(program: MetadataWrapper) -> list[Leftover]:
     """Return what a program still has of old spellings, in its order, each line and sentence once."""
     finder = _Finder()
-    MetadataWrapper(module).visit(finder)
+    program.visit(finder)
     return sorted(dict.fromkeys(finder.found), key=lambda leftover: leftover.line)

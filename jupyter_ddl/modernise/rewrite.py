@@ -39,6 +39,10 @@ def rewrite(code: str, name: str) -> Rewritten:
             f"{place}: {error.message}",
             "Correct that line first; a program of Python 2 takes 2to3 before.",
         ) from error
+    known = MetadataWrapper(module)
     for codemod in CODEMODS:
-        module = MetadataWrapper(module).visit(codemod())
-    return Rewritten(module.code, leftovers(module))
+        after = known.visit(codemod())
+        # Most codemods find nothing to change, and to learn the names of a program again takes longer than they do.
+        if not after.deep_equals(known.module):
+            known = MetadataWrapper(after)
+    return Rewritten(known.module.code, leftovers(known))
