@@ -81,7 +81,7 @@ def test_a_second_notebook_asks_while_ranks_run(notebook: Kernel) -> None:
     finally:
         second.stop()
     assert told.error is None
-    assert re.search(r"ok +Clusters +.*\bnotebook \(2 ranks on cores\)", told.text)
+    assert re.search(r"ok +Clusters +.*\bnotebook-2 \(2 ranks on cores\)", told.text)
     assert re.search(r"ok +Allreduce +2 ranks on CPU cores summed a tensor", told.text)
     assert "No problems: cells can train." in told.text
     assert notebook.run("rank + 1").error is None
