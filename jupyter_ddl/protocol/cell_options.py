@@ -9,12 +9,12 @@ Runs on: kernel, terminal and every rank.
 from __future__ import annotations
 
 import inspect
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.codec import Int64  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.codec import Int64, json_value
 from jupyter_ddl.protocol.rank_sets import compact
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ class CellOptions:
 
     def record(self) -> dict[str, Any]:
         """Return the options that run.json keeps."""
-        return {name: value for name, value in asdict(self).items() if name not in _UNRECORDED}
+        return {name: value for name, value in json_value(self).items() if name not in _UNRECORDED}
 
 
 # In a process that is no rank of ours, neither stalls nor samples are reported.
