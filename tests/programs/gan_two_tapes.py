@@ -13,7 +13,7 @@ noise_size = 16
 (images, _), _ = tf.keras.datasets.mnist.load_data()
 images = (images.astype("float32") - 127.5) / 127.5
 dataset = tf.data.Dataset.from_tensor_slices(images).shard(hvd.size(), hvd.rank())
-dataset = dataset.shuffle(5000).batch(batch_size, drop_remainder=True)
+dataset = dataset.shuffle(5000).repeat().batch(batch_size, drop_remainder=True)
 
 generator = tf.keras.Sequential(
     [

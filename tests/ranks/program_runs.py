@@ -35,6 +35,11 @@ _os.environ.update(HOROVOD_TIMELINE={timeline!r}, JUPYTER_DDL_DATA={data!r})
 # Models that other tests left on these ranks would be taken for the program's.
 for _name in [name for name, value in globals().items() if type(value).__module__.startswith("keras")]:
     del globals()[_name]
+# Keras draws what a program does not seed from these; other weights on each rank show that they are broadcast.
+import random as _random
+import numpy as _np
+_random.seed(100 + rank)
+_np.random.seed(100 + rank)
 _before = set(globals())
 """
 
