@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from jupyter_ddl.engine.report import report
-    from jupyter_ddl.kernel.current import attach, start
+    from jupyter_ddl.kernel.current import attach, start, submit
     from jupyter_ddl.kernel.session import Session
     from jupyter_ddl.rank.auto import auto
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Session", "attach", "auto", "report", "start"]
-_OF_SESSIONS = ("Session", "attach", "start")
+__all__ = ["Session", "attach", "auto", "report", "start", "submit"]
+_OF_SESSIONS = ("Session", "attach", "start", "submit")
 
 
 def __getattr__(name: str) -> Any:

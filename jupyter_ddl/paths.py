@@ -4,6 +4,7 @@
 |---|---|---|---|
 | cache | Horovod wheels and build logs | `JUPYTER_DDL_CACHE` | `$XDG_CACHE_HOME/jupyter_ddl` |
 | clusters | one folder a cluster: connection files, logs | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
+| jobs | one folder a submitted batch job | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | hub | the sockets between kernels and Jupyter servers | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | runs | one folder a run: the cell, the outcome, each rank's log | `JUPYTER_DDL_RUNS` | Jupyter's data folder |
 | horovod | a Horovod built with `--target`, beside a read-only image | `JUPYTER_DDL_HOROVOD` | none |
@@ -45,6 +46,11 @@ def clusters_dir() -> Path:
     from jupyter_core.paths import jupyter_runtime_dir
 
     return _folder(RUNTIME_VARIABLE, Path(jupyter_runtime_dir()) / "ddl") / "clusters"
+
+
+def jobs_dir() -> Path:
+    """Return the folder that holds one folder a batch job that was submitted (it may not exist yet)."""
+    return clusters_dir().parent / "jobs"
 
 
 def hub_dir() -> Path:

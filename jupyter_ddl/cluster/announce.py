@@ -19,18 +19,19 @@ from jupyter_ddl.protocol.codec import encode
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from jupyter_ddl.protocol.requests import ReleaseAsked
+    from jupyter_ddl.protocol.requests import EndAsked, ReleaseAsked
 
 # The controller answers a new connection within milliseconds.
 _TIMEOUT_MS = 1000
 
 
-def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
-    """Send a message to the cluster's kernels, this one too; print what goes wrong.
+def announce(message: ReleaseAsked | EndAsked, engine_connection_file: Path, topic: bytes = TOPIC) -> None:
+    """Send a message to the cluster's kernels, this one too, or to its lease; print what goes wrong.
 
     Args:
         message: what is sent.
         engine_connection_file: ipyparallel's connection file for engines.
+        topic: which of them hear it.
     """
     try:
         info = untrusted_files.read_object(engine_connection_file, only_own=True)
@@ -41,7 +42,7 @@ def announce(message: ReleaseAsked, engine_connection_file: Path) -> None:
             # XPUB and not PUB: it says when the controller listens. What is sent before is dropped.
             if socket.poll(_TIMEOUT_MS):
                 signed = signs.msg(MESSAGE_TYPE, content=encode(message))
-                socket.send_multipart(signs.serialize(signed, ident=TOPIC))
+                socket.send_multipart(signs.serialize(signed, ident=topic))
     except FileNotFoundError:
         return  # the cluster is just being ended
     except (OSError, ValueError, zmq.ZMQError) as error:

@@ -61,11 +61,21 @@ def _ending_in_words(content: dict[str, Any]) -> Fault:
 
 
 class ClusterFolder:
-    """One cluster's folder, by name."""
+    """One cluster's folder, by name.
 
-    def __init__(self, name: str) -> None:
+    Args:
+        name: the cluster's.
+        clusters: the folder of the clusters of its host; by default of this one.
+    """
+
+    def __init__(self, name: str, clusters: Path | None = None) -> None:
         self.name = name
-        self.path = registry.here() / name
+        self.path = (clusters or registry.here()) / name
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether its cluster is another host's, where PIDs mean nothing here."""
+        return self.path.parent != registry.here()
 
     @property
     def connection_file(self) -> Path:
@@ -112,6 +122,7 @@ class ClusterFolder:
         Raises:
             FolderNotWritable: it cannot be made.
         """
+        previous = {"world_id": self.settings().get("world_id"), "ending": self._read("ended.json")}
         self.remove()
         try:
             # An error where it exists: what could not be removed is not reused.
@@ -124,7 +135,7 @@ class ClusterFolder:
         except OSError as error:
             reason = error.strerror or str(error)
             raise FolderNotWritable(self.path, paths.RUNTIME_VARIABLE, reason) from error
-        self._write("cluster.json", {"spec": json.loads(spec.to_json()), **settings})
+        self._write("cluster.json", {"spec": json.loads(spec.to_json()), "previous": previous, **settings})
 
     def remove(self) -> None:
         """Remove the folder and what is in it."""
@@ -164,6 +175,10 @@ class ClusterFolder:
             # It has ended since.
             return None
 
+    def runs(self) -> bool:
+        """Return whether the cluster runs, on whichever host: by its lease's process here, by its lock elsewhere."""
+        return registry.host_of(self.path) is not None if self.is_elsewhere else self.lease() is not None
+
     def is_usable(self) -> bool:
         """Return whether cluster.json has what a kernel needs to use the cluster."""
         settings = self.settings()
@@ -200,6 +215,16 @@ class ClusterFolder:
         """Return how the cluster ended, or None."""
         record = self._read("ended.json")
         return ending_of(json.dumps(record)) if record else None
+
+    def ending_of_world(self, world_id: str) -> Fault | None:
+        """Return how one world of ranks ended, also where new ones run in its place by now; None where not recorded."""
+        settings = self.settings()
+        previous = settings.get("previous")
+        if settings.get("world_id") == world_id:
+            return self.ending()
+        if isinstance(previous, dict) and previous.get("world_id") == world_id and previous.get("ending"):
+            return ending_of(json.dumps(previous["ending"]))
+        return None
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
         files.replace(self.path / name, json.dumps(content, indent=1))
@@ -247,6 +272,6 @@ def not_found(folder: ClusterFolder) -> NoCluster:
         rule = f"A cluster's folder must say what it is, and {folder.path / 'cluster.json'} does not."
         remedy = f"End it with `kill {lease.pid}`, and start one with %ddl start --name {name}."
     elif hosts:
-        rule = "A cluster is used on the host where it runs."
-        remedy = f"Use a kernel on {hosts[0]}, or start one here with %ddl start --name {name}."
+        rule = "Of several clusters of one name that run on other hosts, a job's number says which."
+        remedy = f"%ddl jobs has the numbers. Or use a kernel on {hosts[0]}."
     return NoCluster(f"{rule} Received: {name!r}; running: {known}. {remedy}")

@@ -15,6 +15,7 @@ from jupyter_ddl.cluster.exit_records import recorded
 from jupyter_ddl.cluster.lifecycle import start_cancelled
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.launch.address import address_towards
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.survey import survey
 
@@ -63,6 +64,8 @@ def settle(
     is_here = spec.place.is_here
     hosts = [] if is_here else _surveyed(spec, found, folder, given_up)
     network = Network() if is_here else network_to(hosts)
+    # Kernels on other hosts connect to it too.
+    address = network.address if spec.served is None else address_towards(spec.served.reached_from)
     environment = launch_environment(found, spec.n, spec.place, network)
     environment |= occupancy.on_shared_cores(spec) | spec.environment
     # Only this host's temporary files are within our reach.
@@ -72,7 +75,7 @@ def settle(
         [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir))],
         environment,
         temporary,
-        network.address,
+        address,
         {one.hostname: one.host for one in hosts},
         {one.hostname: one.clock_offset_s for one in hosts},
     )

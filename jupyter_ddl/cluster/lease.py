@@ -5,7 +5,7 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
 - its standard input says so or closes, as it does when the kernel at the other end exits or is killed (with `--keep`
   closing is ignored; where a process that the kernel forked still holds the other end, the lease sees that it has
   another parent),
-- it gets SIGTERM, from the kernel that attached to the cluster,
+- it gets SIGTERM, from the kernel that attached to the cluster, or a request of one on another host,
 - either of the two ends by itself,
 - a rank's process on this host has ended, and mpiexec does not report it within some seconds.
 
@@ -23,16 +23,19 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
 from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
+from jupyter_ddl.cluster.end_requests import EndRequests
 from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
+from jupyter_ddl.launch.mpi_job import LOOPBACK
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol.faults import Facts, Fault
 
@@ -60,8 +63,12 @@ class Lease:
         self._spec = folder.spec()
         self._ended: asyncio.Future[Fault] | None = None
         self._cluster: Any = None
+        self._end_requests: EndRequests | None = None
         self._asks_scheduler: asyncio.Task[None] | None = None
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
+
+    def _on_end_request(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.call_soon_threadsafe(self._end_asked, "user")
 
     async def hold(self) -> Fault:
         """Start the cluster, hold it until something ends it, and clean up; return how it ended."""
@@ -101,6 +108,9 @@ class Lease:
             self._spec.n, command=self._settings["command"], environment=self._settings["environment"]
         )
         await self._cluster.start_controller(address=self._settings["address"])
+        if self._settings["address"] != LOOPBACK:
+            ask = partial(self._on_end_request, asyncio.get_running_loop())
+            self._end_requests = EndRequests(self._folder.connection_file, ask)
         self._cluster.engine_set.on_stop(self._on_mpiexec_end)
         self._cluster.controller.on_stop(self._on_controller_end)
         self._check_ranks()
@@ -121,6 +131,8 @@ class Lease:
 
     def _check_ranks(self) -> None:
         self._deaths.tick()
+        if self._end_requests is not None:
+            self._end_requests.begin()
         asyncio.get_running_loop().call_later(DeathWatch.TICK_S, self._check_ranks)
 
     def _left_behind(self) -> list[int]:

@@ -14,12 +14,13 @@ from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.end_requests import LEASE_TOPIC
 from jupyter_ddl.cluster.supervisor import Supervisor
-from jupyter_ddl.errors import ClusterLost, ClusterStartFailed
+from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
-from jupyter_ddl.protocol.requests import Describe, ReleaseAsked
+from jupyter_ddl.protocol.requests import Describe, EndAsked, ReleaseAsked
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ class Cluster:
 
     def is_running(self) -> bool:
         """Return whether the lease lives."""
-        return self._lease.poll() is None if self._lease else self.folder.lease() is not None
+        return self._lease.poll() is None if self._lease else self.folder.runs()
 
     def send(self, request: Request, ranks: Iterable[int], *, now: bool = False) -> None:
         """Send a request that each rank handles in its turn; with `now` at once; none once it is stopped."""
@@ -169,7 +170,11 @@ class Cluster:
 
     def _stop(self) -> None:
         self.close()
-        if self._lease is not None:
+        if self._lease is None and self.folder.is_elsewhere:
+            self.supervisor.expect_end()
+            announce(EndAsked(self.kernel), self.folder.engine_connection_file, LEASE_TOPIC)
+            self._wait_gone()
+        elif self._lease is not None:
             leases.tell_to_stop(self._lease)
         elif (process := self.folder.lease()) is not None:
             # Ours: lease.json names it, and its start time was compared.
@@ -178,6 +183,21 @@ class Cluster:
         self.supervisor.join()
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
+
+    def _wait_gone(self) -> None:
+        """Wait until this world's lease on another host has ended.
+
+        Raises:
+            ClusterError: it does not.
+        """
+        deadline_s = time.monotonic() + leases.STOP_TIMEOUT_S
+        while self.folder.settings().get("world_id") == self.world_id and self.folder.runs():
+            if time.monotonic() > deadline_s:
+                raise ClusterError(
+                    f"Ranks on another host end when they are asked to. Received: {self.spec.name!r} runs on after "
+                    f"{leases.STOP_TIMEOUT_S:g} s. Is its host up? %ddl jobs shows its job."
+                )
+            time.sleep(_POLL_S)
 
     def close(self) -> None:
         """Disconnect from the cluster without ending it."""

@@ -67,12 +67,12 @@ def plan(
         ClusterError: NVML is there but does not work.
     """
     if n is not None:
-        _check_count("n", n, "Pass n=1 or more, or leave it out to get one rank per GPU.")
+        check_count("n", n, "Pass n=1 or more, or leave it out to get one rank per GPU.")
     if threads is not None:
-        _check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
+        check_count("threads", threads, "Pass threads=1 or more, or leave it out to share the cores among the ranks.")
     variables = _checked_environment(environment or {})
     common: dict[str, Any] = {
-        "name": _checked_name(DEFAULT_NAME if name is None else name),
+        "name": checked_name(DEFAULT_NAME if name is None else name),
         "environment": variables,
         "keep": keep,
         "oversubscribe": oversubscribe,
@@ -168,7 +168,12 @@ def variables_from(pairs: Sequence[str]) -> dict[str, str]:
     return variables
 
 
-def _check_count(what: str, value: object, remedy: str) -> None:
+def check_count(what: str, value: object, remedy: str) -> None:
+    """Check a number of ranks, nodes or threads.
+
+    Raises:
+        InvalidInput: it is no whole number, below 1 or too large.
+    """
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise InvalidInput(f"{what} must be a whole number of at least 1.", f"{what}={value!r}", remedy)
     if value > _MOST:
@@ -176,7 +181,12 @@ def _check_count(what: str, value: object, remedy: str) -> None:
         raise InvalidInput(f"{what} must be at most {_MOST:,}.", f"{what}={received}", remedy)
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
+    """Return a cluster's name.
+
+    Raises:
+        InvalidInput: it is none.
+    """
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}", name):
         raise InvalidInput(
             "A cluster's name must be 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.",

@@ -47,12 +47,12 @@ def names(folder: Path) -> list[str]:
         return []
 
 
-def hold_lock(folder: Path) -> None:
-    """Lock a cluster's folder for as long as the calling process lives.
+def hold_lock(folder: Path, name: str = _LOCK) -> None:
+    """Lock a file of a folder for as long as the calling process lives.
 
-    Runs on: the lease.
+    Runs on: the lease; for a job's folder the kernel.
     """
-    with files.open_to_lock(folder / _LOCK) as file:
+    with files.open_to_lock(folder / name) as file:
         # A file system without locks: other hosts cannot find out whether it runs.
         with suppress(OSError):
             # Waits while another host tests the lock, which takes microseconds.
@@ -62,7 +62,12 @@ def hold_lock(folder: Path) -> None:
 
 
 def elsewhere() -> Iterator[tuple[str, str]]:
-    """Yield name and host of each cluster of this user's that runs on another host, as far as their folders show it.
+    """Yield name and host of each cluster of this user's that runs on another host."""
+    yield from ((folder.name, host) for folder, host in folders_elsewhere())
+
+
+def folders_elsewhere() -> Iterator[tuple[Path, str]]:
+    """Yield folder and host of each cluster of this user's that runs on another host, as far as their folders show it.
 
     Their PIDs mean nothing here: a cluster runs where its lease holds the lock. Where the file system has no locks
     between hosts, one whose end is not recorded counts as running.
@@ -71,13 +76,13 @@ def elsewhere() -> Iterator[tuple[str, str]]:
     for place in names(clusters):
         if clusters / place != own:
             for name in names(clusters / place):
-                host = _host_of(clusters / place / name)
+                host = host_of(clusters / place / name)
                 if host is not None:
-                    yield name, host
+                    yield clusters / place / name, host
 
 
-def _host_of(folder: Path) -> str | None:
-    """Return the host on which the cluster of a folder runs; None where it does not run."""
+def host_of(folder: Path) -> str | None:
+    """Return the host on which the cluster of a folder runs, by its lease's lock; None where it does not run."""
     if not is_private(folder):
         return None
     try:
@@ -89,6 +94,18 @@ def _host_of(folder: Path) -> str | None:
     host = record.get("host")
     named = host if isinstance(host, str) and host.isprintable() else "another host"
     return named if runs else None
+
+
+def is_locked(folder: Path, name: str) -> bool:
+    """Return whether a process holds the lock of a file of a folder; False where there are no locks."""
+    try:
+        with untrusted_files.open_file(folder / name, only_own=True) as file:
+            files.lock(file, shared=True, wait=False)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _is_locked(file: BinaryIO, folder: Path) -> bool:

@@ -12,6 +12,25 @@ from jupyter_ddl.launch.place import HERE, Place
 
 
 @dataclass(frozen=True)
+class Served:
+    """The batch job whose own program started the ranks, for kernels on other hosts.
+
+    Attributes:
+        scheduler: the kind of its scheduler, e.g. "slurm".
+        job: as the scheduler names it.
+        folder: what was submitted, `cluster.job_folder`.
+        reached_from: the host whose kernels connect.
+        rebuild: whether its program replaces lost ranks.
+    """
+
+    scheduler: str
+    job: str
+    folder: str
+    reached_from: str
+    rebuild: bool
+
+
+@dataclass(frozen=True)
 class ClusterSpec:
     """What to start.
 
@@ -26,6 +45,7 @@ class ClusterSpec:
         note: the sentence that reports to the user what was chosen.
         place: where the ranks are.
         finds_devices: each rank takes a GPU of the host that it is on, where there is one.
+        served: the batch job that brings them; None where a kernel starts them.
     """
 
     name: str
@@ -38,6 +58,7 @@ class ClusterSpec:
     note: str
     place: Place = HERE
     finds_devices: bool = False
+    served: Served | None = None
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""
@@ -49,4 +70,5 @@ class ClusterSpec:
         fields = json.loads(text)
         # A cluster that an older version started has no place, and is here.
         place = Place.from_record(fields["place"]) if "place" in fields else HERE
-        return cls(**{**fields, "devices": tuple(fields["devices"]), "place": place})
+        served = Served(**fields["served"]) if fields.get("served") else None
+        return cls(**{**fields, "devices": tuple(fields["devices"]), "place": place, "served": served})

@@ -10,7 +10,6 @@ import secrets
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.folder import ClusterFolder
@@ -80,17 +79,8 @@ def _start(
     return cluster
 
 
-def attach(name: str) -> Cluster:
-    """Return the running cluster of that name.
-
-    Raises:
-        NoCluster: none of that name runs on this host.
-        FolderNotPrivate: another user can write to the folder of the clusters.
-    """
-    folder = ClusterFolder(name)
-    folder.check_private()
-    if folder.lease() is None or not folder.is_usable() or "world_id" not in folder.settings():
-        raise folders.not_found(folder)
+def attach(folder: ClusterFolder) -> Cluster:
+    """Connect to a cluster that runs, here or on another host."""
     cluster = Cluster(folder, None)
     cluster.connect()
     return cluster

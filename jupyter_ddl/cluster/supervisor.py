@@ -24,7 +24,9 @@ from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import loss_of
 from jupyter_ddl.cluster.folder import ending_of
+from jupyter_ddl.cluster.jobs_known import job_of
 from jupyter_ddl.cluster.rank_processes import RankProcesses
+from jupyter_ddl.cluster.remote_lease import RemoteLease
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.launch.remote_processes import GONE, SILENT, RemoteProcesses
 from jupyter_ddl.protocol.events import RankLost, RankSilent
@@ -85,6 +87,10 @@ class Supervisor:
         self._processes = RankProcesses()
         self._elsewhere = RemoteProcesses(folder.spec().place, folder.settings().get("hosts", {}), self._pids_on)
         self._gone_since_s: float | None = None
+        self._remote: RemoteLease | None = None
+        if lease is None and folder.is_elsewhere:
+            self._remote = RemoteLease(folder, self._world_id, *job_of(folder.spec()))
+        self._is_asked = False
         self._watcher = Supervised(self._watch, "jupyter_ddl lease watch", self._on_unwatched)
 
     def start(self) -> None:
@@ -95,6 +101,10 @@ class Supervisor:
             # A cluster that was stopped while it started has no lease to read from.
             if not self._closed.is_set():
                 self._watcher.start()
+
+    def expect_end(self) -> None:
+        """Note that the ranks are being ended on request: that is then how they ended, whatever it looks like."""
+        self._is_asked = True
 
     def join(self) -> None:
         """Wait until the cluster's end has been reported. Safe to call twice, and from a thread of ours.
@@ -227,10 +237,15 @@ class Supervisor:
             if not line:
                 self._lease.wait()
         if not is_told:
-            self._tell(self._as_event(ending or self._folder.ending() or self._unwritten_ending()))
+            self._tell(self._as_event(ending or self._ending()))
         if self._lease is not None:
             # A kernel that attached and stops the cluster waits until the lease is gone, which its zombie is not.
             self._lease.wait()
+
+    def _ending(self) -> Fault:
+        if self._remote is None:
+            return self._folder.ending() or self._unwritten_ending()
+        return Fault("stopped", "user", at_s=time.time()) if self._is_asked else self._remote.ending()
 
     def _has_said_how_it_ends(self) -> bool:
         """Wait for a tick; return whether the lease has reported how the cluster ended, or is gone."""
@@ -239,6 +254,10 @@ class Supervisor:
             assert self._lease.stdout is not None
             poller.register(self._lease.stdout, select.POLLIN)
             return bool(poller.poll(_TICK_S * 1000))
+        if self._remote is not None:
+            # Once ranks are being ended they are waited for, and otherwise looked at.
+            self._closed.wait(_TICK_S)
+            return self._closed.is_set() or self._remote.has_ended()
         process = self._folder.lease()
         if process is None:
             return True

@@ -14,6 +14,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from jupyter_ddl.cluster.remote_lease import REQUEUED
 from jupyter_ddl.errors import SetupFailed
 from jupyter_ddl.host.threads import described, print_error
 from jupyter_ddl.kernel.attempt import Attempt, Ending, Snapshot
@@ -188,6 +189,8 @@ class ClusterLifecycle:
             return Remedy("restart again" if is_new and not lost.asked else "restarting")
         if self._state is LifecycleState.REBUILDING:
             return Remedy("restart" if lost.asked else "restart again")
+        if self._state is LifecycleState.LOST and lost.fault.subject == "job" and lost.fault.facts.outcome != REQUEUED:
+            return Remedy("submit")
         if self._state is not LifecycleState.LOST or not self.replaces_lost:
             return Remedy("restart")
         if last is not None and last.before is LifecycleState.REBUILDING:

@@ -11,16 +11,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster import starting
+from jupyter_ddl.cluster import batch_job, finding, starting, submission
+from jupyter_ddl.cluster.batch_job import JobRanks
 from jupyter_ddl.cluster.planning import plan
-from jupyter_ddl.errors import NoCluster
+from jupyter_ddl.cluster.submission import Wanted
+from jupyter_ddl.errors import ClusterStartFailed, NoCluster
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.launch.place_options import place_of
+from jupyter_ddl.views.job_texts import interrupted_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from jupyter_ddl.cluster.batch_job import BatchJob
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.protocol.hub_messages import ClusterState
@@ -46,7 +50,26 @@ class KernelSessions:
 
     def start(self, spec: ClusterSpec, progress: Callable[[str], None], *, rebuild: bool) -> Session:
         """Start a cluster; return its session, which the magics use from here on."""
-        session = self._starting = Session(spec, self.observers, rebuild=rebuild, launch=self._launch)
+        return self._begin(Session(spec, self.observers, rebuild=rebuild, launch=self._launch), progress)
+
+    def wait_for(self, job: BatchJob, progress: Callable[[str], None]) -> Session:
+        """Return a session on the ranks that a job brings, once they are there; the magics use it from here on.
+
+        Raises:
+            ClusterStartFailed: the job has ended, or an interrupt came; then the job stays.
+        """
+        try:
+            return self._begin(self._session_of(job), progress)
+        except KeyboardInterrupt:
+            raise ClusterStartFailed(interrupted_text(job.title, job.id)) from None
+
+    def _session_of(self, job: BatchJob) -> Session:
+        spec = job.spec()
+        rebuild = spec.served is not None and spec.served.rebuild
+        return Session(spec, self.observers, rebuild=rebuild, launch=JobRanks(job).launch, ends=job.cancel)
+
+    def _begin(self, session: Session, progress: Callable[[str], None]) -> Session:
+        self._starting = session
         try:
             session.start(progress)
             self.use(session)
@@ -55,9 +78,22 @@ class KernelSessions:
             self.observers.notify()
         return session
 
-    def attach(self, name: str) -> Session:
-        """Return a session on a cluster that already runs; the magics use it from here on."""
-        cluster = starting.attach(name)
+    def attach(self, name: str, progress: Callable[[str], None]) -> Session:
+        """Return a session on a cluster that already runs, or that a job brings; the magics use it from here on."""
+        try:
+            folder = finding.named(name)
+            served = folder.spec().served
+        except NoCluster:
+            job = batch_job.known(name)
+            if job is None:
+                raise
+            return self.wait_for(job, progress)
+        job = None if served is None else batch_job.known(served.job)
+        if job is not None:
+            session = self.wait_for(job, progress)
+            session.resume()
+            return session
+        cluster = starting.attach(folder)
         # Of two kernels on the same ranks, only the one that started them replaces lost ones.
         session = Session(cluster.spec, self.observers, rebuild=cluster.is_orphan, launch=self._launch)
         session.attach(cluster)
@@ -146,11 +182,16 @@ def start(
     return _sessions.start(spec, progress, rebuild=rebuild)
 
 
-def attach(name: str = "default") -> Session:
+def attach(name: str = "default", progress: Callable[[str], None] = lambda _: None) -> Session:
     """Return a session on a cluster that already runs, its ranks' variables intact.
 
+    Args:
+        name: the cluster's, or the number of the batch job that brings it; one that still waits is waited for.
+        progress: called with a sentence at each step.
+
     Raises:
-        NoCluster: none of that name runs on this host.
+        NoCluster: none of that name runs on this host, or on one other.
+        ClusterStartFailed: the job has ended.
 
     Example:
         >>> first = jupyter_ddl.start(n=2, name="training", keep=True)
@@ -161,7 +202,66 @@ def attach(name: str = "default") -> Session:
         {0: 0.1, 1: 0.1}
         >>> session.stop()
     """
-    return _sessions.attach(name)
+    return _sessions.attach(name, progress)
+
+
+def submit(
+    nodes: int = 1,
+    ntasks_per_node: int = 1,
+    *,
+    time: str | None = None,
+    name: str | None = None,
+    partition: str | None = None,
+    account: str | None = None,
+    gpus_per_node: int = 0,
+    cpus_per_task: int | None = None,
+    options: Sequence[str] = (),
+    keep: bool = False,
+    rebuild: bool = True,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Session:
+    """Submit a batch job that brings ranks, wait for it, and return the session on them.
+
+    The job ends with this kernel, unless it is to be kept.
+
+    Args:
+        nodes: how many.
+        ntasks_per_node: ranks on each.
+        time: the job's wall time as HOURS:MINUTES; by default the queue's own.
+        name: the cluster's name, by default "default".
+        partition: the partition or queue; by default the site's own.
+        account: to be charged.
+        gpus_per_node: GPUs on each node.
+        cpus_per_task: cores for each rank.
+        options: the scheduler's own, e.g. ["--constraint=a100"].
+        keep: let the job outlive this kernel, for `attach` to find.
+        rebuild: replace lost ranks, in the job, without being asked.
+        progress: called with a sentence at each step, and while the job waits with its place in the queue.
+
+    Raises:
+        InvalidInput: an argument breaks a rule.
+        HostUnfit: no scheduler's commands are on this machine.
+        ClusterError: the scheduler refuses the job.
+        ClusterStartFailed: the job has ended, or an interrupt came; then the job stays.
+
+    Example:
+        >>> session = jupyter_ddl.submit(nodes=2, ntasks_per_node=4, time="1:00")
+        >>> session.stop()
+    """
+    wanted = Wanted(
+        nodes,
+        ntasks_per_node,
+        time,
+        name,
+        partition,
+        account,
+        gpus_per_node,
+        cpus_per_task,
+        tuple(options),
+        keep,
+        rebuild,
+    )
+    return _sessions.wait_for(submission.submit(wanted), progress)
 
 
 def current() -> Session:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.planning import replanned
 from jupyter_ddl.cluster.starting import start
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
@@ -57,6 +58,7 @@ class Session:
         observers: notified of its changes.
         rebuild: replace lost ranks without being asked.
         launch: starts ranks.
+        ends: called when the ranks are stopped, before they end: it ends the job that brings them.
 
     Example:
         >>> with jupyter_ddl.start(n=2) as session:
@@ -66,9 +68,16 @@ class Session:
     """
 
     def __init__(
-        self, spec: ClusterSpec, observers: Observers, *, rebuild: bool = True, launch: Launch = start
+        self,
+        spec: ClusterSpec,
+        observers: Observers,
+        *,
+        rebuild: bool = True,
+        launch: Launch = start,
+        ends: Callable[[], None] | None = None,
     ) -> None:
         self._launch = launch
+        self._ends = ends
         self._setup_cells = SetupCells()
         rebuilder = Rebuilder(launch, self._setup_cells)
         self._lifecycle = ClusterLifecycle(spec, rebuilder, observers, replaces_lost=rebuild)
@@ -115,6 +124,12 @@ class Session:
     def ranks(self) -> list[RankReady]:
         """What each rank reported of itself, in the order of ranks."""
         return [ready for _, ready in sorted(self._cluster.ranks.items())]
+
+    @property
+    def job(self) -> str | None:
+        """The batch job that brought the ranks, as its scheduler names it; None where a kernel started them."""
+        served = self._cluster.spec.served
+        return None if served is None else served.job
 
     @property
     def note(self) -> str:
@@ -284,6 +299,12 @@ class Session:
             SetupFailed: a setup cell raised on the new ranks.
             ClusterError: ranks are being started already.
         """
+        if self._cluster.spec.served is not None and (other.pop("env", None) or other):
+            raise InvalidInput(
+                "Ranks that a job brings are restarted as they were submitted.",
+                ", ".join(other) or "env",
+                "Pass no options, or %ddl stop and %ddl submit.",
+            )
         self._lifecycle.replaces_lost = other.pop("rebuild", self._lifecycle.replaces_lost)
         new = replanned(self._cluster.spec, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
@@ -295,7 +316,10 @@ class Session:
 
     def stop(self) -> None:
         """End the ranks and wait until they are gone; a running cell ends too. Safe to call twice, from any thread."""
-        self._lifecycle.finish_ending(self._lifecycle.stop("stop"))
+        ending = self._lifecycle.stop("stop")
+        if self._ends is not None:
+            self._ends()
+        self._lifecycle.finish_ending(ending)
         self._lifecycle.notify()
 
     def detach(self) -> None:

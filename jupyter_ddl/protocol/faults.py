@@ -70,6 +70,8 @@ Step = Literal[
     "restart again",  # %ddl restart tries again
     "replaced",  # new ones are being started automatically
     "restarting",  # new ones are being started, as the user asked
+    "submit",  # their batch job has ended: %ddl submit sends another
+    "wait",  # their batch job was put back into the queue, and is waited for
     "find the cause",  # they had replaced lost ones, and are not replaced once more
     "not replaced",  # they could not be; `problem` is why
 ]

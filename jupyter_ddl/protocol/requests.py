@@ -119,6 +119,18 @@ class ReleaseAsked(Wire):
 
 
 @dataclass(frozen=True)
+class EndAsked(Wire):
+    """Sent to a cluster's lease on another host, where no process of this one can signal it: it ends the ranks.
+
+    Attributes:
+        kernel: who sent it.
+    """
+
+    type: ClassVar[str] = "end_asked"
+    kernel: str
+
+
+@dataclass(frozen=True)
 class LookAtStacks(Wire):
     """Send RankStacks: where the rank's threads are now.
 

@@ -3,6 +3,7 @@
 | module | owns |
 |---|---|
 | `view`, `selection` | the interface of every view; which views show a run |
+| `job_texts`, `jobs_table`, `wall_time` | batch jobs: in the queue, as a table, their time left |
 | `line` | one stream of one rank, as a terminal would show it |
 | `fold`, `merge` | lines that several ranks write alike are shown once; the order of lines |
 | `transcript` | from events to entries; the cell's and the terminal's view use it |

@@ -31,7 +31,7 @@ JOB_ENDS = {
     "TIMEOUT": "reached its time limit",
     "DEADLINE": "reached its deadline",
     "PREEMPTED": "was preempted: another job took its nodes",
-    "REQUEUED": "was requeued",
+    "REQUEUED": "was preempted, or its node failed, and it was put back into the queue",
     "NODE_FAIL": "lost a node",
     "COMPLETING": "is being ended by Slurm",
     "OUT_OF_MEMORY": "had more memory than it was allowed",
@@ -41,6 +41,8 @@ REMEDIES: dict[Step, str] = {
     "restart again": "%ddl restart tries again.",
     "replaced": "{ranks} being started on the same devices: the next cell waits for them. {lost}.",
     "restarting": "New ones are being started.",
+    "submit": "Its nodes are gone with it: %ddl submit sends another job, %ddl start --local uses this host.",
+    "wait": "Its ranks are waited for: they come back when it runs again.",
     "find the cause": (
         "They had themselves replaced lost ones and had run no cell, so they are not replaced once more: "
         "find the cause first. %ddl restart starts new ones."

@@ -17,8 +17,8 @@ from users import STRANGER, as_user, needs_root
 
 import jupyter_ddl
 from jupyter_ddl import paths
+from jupyter_ddl.cluster import finding, lease_process, occupancy, registry, scratch, starting
 from jupyter_ddl.cluster import folder as folders
-from jupyter_ddl.cluster import lease_process, occupancy, registry, scratch, starting
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable, HostUnfit, NoCluster
@@ -153,6 +153,8 @@ def on_node_b(runtime: Path) -> Iterator[Path]:
     """Make the folder of a cluster "good" on another host, with a process that holds its lock; give its path."""
     folder = registry.here().with_name("node-b-0badcafe") / "good"
     folder.mkdir(mode=0o700, parents=True)
+    spec = json.loads(replace(SPEC, name="good").to_json())
+    (folder / "cluster.json").write_text(json.dumps({"spec": spec, **SETTINGS}))
     (folder / "lease.json").write_text(json.dumps({**OWN, "host": "node-b", "boot": "of-b", "pid": os.getpid()}))
     program = (
         "import sys; from pathlib import Path; from jupyter_ddl.cluster.registry import hold_lock\n"
@@ -185,11 +187,19 @@ def test_each_host_has_a_folder_of_its_own(runtime: Path, monkeypatch: pytest.Mo
 def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path) -> None:
     assert list(registry.elsewhere()) == [("good", "node-b")]
     assert names() == []
+    found = finding.named("good")
+    assert found.path == on_node_b
+    assert found.is_elsewhere
+    assert found.runs()
     with pytest.raises(NoCluster) as caught:
-        jupyter_ddl.attach("good")
+        finding.named("other")
     assert str(caught.value) == (
-        "A cluster is used on the host where it runs. Received: 'good'; running: none; on other hosts: good on node-b. "
-        "Use a kernel on node-b, or start one here with %ddl start --name good."
+        "A cluster must run to be attached to. Received: 'other'; running: none; on other hosts: good on node-b. "
+        "Start one with %ddl start --name other."
+    )
+    assert str(folders.not_found(ClusterFolder("good"))) == (
+        "Of several clusters of one name that run on other hosts, a job's number says which. Received: 'good'; "
+        "running: none; on other hosts: good on node-b. %ddl jobs has the numbers. Or use a kernel on node-b."
     )
     # One of the same name here: neither its making nor its end touches the other's.
     here = running("good")

@@ -66,6 +66,7 @@ EXAMPLES = (
     requests.PullValue("move", "x"),
     requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),
     requests.ReleaseAsked("kernel-1", "the panel", 3.0),
+    requests.EndAsked("kernel-1"),
     hub_messages.KernelState("kernel-1", 4700, None, "run-1", Fault("raised", ranks=(1,), text="no")),
     hub_messages.KernelGone("kernel-1"),
     hub_messages.RunNotice("kernel-1", "run-1", "failed", "cell", "0-1", 4.5, Fault("silent", ranks=(1,))),

@@ -218,6 +218,7 @@ def test_an_announcement_that_cannot_be_made_raises_nothing(
 def supervised(lease: Any, tell: Callable[[Any], None], ask: Callable[..., None] = lambda *_, now: None) -> Supervisor:
     folder = SimpleNamespace(
         settings=lambda: {"world_id": "world"},
+        is_elsewhere=False,
         spec=lambda: SimpleNamespace(place=HERE),
         ending=lambda: None,
         lease=lambda: None,

@@ -13,7 +13,7 @@ from jupyter_ddl.cluster.planning import variables_from
 from jupyter_ddl.commands import logs, runs
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.magics import stack_commands
+from jupyter_ddl.kernel.magics import job_commands, stack_commands
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.views.progress import Progress
@@ -49,13 +49,15 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
+    job_commands.add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
+    job_commands.add_jobs_options(commands.add_parser("jobs", help="list the batch jobs that bring ranks, or end one"))
     commands.add_parser("status", help="show the ranks")
     stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
     commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
     commands.add_parser("stop", help="end the ranks")
     commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
-    attach = commands.add_parser("attach", help="use ranks that another kernel started")
-    attach.add_argument("name", nargs="?", default="default")
+    attach = commands.add_parser("attach", help="use ranks that another kernel started, or a batch job brings")
+    attach.add_argument("name", nargs="?", default="default", help="the cluster's, or the job's number")
     push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
     pull = commands.add_parser("pull", help="set variables here to the ranks' values")
     for command in (push, pull):
@@ -123,6 +125,12 @@ class DdlMagics(Magics):
         session.stop()
         print(f"{session.name}: {session.world_size} ranks ended")
 
+    def _submit(self, arguments: Namespace) -> None:
+        job_commands.submit(arguments)
+
+    def _jobs(self, arguments: Namespace) -> None:
+        job_commands.jobs(arguments)
+
     def _doctor(self, _: Namespace) -> None:
         from jupyter_ddl.doctor import print_report
 
@@ -136,8 +144,9 @@ class DdlMagics(Magics):
         stack_commands.interrupt(current.current())
 
     def _attach(self, arguments: Namespace) -> None:
-        session = current.attach(arguments.name)
-        print(status_table(session.ranks))
+        progress = Progress()
+        session = current.attach(arguments.name, progress)
+        progress.conclude(status_table(session.ranks))
 
     def _push(self, arguments: Namespace) -> None:
         session = current.current()

@@ -6,4 +6,5 @@
 | `scheduler` | what every scheduler does, and the words for it |
 | `known` | the schedulers, by the kind of their places |
 | `slurm` | Slurm |
+| `slurm_queue` | its queue: sbatch, squeue, scancel |
 """

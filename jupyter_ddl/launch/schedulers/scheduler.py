@@ -107,6 +107,46 @@ class Scheduler(Protocol):
         """Return what to write before a command so that it runs once on a node of the job."""
         ...
 
+    def script(self, request: JobRequest, command: Sequence[str]) -> str:
+        """Return the script of a job that runs a command on its first node.
+
+        Raises:
+            InvalidInput: the request breaks a rule.
+        """
+        ...
+
+    def submit(self, script: str) -> str:
+        """Submit a job; return its id.
+
+        Raises:
+            ClusterError: the scheduler refuses it.
+        """
+        ...
+
+    def job(self, job: str) -> Job | None:
+        """Return what is known of a job; None where the scheduler does not know it (any more).
+
+        Raises:
+            ClusterError: the scheduler does not answer.
+        """
+        ...
+
+    def jobs(self) -> Sequence[Job]:
+        """Return this user's jobs that wait or run.
+
+        Raises:
+            ClusterError: the scheduler does not answer.
+        """
+        ...
+
+    def cancel(self, job: str) -> None:
+        """End a job, or take it from the queue.
+
+        Raises:
+            ClusterError: the scheduler refuses.
+        """
+        ...
+
     def end_of(self, job: str) -> str | None:
         """Return how the scheduler ended a job, in its own word; None where it did not, or that is not known."""
         ...

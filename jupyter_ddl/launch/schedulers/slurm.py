@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.launch.address import is_this_host
 from jupyter_ddl.launch.place import HostSlots, Kind, Place
+from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.node_names import NODES, expanded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 
 JOB = "SLURM_JOB_ID"
 _ALIVE = ("CONFIGURING", "PENDING", "RUNNING", "SUSPENDED", "COMPLETED")
@@ -75,6 +78,26 @@ class Slurm:
         one = ["--nodes=1", "--ntasks=1", f"--nodelist={node}", "--cpus-per-task=1", "--cpu-bind=none"]
         # The survey uses no MPI, and a plugin for it could fail.
         return ["srun", f"--jobid={place.job}", "--overlap", "--mpi=none", "--export=ALL", "--quiet", *one]
+
+    def script(self, request: JobRequest, command: Sequence[str]) -> str:
+        """Return the script of a job that runs a command on its first node."""
+        return slurm_queue.script(request, command)
+
+    def submit(self, script: str) -> str:
+        """Submit a job; return its number."""
+        return slurm_queue.submit(script)
+
+    def job(self, job: str) -> Job | None:
+        """Return what Slurm knows of a job, for some minutes also after its end."""
+        return slurm_queue.job(job)
+
+    def jobs(self) -> Sequence[Job]:
+        """Return this user's jobs that wait or run."""
+        return slurm_queue.jobs()
+
+    def cancel(self, job: str) -> None:
+        """End a job, or take it from the queue."""
+        slurm_queue.cancel(job)
 
     def end_of(self, job: str) -> str | None:
         """Return the state in which Slurm ended a job, e.g. "CANCELLED" or "TIMEOUT"; None where it did not.

@@ -2,7 +2,7 @@
 
 /** What is done about lost ranks, or can be. */
 export interface Remedy {
-  readonly step: "restart" | "restart again" | "replaced" | "restarting" | "find the cause" | "not replaced";
+  readonly step: "restart" | "restart again" | "replaced" | "restarting" | "submit" | "wait" | "find the cause" | "not replaced";
   readonly ranks: number;
   readonly setup_cells: number;
   readonly problem: string;

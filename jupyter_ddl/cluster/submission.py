@@ -1,0 +1,114 @@
+"""Makes a batch job of what the user requested, checks it, and submits it.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import batch_job, finding
+from jupyter_ddl.cluster.jobs_known import scheduler_here
+from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.launch.schedulers.scheduler import JobRequest
+
+if TYPE_CHECKING:
+    from jupyter_ddl.cluster.batch_job import BatchJob
+    from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user requested, as `jupyter_ddl.submit` takes it."""
+
+    nodes: int = 1
+    ntasks_per_node: int = 1
+    time: str | None = None
+    name: str | None = None
+    partition: str | None = None
+    account: str | None = None
+    gpus_per_node: int = 0
+    cpus_per_task: int | None = None
+    options: tuple[str, ...] = ()
+    keep: bool = False
+    rebuild: bool = True
+
+    def request(self, folder: JobFolder, name: str) -> JobRequest:
+        """Return what is asked of the scheduler.
+
+        Args:
+            folder: the job's.
+            name: the cluster's.
+        """
+        return JobRequest(
+            f"ddl-{name}",
+            self.nodes,
+            self.ntasks_per_node,
+            str(folder.output),
+            str(Path.cwd()),
+            self.time,
+            self.partition,
+            self.cpus_per_task,
+            self.gpus_per_node,
+            self.account,
+            self.options,
+        )
+
+
+def submit(wanted: Wanted) -> BatchJob:
+    """Submit a job that brings ranks.
+
+    Raises:
+        InvalidInput: an argument breaks a rule, or a cluster or a waiting job has the name.
+        HostUnfit: no scheduler's commands are on this machine.
+        ClusterError: the scheduler refuses the job.
+    """
+    order, scheduler = _order(wanted), scheduler_here()
+    _check_free(order.name)
+    # The ranks record there what they print.
+    private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
+    return batch_job.submit(order, lambda folder: wanted.request(folder, order.name), scheduler)
+
+
+def script(wanted: Wanted) -> str:
+    """Return the script of the job that `submit` would send.
+
+    Raises:
+        InvalidInput: an argument breaks a rule.
+        HostUnfit: no scheduler's commands are on this machine.
+    """
+    from jupyter_ddl.cluster.job_folder import JobFolder
+
+    order = _order(wanted)
+    folder = JobFolder(paths.jobs_dir() / f"{order.name}-...")
+    return batch_job.script(wanted.request(folder, order.name), folder, scheduler_here())
+
+
+def _order(wanted: Wanted) -> JobOrder:
+    name = checked_name(DEFAULT_NAME if wanted.name is None else wanted.name)
+    check_count("nodes", wanted.nodes, "Pass -N 1 or more.")
+    check_count("ntasks_per_node", wanted.ntasks_per_node, "Pass --ntasks-per-node 1 or more.")
+    if wanted.cpus_per_task is not None:
+        check_count("cpus_per_task", wanted.cpus_per_task, "Pass --cpus-per-task 1 or more, or leave it out.")
+    for option in wanted.options:
+        if not option.startswith("-") or "\n" in option:
+            raise InvalidInput(
+                "--option takes one option of the scheduler's.", repr(option), "Write --option '--constraint=a100'."
+            )
+    ranks = wanted.nodes * wanted.ntasks_per_node
+    return batch_job.order_of(name, ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
+
+
+def _check_free(name: str) -> None:
+    taken = next((folder for folder in finding.running() if folder.name == name), None)
+    if taken is not None:
+        raise InvalidInput(
+            "A cluster's name is its own.",
+            f"name={name!r}, which runs already",
+            f"%ddl attach {name} uses it, --name starts another.",
+        )

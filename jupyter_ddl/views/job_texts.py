@@ -1,0 +1,58 @@
+"""Makes the sentences on batch jobs: where one is in its queue, and why it brought no ranks."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.views.format import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def waiting_text(
+    title: str, state: str, reason: str, ahead: int | None, starts_at_s: float | None, nodes: Sequence[str]
+) -> str:
+    """Return where a job is that has brought no ranks yet, as one line.
+
+    Args:
+        title: of the job, e.g. "Slurm job 12".
+        state: "waiting" or "running".
+        reason: why it waits, in the scheduler's words.
+        ahead: the jobs before it.
+        starts_at_s: when it is expected to start, in seconds since the epoch.
+        nodes: where it runs.
+    """
+    if state != "waiting":
+        return f"{title} runs on {', '.join(nodes)}: its ranks are being started" if nodes else f"{title} starts"
+    parts = [f"{title} waits in the queue"]
+    if reason:
+        parts.append(f"({reason})")
+    text = " ".join(parts)
+    if ahead is not None:
+        text += f", {counted(ahead, 'job')} before it" if ahead else ", the next one"
+    if starts_at_s is not None:
+        text += f", expected to start at {time.strftime('%H:%M', time.localtime(starts_at_s))}"
+    return text
+
+
+def ended_text(title: str, reason: str, printed: str) -> str:
+    """Return why a job has brought no ranks.
+
+    Args:
+        title: of the job.
+        reason: how it ended, in the scheduler's words.
+        printed: what it printed last.
+    """
+    how = f"{title} has ended ({reason})" if reason else f"{title} has ended"
+    last = f"; it printed last:\n{printed}\n" if printed else ". "
+    return f"A job must run to bring ranks. Received: {how}{last}%ddl submit sends another one."
+
+
+def interrupted_text(title: str, job: str) -> str:
+    """Return what becomes of a job that is not waited for any more."""
+    return (
+        f"Ranks are waited for until their job runs. Received: an interrupt; {title} stays where it is. "
+        f"%ddl attach {job} waits for it again, %ddl jobs --cancel {job} ends it."
+    )

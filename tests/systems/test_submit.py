@@ -1,0 +1,133 @@
+"""A batch job of a real Slurm that brings the ranks: submitted, attached to, cancelled and named."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from ranks.kernels import Kernel, KernelError, eventually, kernel
+from systems.rig import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+    from systems.batch import Slurm
+
+pytestmark = [pytest.mark.mpi, pytest.mark.systems]
+
+SUBMIT = """
+import jupyter_ddl
+steps = []
+s = jupyter_ddl.submit(nodes=2, ntasks_per_node=2, time='0:10', progress=steps.append{})
+"""
+PLACES = """
+s.run('import socket; where = socket.gethostname(), local_rank')
+answer = s.pull('where')
+"""
+ON_BOTH = {"0": ["nodea", 0], "1": ["nodea", 1], "2": ["nodeb", 0], "3": ["nodeb", 1]}
+
+
+def on_login(slurm: Slurm) -> AbstractContextManager[Kernel]:
+    variables = {**environment(slurm.rig), **slurm.variables}
+    return kernel(variables, within=slurm.rig.enter("login"))
+
+
+@pytest.fixture
+def login(slurm: Slurm) -> Iterator[Kernel]:
+    with on_login(slurm) as other:
+        yield other
+    assert eventually(lambda: slurm.call("squeue -h") == "", 60), slurm.call("squeue")
+
+
+def processes_on_nodes(slurm: Slurm) -> list[str]:
+    """Return the command lines of our processes on the nodes."""
+    found = []
+    for node in ("nodea", "nodeb"):
+        for process in slurm.rig.processes(node):
+            try:
+                line = " ".join(process.cmdline())
+            except psutil.Error:
+                # It ends at this moment.
+                continue
+            if "jupyter_ddl" in line:
+                found.append(line)
+    return found
+
+
+def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slurm: Slurm, login: Kernel) -> None:
+    # All nodes are in use: the job waits.
+    blocker = slurm.call("sbatch --parsable -N2 --exclusive --wrap 'sleep 600' -o /dev/null").strip()
+    assert eventually(lambda: "RUNNING" in slurm.call(f"squeue -h -j {blocker} -o %T"))
+    login.send(SUBMIT.format(""))
+    assert eventually(lambda: "ddl-default" in slurm.call("squeue -h -t PD -o %j"))
+    slurm.call(f"scancel {blocker}")
+    login.answer()
+    job = login.do("answer = s.job")
+    steps = login.do("answer = steps")
+    assert any(step.startswith(f"Slurm job {job} waits in the queue") for step in steps), steps
+    assert login.do("answer = s.note") == f"Slurm job {job}: 2 nodes (nodea, nodeb), 4 ranks."
+    assert login.do(PLACES) == ON_BOTH
+    login.do("s.run('x = 10 * rank')")
+    with on_login(slurm) as second:
+        seconds = second.do(
+            f"import jupyter_ddl, time\nbegan = time.monotonic()\ns = jupyter_ddl.attach('{job}')\n"
+            "answer = time.monotonic() - began"
+        )
+        assert seconds < 5
+        assert second.do("answer = s.pull('x')") == {"0": 0, "1": 10, "2": 20, "3": 30}
+    table = login.do("from jupyter_ddl.cluster.job_list import table\nanswer = table(lambda job: job == s.job)")
+    assert f"{job}" in table
+    assert "running" in table
+    assert "attached" in table
+    assert " min" in table
+    login.do("s.stop()")
+    assert login.do("answer = s.state") == "stopped"
+    assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
+
+
+@pytest.mark.slow
+def test_a_job_that_is_cancelled_is_named(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='named'"))
+    job = login.do("answer = s.job")
+    login.do("run = s.submit('import time\\ntime.sleep(600)')")
+    slurm.call(f"scancel {job}")
+    with pytest.raises(KernelError, match=rf"Received: Slurm job {job} was cancelled \(scancel"):
+        login.do("run.wait()")
+    assert eventually(lambda: not processes_on_nodes(slurm))
+
+
+@pytest.mark.slow
+def test_a_killed_kernel_takes_its_job_with_it_and_a_kept_one_stays(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='kept', keep=True"))
+    kept = login.do("s.run('x = rank')\nanswer = s.job")
+    with on_login(slurm) as second:
+        second.do(SUBMIT.format(", name='tied'"))
+        (inside,) = [one for one in second.descendants() if one.ppid() == second.process.pid]
+        inside.kill()
+        login_pid = [one for one in login.descendants() if one.ppid() == login.process.pid][0]
+        login_pid.kill()
+        # Its program sees the free lock at once, and waits in case that locks are not seen between hosts.
+        assert eventually(lambda: "tied" not in slurm.call("squeue -h -o %j"), 90)
+    assert slurm.call(f"squeue -h -j {kept} -o %T").strip() == "RUNNING"
+    with on_login(slurm) as third:
+        third.do("import jupyter_ddl\ns = jupyter_ddl.attach('kept')")
+        assert third.do("answer = s.pull('x')") == {"0": 0, "1": 1, "2": 2, "3": 3}
+        third.do("s.stop()")
+
+
+@pytest.mark.slow
+def test_lost_ranks_are_replaced_in_the_job(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='again'"))
+    job, world = login.do("answer = s.job, s._cluster.world_id")
+    login.do("s.restart()")
+    assert login.do("answer = s.job, s._cluster.world_id != '" + world + "'") == [job, True]
+    assert login.do(PLACES) == ON_BOTH
+    login.do("s.stop()")
+
+
+def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, login: Kernel) -> None:
+    with pytest.raises(KernelError, match=r"ClusterError: Slurm must take `sbatch`\. Received: .*invalid partition"):
+        login.do("import jupyter_ddl\njupyter_ddl.submit(partition='nowhere')")
+    assert slurm.call("squeue -h") == ""
