@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import itertools
-import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from jupyter_ddl.cluster.jobs_known import scheduler_named
 from jupyter_ddl.cluster.lifecycle import Cluster, start_cancelled
 from jupyter_ddl.cluster.spec import ClusterSpec, Served
 from jupyter_ddl.errors import ClusterStartFailed, DdlError
+from jupyter_ddl.host import run_module
 from jupyter_ddl.host.threads import Supervised
 from jupyter_ddl.views.job_texts import ended_text, waiting_text
 
@@ -160,7 +160,7 @@ def script(request: JobRequest, folder: JobFolder, scheduler: Scheduler) -> str:
 
 def command(folder: JobFolder) -> Sequence[str]:
     """Return the command that a job runs on its first node."""
-    return [sys.executable, "-m", "jupyter_ddl.cli", "serve", str(folder.path)]
+    return run_module.command("jupyter_ddl.cli", "serve", str(folder.path))
 
 
 def known(job: str) -> BatchJob | None:

@@ -175,7 +175,7 @@ def test_without_a_scheduler_it_is_said_which_were_looked_for(monkeypatch: pytes
 def test_a_script_is_shown_and_nothing_is_made(slurm: FakeScheduler, runtime: Path) -> None:
     text = submission.script(Wanted(2, 4, time="1:00", name="train"))
     assert "#SBATCH --nodes=2" in text
-    assert f"-m jupyter_ddl.cli serve '{runtime}/jobs/train-...'" in text
+    assert f"run_module.py jupyter_ddl.cli serve {runtime}/jobs/train-..." in text
     assert slurm.cancelled == []
     assert not (runtime / "jobs").exists()
 
@@ -323,14 +323,14 @@ def ending(folder: ClusterFolder, slurm: FakeScheduler) -> str:
 def test_the_scheduler_says_first_how_a_job_ended(slurm: FakeScheduler) -> None:
     slurm.answers = [Job("12", "x", "ended", "TIMEOUT")]
     slurm.outcome = "TIMEOUT"
-    assert ending(on_node(ending=KILLED), slurm) == "Slurm job 12 reached its time limit"
+    assert ending(on_node(ending=KILLED), slurm) == "Slurm job 12 reached its time limit."
     slurm.outcome = "PREEMPTED"
     assert ending(on_node(), slurm).startswith("Slurm job 12 was preempted")
     # Its own program's end says less than its folder.
     slurm.outcome = "FAILED"
-    assert ending(on_node(ending=KILLED), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)"
+    assert ending(on_node(ending=KILLED), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)."
     slurm.outcome = None
-    assert ending(on_node(ending=KILLED), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)"
+    assert ending(on_node(ending=KILLED), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)."
     slurm.answers = [Job("12", "x", "waiting")]
     assert ending(on_node(), slurm).startswith("Slurm job 12 was preempted, or its node failed, and it was put back")
 
@@ -338,7 +338,7 @@ def test_the_scheduler_says_first_how_a_job_ended(slurm: FakeScheduler) -> None:
 def test_ranks_that_were_replaced_ended_as_their_world_did(slurm: FakeScheduler) -> None:
     slurm.answers = [Job("12", "x", "running")]
     on_node(ending=KILLED)
-    assert ending(on_node("w2"), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)"
+    assert ending(on_node("w2"), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)."
     folder = on_node("w2")
     folder.remove()
     assert RemoteLease(folder, "w1").ending().kind == "stopped"
@@ -383,7 +383,7 @@ def test_jobs_are_listed_and_what_ended_ones_left_is_removed(slurm: FakeSchedule
     job_of(slurm)
     slurm.answers = [Job("12", "ddl-train", "waiting", "Priority", ahead=1)]
     assert job_list.table() == (
-        "job  name   state                               nodes  time left\n"
+        "job  name   state                                nodes  time left\n"
         "12   train  waiting (Priority, 1 job before it)"
     )
     slurm.answers = [None]
