@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.faults import Fault, RankProcess
     from jupyter_ddl.runs.run import Run
@@ -64,9 +65,13 @@ class ActiveRuns:
     Args:
         cluster: the cluster that they run on.
         owner: the state of the cluster.
+
+    Attributes:
+        wall_time: of the batch job that the ranks are in; None without one.
     """
 
     def __init__(self, cluster: Cluster, owner: RunsOwner) -> None:
+        self.wall_time: WallTime | None = None
         self._cluster = cluster
         self._owner = owner
         self._lock = owner.lock

@@ -36,7 +36,15 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "step": now.step if now.is_bringing_up else None,
         "world_size": now.spec.n,
         "ranks": ranks,
+        "ends_at_s": ends_at_s(now),
     }
+
+
+def ends_at_s(now: Snapshot) -> float | None:
+    """Return when the batch job that the ranks are in is over, in seconds since the epoch; None without one."""
+    if now.incarnation is None or now.state in _WITHOUT_RANKS or now.incarnation.runs.wall_time is None:
+        return None
+    return now.incarnation.runs.wall_time.ends_at_s
 
 
 def why_not_ready(now: Snapshot) -> str | None:

@@ -15,6 +15,7 @@ from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel.active_runs import ActiveRuns
 from jupyter_ddl.kernel.sending import Sender
+from jupyter_ddl.kernel.wall_time import wall_time_of
 from jupyter_ddl.protocol.requests import ReleaseAsked
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Incarnation:
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
         lookups = Lookups(cluster)
+        runs.wall_time = wall_time_of(cluster.spec, runs.notify)
         cluster.listen(looks.handle)
         cluster.listen(lookups.handle)
         return cls(cluster, runs, transfer, looks, lookups, Sender(cluster, runs, looks))
@@ -82,14 +84,19 @@ class Incarnation:
 
     def end(self) -> None:
         """End the ranks and wait until they are gone. Safe to call twice, and from any thread."""
-        self.transfer.close()
+        self._close()
         self.cluster.stop()
 
     def detach(self) -> None:
         """Disconnect from the ranks without ending them."""
-        self.transfer.close()
+        self._close()
         self.cluster.close()
         self.runs.leave()
+
+    def _close(self) -> None:
+        self.transfer.close()
+        if self.runs.wall_time is not None:
+            self.runs.wall_time.close()
 
 
 def _release_asked(kernel: str, transfer: Transfer, event: Event) -> None:

@@ -20,6 +20,7 @@ from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Notes
+from jupyter_ddl.kernel.wall_time import WallTimeWarnings
 from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankSilent, RunFinished
 from jupyter_ddl.runs.unseen import last_words
 
@@ -65,6 +66,7 @@ class Follower:
         self._timeout_s = timeout_s
         self._stalls = stalls
         self._release = RunRelease(run, runs, self._notes)
+        self._wall_time = WallTimeWarnings(runs.wall_time, run.folder.record.get("options", {}).get("checkpoint"))
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
         runs.follow(run, self.release)
@@ -146,6 +148,9 @@ class Follower:
         now_s = self.run.clock.now_s()
         self._view.tick(now_s)
         self._note_stall(now_s)
+        warning = self._wall_time.due()
+        if warning is not None:
+            self._notes.tell(warning)
         self._check_deadlines(now_s)
 
     def _take(self, event: Event) -> None:

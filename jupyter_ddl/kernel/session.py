@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.kernel.incarnation import Incarnation
     from jupyter_ddl.kernel.observers import Observers
+    from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.cell_options import Options
     from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.faults import Fault
@@ -130,6 +131,11 @@ class Session:
         """The batch job that brought the ranks, as its scheduler names it; None where a kernel started them."""
         served = self._cluster.spec.served
         return None if served is None else served.job
+
+    @property
+    def wall_time(self) -> WallTime | None:
+        """The end of the batch job that the ranks are in; None without one."""
+        return self._ranks.runs.wall_time
 
     @property
     def note(self) -> str:

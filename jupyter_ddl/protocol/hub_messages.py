@@ -32,7 +32,10 @@ class RankState(TypedDict):
 
 
 class ClusterState(TypedDict):
-    """The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used."""
+    """The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used.
+
+    `ends_at_s` is when the batch job that they are in is over, in seconds since the epoch; None without one.
+    """
 
     name: str
     state: Literal["starting", "idle", "running", "rebuilding", "lost", "stopped"]
@@ -40,6 +43,7 @@ class ClusterState(TypedDict):
     step: str | None
     world_size: Int64
     ranks: list[RankState]
+    ends_at_s: float | None
 
 
 @dataclass(frozen=True)

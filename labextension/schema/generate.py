@@ -142,6 +142,7 @@ _CLUSTER: hub_messages.ClusterState = {
     "step": None,
     "world_size": 2,
     "ranks": _RANKS,
+    "ends_at_s": 1767182640.0,
 }
 HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelState("kernel-1", 4700),

@@ -10,10 +10,27 @@ import { rankRows } from '../src/model/rank_rows';
 import { RunModel } from '../src/model/run';
 import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
+import { timeLeft } from '../src/model/wall_time';
 import { NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false, keep: false };
+
+describe('the wall time', () => {
+  it.each([
+    [1000 + 2580, '43 min', false],
+    [1000 + 7500, '2 h 5 min', false],
+    [1000 + 600, '10 min', true],
+    [1000 + 59.4, '59 s', true],
+    [900, '0 s', true],
+  ])('is short: %d', (endsAtS, text, isSoon) => {
+    expect(timeLeft(endsAtS, 1000)).toEqual({ text, isSoon });
+  });
+
+  it('is none without a job', () => {
+    expect(timeLeft(null, 1000)).toBeNull();
+  });
+});
 
 describe('the start form', () => {
   it.each([
@@ -131,7 +148,7 @@ describe('the magic of a cell', () => {
 describe('ranks in the panel', () => {
   const rank = { rank: 0, local_rank: 0, host: 'h', pid: 7, device: 'CPU', threads: 1, state: 'running' } as const;
   const cluster: ClusterState = {
-    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3 },
+    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null },
     ranks: [rank, { ...rank, rank: 1, state: 'lost' }, { ...rank, rank: 2, state: 'silent' }],
   };
 
@@ -286,7 +303,7 @@ describe('runs on disk', () => {
 
 describe('clusters with no kernel', () => {
   const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
-  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [] } as const;
+  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null } as const;
   const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null };
 
   it('are those that no kernel has attached to', () => {

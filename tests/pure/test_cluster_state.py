@@ -29,7 +29,7 @@ def described(
 ) -> Any:
     spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks")
     cluster: Any = SimpleNamespace(supervisor=SimpleNamespace(silent=set(silent)), ranks=READY)
-    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy)
+    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy, wall_time=SimpleNamespace(ends_at_s=99.0))
     ranks: Any = SimpleNamespace(cluster=cluster, runs=runs)
     return cluster_state(Snapshot(state, step, spec, ranks))
 
@@ -62,5 +62,6 @@ def test_the_state_of_ranks(given: dict[str, Any], ranks: list[str]) -> None:
     assert (found["name"], found["note"], found["world_size"]) == ("mine", "3 ranks", 3)
     assert found["state"] == given["state"].value
     assert [rank["state"] for rank in found["ranks"]] == ranks
+    assert found["ends_at_s"] == (99.0 if ranks else None)
     assert found["step"] == given.get("step")
     assert [rank["pid"] for rank in found["ranks"]] == [4700, 4701, 4702][: len(ranks)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -70,6 +72,7 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
     assert login.do("answer = s.note") == f"Slurm job {job}: 2 nodes (nodea, nodeb), 4 ranks."
     assert login.do(PLACES) == ON_BOTH
     login.do("s.run('x = 10 * rank')")
+    assert eventually(lambda: 0 < (login.do("answer = s.describe()['ends_at_s'] or 0") - time.time()) <= 600)
     with on_login(slurm) as second:
         seconds = second.do(
             f"import jupyter_ddl, time\nbegan = time.monotonic()\ns = jupyter_ddl.attach('{job}')\n"
@@ -131,3 +134,29 @@ def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, login: Kernel) ->
     with pytest.raises(KernelError, match=r"ClusterError: Slurm must take `sbatch`\. Received: .*invalid partition"):
         login.do("import jupyter_ddl\njupyter_ddl.submit(partition='nowhere')")
     assert slurm.call("squeue -h") == ""
+
+
+WARNED = """
+class Shows:
+    def __init__(self): self.text = ''
+    def handle(self, event): self.text += getattr(event, 'text', '')
+    def tick(self, now_s): pass
+    def flush(self): pass
+shows = Shows()
+run = s.submit('import time\\ntime.sleep(600)', view=lambda run: shows)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_the_end_of_the_wall_time_is_warned_of_and_named(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='short'").replace("0:10", "0:01"))
+    job = login.do(f"{WARNED}answer = s.job")
+    assert eventually(lambda: login.do("answer = s.wall_time.left_s()") is not None)
+    assert 0 < login.do("answer = s.wall_time.left_s()") <= 60
+    with pytest.raises(KernelError, match=rf"Received: Slurm job {job} reached its time limit.*%ddl submit"):
+        login.do("run.wait()")
+    warning = (
+        rf"jupyter_ddl: Slurm job {job} has \d+ s left: then its scheduler ends the ranks, and what they hold is lost"
+    )
+    assert re.search(warning, login.do("answer = shows.text"))

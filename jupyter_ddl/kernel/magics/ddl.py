@@ -18,6 +18,7 @@ from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, 
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
+from jupyter_ddl.views.wall_time import left_text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -118,6 +119,9 @@ class DdlMagics(Magics):
         session = current.current()
         busy = f"running {', '.join(session.busy)}" if session.busy else "idle"
         print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
+        left_s = None if session.wall_time is None else session.wall_time.left_s()
+        if session.wall_time is not None and left_s is not None:
+            print(f"{session.wall_time.title}: {left_text(left_s)} left")
         print(status_table(session.ranks))
 
     def _stop(self, _: Namespace) -> None:

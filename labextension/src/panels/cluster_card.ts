@@ -6,6 +6,7 @@ import { RankList } from '../components/rank_list';
 import type { KernelState } from '../model/hub_messages';
 import type { LiveRun } from '../model/live';
 import { rankRows } from '../model/rank_rows';
+import { timeLeft } from '../model/wall_time';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 
@@ -79,7 +80,9 @@ export class ClusterCard {
     setText(this.count, `\u00a0· ${trans._n('%1 rank', '%1 ranks', count)}`);
     setText(this.state, trans.__(cluster.state));
     setAttribute(this.state, 'class', `ddl-cluster-state ddl-cluster-${cluster.state}`);
-    setText(this.where, notebook);
+    const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);
+    setText(this.where, left === null ? notebook : `${notebook} · ${trans.__('its batch job has %1 left', left.text)}`);
+    this.where.classList.toggle('ddl-time-soon', left?.isSoon ?? false);
     setAttribute(this.where, 'title', cluster.note);
     setText(this.step, cluster.step ?? '');
     setText(this.fault, kernel.fault?.text ?? '');

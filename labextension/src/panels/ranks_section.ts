@@ -210,6 +210,8 @@ export class RanksSection extends Widget {
     if (document.hidden) {
       return;
     }
+    // The time that a batch job has left passes without any message.
+    this.update();
     const { kept, room } = this.models;
     void kept.read();
     if (!this.form.element.hidden) {

@@ -6,13 +6,17 @@ import { number } from '../components/format';
 import { followTheme } from '../components/theme';
 import type { KernelState } from '../model/hub_messages';
 import type { LiveRun } from '../model/live';
+import { timeLeft } from '../model/wall_time';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 
+const CLOCK_MS = 20_000;
+
 export class StatusItem extends Widget {
   private readonly button = h('button', { type: 'button', class: 'ddl-status-button' });
   private live: LiveRun | null = null;
+  private readonly clock: ReturnType<typeof setInterval>;
 
   constructor(
     private readonly context: Context,
@@ -26,7 +30,14 @@ export class StatusItem extends Widget {
     context.hub.changed.connect(() => this.update());
     notebook.changed.connect(() => this.update());
     followTheme(this.node, () => undefined);
+    // The time that a batch job has left passes without any message.
+    this.clock = setInterval(() => this.update(), CLOCK_MS);
     this.update();
+  }
+
+  override dispose(): void {
+    clearInterval(this.clock);
+    super.dispose();
   }
 
   protected override onUpdateRequest(): void {
@@ -36,7 +47,8 @@ export class StatusItem extends Widget {
     const text = state === null ? '' : statusText(state, this.live, this.context.trans);
     setText(this.button, fault === null ? text : `${text} · ${fault}`);
     setAttribute(this.button, 'title', fault ?? text);
-    this.node.classList.toggle('ddl-has-fault', fault !== null);
+    const left = timeLeft(state?.cluster?.ends_at_s, Date.now() / 1000);
+    this.node.classList.toggle('ddl-has-fault', fault !== null || (left?.isSoon ?? false));
     this.button.hidden = state === null;
   }
 
@@ -70,8 +82,10 @@ function statusText({ cluster }: KernelState, live: LiveRun | null, trans: Trans
   }
   const count = cluster.ranks.length > 0 ? cluster.ranks.length : cluster.world_size;
   const ranks = trans._n('%1 rank', '%1 ranks', count);
+  const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);
+  const end = left === null ? '' : ` · ${trans.__('%1 left', left.text)}`;
   const rate = live?.model.means.rate();
   return rate === undefined || rate.ranks === 0
-    ? `${ranks} · ${trans.__(cluster.state)}`
-    : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}`;
+    ? `${ranks} · ${trans.__(cluster.state)}${end}`
+    : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}${end}`;
 }

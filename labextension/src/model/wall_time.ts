@@ -1,0 +1,31 @@
+// How long the batch job of a kernel's ranks has. No DOM.
+const SOON_S = 600;
+
+export interface TimeLeft {
+  /** In short: "43 min", as views/wall_time.py has it. */
+  readonly text: string;
+  /** Whether it is time to save what the ranks hold. */
+  readonly isSoon: boolean;
+}
+
+/**
+ * Return how long a job has; null where there is none.
+ * @param endsAtS when it is over, in seconds since the epoch
+ * @param nowS the time now
+ */
+export function timeLeft(endsAtS: number | null | undefined, nowS: number): TimeLeft | null {
+  if (endsAtS == null) {
+    return null;
+  }
+  const leftS = Math.max(0, endsAtS - nowS);
+  return { text: inWords(leftS), isSoon: leftS <= SOON_S };
+}
+
+function inWords(leftS: number): string {
+  if (leftS < 60) {
+    return `${Math.round(leftS)} s`;
+  }
+  const hours = Math.floor(leftS / 3600);
+  const minutes = Math.floor((leftS % 3600) / 60);
+  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min`;
+}
