@@ -196,7 +196,8 @@ class ClusterLifecycle:
         if last is not None and last.before is LifecycleState.REBUILDING:
             # They replaced lost ones and have run no cell of the user's: the same cause may have ended both.
             return Remedy("find the cause")
-        return self._rebuild(self._incarnation, lost, active)
+        remedy = self._rebuild(self._incarnation, lost, active)
+        return Remedy("wait") if lost.fault.subject == "job" and remedy.step == "replaced" else remedy
 
     # What the next cell reports.
 

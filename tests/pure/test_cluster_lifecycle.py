@@ -16,7 +16,8 @@ from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed, No
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.cluster_transitions import TRANSITIONS, LifecycleEvent, LifecycleState, state_after
 from jupyter_ddl.protocol.cell_options import CellOptions
-from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.events import OutputChunk, RankLost
+from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.views.fault import render_remedy
 
@@ -255,6 +256,26 @@ def test_ranks_lost_again_before_a_cell_ran_on_them_are_not_replaced(lab: Lab) -
     lab.runs_end()
     lab.ranks_die()
     lab.session.wait_rebuilt()
+    assert lab.state is LifecycleState.READY
+
+
+def of_job(outcome: str) -> RankLost:
+    fault = Fault("lost", "job", at_s=5.0, facts=Facts(by="Slurm job 12", outcome=outcome))
+    return RankLost(None, fault, 5.0)
+
+
+def test_ranks_whose_job_has_ended_are_not_replaced(lab: Lab) -> None:
+    lab.cluster.end(of_job("TIMEOUT"))
+    assert lab.state is LifecycleState.LOST
+    with pytest.raises(ClusterLost, match=r"Slurm job 12 reached its time limit.*%ddl submit sends another job"):
+        lab.cell_is_run()
+
+
+def test_ranks_whose_job_is_back_in_its_queue_are_waited_for(lab: Lab) -> None:
+    lab.bring_into(LifecycleState.RUNNING)
+    lab.cluster.end(of_job("REQUEUED"))
+    report = lab.session.wait_rebuilt() or ""
+    assert report.startswith("Slurm job 12 was preempted, or its node failed, and it was put back into the queue")
     assert lab.state is LifecycleState.READY
 
 
