@@ -18,7 +18,7 @@ from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder, own_host
 from jupyter_ddl.cluster.jobs_known import scheduler_named
 from jupyter_ddl.cluster.lifecycle import Cluster, start_cancelled
 from jupyter_ddl.cluster.spec import ClusterSpec, Served
-from jupyter_ddl.errors import ClusterStartFailed, DdlError
+from jupyter_ddl.errors import ClusterError, ClusterStartFailed, DdlError
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.threads import Supervised
 from jupyter_ddl.views.job_texts import ended_text, waiting_text
@@ -66,13 +66,18 @@ class BatchJob:
         )
 
     def cancel(self) -> None:
-        """Have the scheduler end it, wherever it is in its queue.
+        """Have the scheduler end it, wherever it is in its queue; one that has ended stays so.
 
         Raises:
             ClusterError: the scheduler refuses.
         """
         self.folder.let_go()
-        self.scheduler.cancel(self.id)
+        try:
+            self.scheduler.cancel(self.id)
+        except ClusterError:
+            found = self.scheduler.job(self.id)
+            if found is not None and found.state not in ("ending", "ended"):
+                raise
 
 
 class JobRanks:

@@ -69,6 +69,8 @@ class FakeScheduler:
         return [job for job in self.answers if job is not None]
 
     def cancel(self, job: str) -> None:
+        if self.refuses:
+            raise ClusterError(self.refuses)
         self.cancelled.append(job)
 
     def end_of(self, job: str) -> str | None:
@@ -254,6 +256,16 @@ def test_a_stop_while_it_waits_cancels_it_and_an_interrupt_does_not(slurm: FakeS
     ):
         KernelSessions().wait_for(job, interrupt)
     assert slurm.cancelled == ["12"]
+
+
+def test_a_job_that_has_ended_can_be_cancelled_and_one_that_runs_is_told(slurm: FakeScheduler) -> None:
+    job = job_of(slurm)
+    slurm.refuses = "Slurm must take `scancel`. Received: Invalid job id specified"
+    slurm.answers = [Job("12", "x", "ended", "TIMEOUT")]
+    job.cancel()
+    slurm.answers = [Job("12", "x", "running")]
+    with pytest.raises(ClusterError, match="Invalid job id"):
+        job.cancel()
 
 
 # --- whose kernel lives ----------------------------------------------------------------------------------------------

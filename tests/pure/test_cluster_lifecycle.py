@@ -267,7 +267,7 @@ def of_job(outcome: str) -> RankLost:
 def test_ranks_whose_job_has_ended_are_not_replaced(lab: Lab) -> None:
     lab.cluster.end(of_job("TIMEOUT"))
     assert lab.state is LifecycleState.LOST
-    with pytest.raises(ClusterLost, match=r"Slurm job 12 reached its time limit.*%ddl submit sends another job"):
+    with pytest.raises(ClusterLost, match=r"(?s)Slurm job 12 reached its time limit.*%ddl submit sends another job"):
         lab.cell_is_run()
 
 

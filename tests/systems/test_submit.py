@@ -130,6 +130,13 @@ def test_lost_ranks_are_replaced_in_the_job(slurm: Slurm, login: Kernel) -> None
     login.do("s.stop()")
 
 
+@pytest.mark.slow
+def test_a_job_of_one_node_is_reached_from_the_login_node(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='one', keep=True").replace("nodes=2", "nodes=1"))
+    assert login.do(PLACES) == {"0": ["nodea", 0], "1": ["nodea", 1]}
+    login.do("s.stop()\ns.stop()")
+
+
 def test_what_slurm_refuses_is_told_in_its_words(slurm: Slurm, login: Kernel) -> None:
     with pytest.raises(KernelError, match=r"ClusterError: Slurm must take `sbatch`\. Received: .*invalid partition"):
         login.do("import jupyter_ddl\njupyter_ddl.submit(partition='nowhere')")
@@ -154,7 +161,7 @@ def test_the_end_of_the_wall_time_is_warned_of_and_named(slurm: Slurm, login: Ke
     job = login.do(f"{WARNED}answer = s.job")
     assert eventually(lambda: login.do("answer = s.wall_time.left_s()") is not None)
     assert 0 < login.do("answer = s.wall_time.left_s()") <= 60
-    with pytest.raises(KernelError, match=rf"Received: Slurm job {job} reached its time limit.*%ddl submit"):
+    with pytest.raises(KernelError, match=rf"(?s)Received: Slurm job {job} reached its time limit.*%ddl submit"):
         login.do("run.wait()")
     warning = (
         rf"jupyter_ddl: Slurm job {job} has \d+ s left: then its scheduler ends the ranks, and what they hold is lost"
