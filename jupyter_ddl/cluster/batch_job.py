@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import itertools
+import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -97,7 +98,7 @@ class JobRanks:
         Args:
             spec: ignored: the job's program has its own.
             step: called with a sentence at each step.
-            given_up: set, by another thread, to cancel the job.
+            given_up: set, by another thread, to wait no more.
 
         Raises:
             ClusterStartFailed: the job has ended, or it was cancelled.
@@ -105,7 +106,7 @@ class JobRanks:
         asks_s, began_s = 0.0, time.monotonic()
         while (found := finding.of_job(self._job.id, not_world=self._world_id)) is None:
             if given_up.is_set():
-                self._job.cancel()
+                # By a restart, for which the job is needed, or by a stop, which ends it.
                 raise start_cancelled()
             if time.monotonic() >= asks_s:
                 self._ask(step, is_new=time.monotonic() - began_s < _UNKNOWN_S)
@@ -190,6 +191,7 @@ def order_of(name: str, n: int, scheduler: Scheduler, *, keep: bool, rebuild: bo
 
 def _tie(job: BatchJob) -> None:
     """Show that this kernel lives, in a thread, and cancel the job when it ends."""
+    own_pid = os.getpid()
 
     def beat() -> None:
         for number in itertools.count(1):
@@ -202,8 +204,8 @@ def _tie(job: BatchJob) -> None:
 
     def at_exit() -> None:
         with suppress(DdlError):
-            # Its program sees that this kernel is gone.
-            if job.folder.kernel()[1] is not None:
+            # Not in a process that the kernel forked.
+            if os.getpid() == own_pid and job.folder.kernel()[1] is not None:
                 job.cancel()
 
     Supervised(beat, f"jupyter_ddl job {job.id}", lambda _: None).start()

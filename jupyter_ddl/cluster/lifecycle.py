@@ -15,6 +15,7 @@ from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.end_requests import LEASE_TOPIC
+from jupyter_ddl.cluster.remote_lease import job_is_over
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
@@ -193,6 +194,9 @@ class Cluster:
         deadline_s = time.monotonic() + leases.STOP_TIMEOUT_S
         while self.folder.settings().get("world_id") == self.world_id and self.folder.runs():
             if time.monotonic() > deadline_s:
+                if job_is_over(self.spec):
+                    # Its host is down, and its lock stays.
+                    return
                 raise ClusterError(
                     f"Ranks on another host end when they are asked to. Received: {self.spec.name!r} runs on after "
                     f"{leases.STOP_TIMEOUT_S:g} s. Is its host up? %ddl jobs shows its job."

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, TypeVar
 
+from jupyter_ddl.cluster.jobs_known import job_of
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.protocol.faults import Facts, Fault
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from jupyter_ddl.cluster.folder import ClusterFolder
+    from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.host.clock import Clock
     from jupyter_ddl.launch.schedulers.scheduler import Scheduler
 
@@ -104,6 +106,15 @@ class RemoteLease:
         except DdlError:
             # It does not answer at the moment.
             return None
+
+
+def job_is_over(spec: ClusterSpec) -> bool:
+    """Return whether the scheduler says that the job of a cluster's ranks has ended; False where it says nothing."""
+    scheduler, job = job_of(spec)
+    try:
+        return scheduler is not None and job is not None and _is_over(scheduler, job)
+    except DdlError:
+        return False
 
 
 def _is_over(scheduler: Scheduler, job: str) -> bool:

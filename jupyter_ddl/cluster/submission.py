@@ -64,7 +64,7 @@ def submit(wanted: Wanted) -> BatchJob:
     """Submit a job that brings ranks.
 
     Raises:
-        InvalidInput: an argument breaks a rule, or a cluster or a waiting job has the name.
+        InvalidInput: an argument breaks a rule, or a cluster that runs has the name.
         HostUnfit: no scheduler's commands are on this machine.
         ClusterError: the scheduler refuses the job.
     """

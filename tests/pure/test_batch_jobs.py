@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import batch_job, finding, job_list, jobs_known, registry, submission
+from jupyter_ddl.cluster import batch_job, finding, job_list, jobs_known, lease_process, registry, submission
 from jupyter_ddl.cluster.batch_job import BatchJob, JobRanks
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder, KernelWatch, submitted
+from jupyter_ddl.cluster.lifecycle import Cluster
 from jupyter_ddl.cluster.remote_lease import RemoteLease
 from jupyter_ddl.cluster.serving import serve
 from jupyter_ddl.cluster.spec import ClusterSpec, Served
@@ -239,13 +240,12 @@ def test_the_wait_shows_the_queue_and_its_end_is_an_error(
     ]
 
 
-def test_a_stop_while_it_waits_cancels_it_and_an_interrupt_does_not(slurm: FakeScheduler) -> None:
+def test_neither_an_attempt_that_is_given_up_nor_an_interrupt_cancels_it(slurm: FakeScheduler) -> None:
     job = job_of(slurm)
     given_up = threading.Event()
     given_up.set()
     with pytest.raises(ClusterStartFailed, match="The start was cancelled"):
         JobRanks(job).launch(job.spec(), lambda _: None, given_up)
-    assert slurm.cancelled == ["12"]
 
     def interrupt(_: str) -> None:
         raise KeyboardInterrupt
@@ -255,7 +255,7 @@ def test_a_stop_while_it_waits_cancels_it_and_an_interrupt_does_not(slurm: FakeS
         ClusterStartFailed, match=r"stays where it is\. %ddl attach 12 waits for it again, %ddl jobs --c"
     ):
         KernelSessions().wait_for(job, interrupt)
-    assert slurm.cancelled == ["12"]
+    assert slurm.cancelled == []
 
 
 def test_a_job_that_has_ended_can_be_cancelled_and_one_that_runs_is_told(slurm: FakeScheduler) -> None:
@@ -431,3 +431,18 @@ def test_texts_of_a_job() -> None:
     assert ended_text("Slurm job 1", "", "") == (
         "A job must run to bring ranks. Received: Slurm job 1 has ended. %ddl submit sends another one."
     )
+
+
+def test_ranks_that_do_not_end_are_named_unless_their_job_is_over(
+    slurm: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(on_node(), None)
+    monkeypatch.setattr(ClusterFolder, "runs", lambda _: True)
+    monkeypatch.setattr(lease_process, "STOP_TIMEOUT_S", 0.0)
+    slurm.answers = [Job("12", "x", "ended", "NODE_FAIL")]
+    cluster.stop()
+    slurm.answers = [Job("12", "x", "running")]
+    with pytest.raises(
+        ClusterError, match=r"Ranks on another host end when they are asked to\. Received: 'train' runs"
+    ):
+        cluster.stop()
