@@ -36,7 +36,15 @@ class ToldKernel:
 
     def tell(self, ranks: list[dict[str, Any]], *, state: str = "idle", name: str = "default", **more: Any) -> None:
         """Say what ranks there are; `fault` is its text."""
-        cluster = {"name": name, "state": state, "note": "", "step": None, "world_size": len(ranks), "ranks": ranks}
+        cluster = {
+            "name": name,
+            "state": state,
+            "note": "",
+            "step": None,
+            "world_size": len(ranks),
+            "ranks": ranks,
+            "ends_at_s": None,
+        }
         message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **_told(more)}
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 

@@ -148,7 +148,15 @@ def test_who_never_reads_costs_the_server_no_memory_and_nobody_else_time(
 ) -> None:
     channel = kernel("talker")
     # A message of 200 kB, a hundred times as often as a socket's buffers hold it.
-    cluster: ClusterState = {"name": "x", "state": "idle", "note": "", "step": None, "world_size": 0, "ranks": []}
+    cluster: ClusterState = {
+        "name": "x",
+        "state": "idle",
+        "note": "",
+        "step": None,
+        "world_size": 0,
+        "ranks": [],
+        "ends_at_s": None,
+    }
     cluster["note"] = "x" * 200_000
     with server.browser() as reads:
         reads.wait_for("kernel_state", kernel="talker")
