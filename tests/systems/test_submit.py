@@ -167,3 +167,20 @@ def test_the_end_of_the_wall_time_is_warned_of_and_named(slurm: Slurm, login: Ke
         rf"jupyter_ddl: Slurm job {job} has \d+ s left: then its scheduler ends the ranks, and what they hold is lost"
     )
     assert re.search(warning, login.do("answer = shows.text"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_a_job_that_is_put_back_into_the_queue_is_waited_for(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(", name='back'"))
+    job = login.do("answer = s.job")
+    login.do("run = s.submit('import time\\ntime.sleep(600)')")
+    slurm.call(f"scontrol requeue {job}")
+    with pytest.raises(KernelError, match=rf"Slurm job {job} was preempted, or its node failed, and it was put back"):
+        login.do("run.wait()")
+    assert eventually(lambda: "PENDING" in slurm.call(f"squeue -h -j {job} -o %T"))
+    # Slurm waits two minutes before it starts one again.
+    slurm.call(f"scontrol update jobid={job} StartTime=now")
+    login.do("s.run('x = rank')")
+    assert login.do("answer = s.pull('x'), s.job") == [{"0": 0, "1": 1, "2": 2, "3": 3}, job]
+    login.do("s.stop()")
