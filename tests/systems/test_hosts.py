@@ -215,3 +215,29 @@ def test_what_is_wrong_with_a_host_is_said_of_it(hosts: Rig, login: Kernel) -> N
     assert said.startswith(
         "HostUnfit: Ranks work in this kernel's working folder, so every host must have it. Received: /tmp/of"
     )
+
+
+@pytest.mark.slow
+def test_a_kernel_on_another_host_attaches_by_name_and_ends_the_ranks(hosts: Rig, login: Kernel) -> None:
+    with kernel(dict(environment(hosts)), within=hosts.enter("nodea")) as first:
+        first.do(start(hosts, name="far", rebuild=False))
+        first.do("s.run('x = 7 + rank')")
+        login.do("import jupyter_ddl\ns = jupyter_ddl.attach('far')")
+        assert login.do("answer = s.pull('x')") == {"0": 7, "1": 8, "2": 9, "3": 10}
+        first.do("run = s.submit('import time\\ntime.sleep(600)')")
+        login.do("s.stop()")
+        with pytest.raises(KernelError, match=r"ClusterLost: .*stopped"):
+            first.do("run.wait()")
+        assert eventually(lambda: not processes_of(first))
+
+
+@pytest.mark.slow
+def test_a_rank_that_dies_is_named_to_a_kernel_on_another_host(hosts: Rig, login: Kernel) -> None:
+    with kernel(dict(environment(hosts)), within=hosts.enter("nodea")) as first:
+        first.do(start(hosts, name="far", rebuild=False))
+        login.do("import jupyter_ddl\ns = jupyter_ddl.attach('far')")
+        pid = login.do("run = s.submit('import time\\ntime.sleep(600)')\nanswer = s.ranks[2].pid")
+        hosts.on("nodeb", f"kill -9 {pid}")
+        with pytest.raises(KernelError, match=r"Received: rank 2 on nodeb was ended by signal 9 \(Killed\)"):
+            login.do("run.wait()")
+        first.do("s.stop()")

@@ -53,6 +53,8 @@ def test_an_allocation_is_taken_and_told(login: Kernel) -> None:
     job = login.do("import os\nanswer = os.environ['SLURM_JOB_ID']")
     assert login.do("answer = s.note") == f"Slurm job {job}: 2 nodes (nodea, nodeb), 4 ranks."
     assert login.do(PLACES) == ON_BOTH
+    # The end of the wall time, in seconds: the partition's is an hour.
+    assert eventually(lambda: 0 < (login.do("answer = s.wall_time.left_s()") or 0) <= 3600)
     login.do("s.stop()")
 
 
