@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.cluster import registry
 from jupyter_ddl.cluster.folder import ClusterFolder
+from jupyter_ddl.launch.mpi_job import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,6 +28,12 @@ def running_elsewhere() -> Iterator[ClusterFolder]:
         folder = ClusterFolder(path.name, path.parent)
         if folder.is_usable():
             yield folder
+
+
+def _is_reachable(folder: ClusterFolder) -> bool:
+    """Return whether the controller of a cluster on another host listens where this one may reach it."""
+    address: str = folder.settings().get("address", LOOPBACK)
+    return address != LOOPBACK
 
 
 def of_job(job: str, not_world: str = "") -> ClusterFolder | None:
@@ -60,7 +67,7 @@ def named(name: str) -> ClusterFolder:
         if folder.is_usable() and "world_id" in folder.settings():
             return folder
         raise folders.not_found(folder)
-    found = [one for one in running_elsewhere() if one.name == name]
+    found = [one for one in running_elsewhere() if one.name == name and _is_reachable(one)]
     if len(found) == 1:
         return found[0]
     of_number = None if found else of_job(name)

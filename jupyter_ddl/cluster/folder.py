@@ -271,6 +271,9 @@ def not_found(folder: ClusterFolder) -> NoCluster:
     if lease is not None:
         rule = f"A cluster's folder must say what it is, and {folder.path / 'cluster.json'} does not."
         remedy = f"End it with `kill {lease.pid}`, and start one with %ddl start --name {name}."
+    elif len(hosts) == 1:
+        rule = "A cluster whose ranks are all on its own host is used there: it listens on loopback alone."
+        remedy = f"Use a kernel on {hosts[0]}, or start one here with %ddl start --name {name}."
     elif hosts:
         rule = "Of several clusters of one name that run on other hosts, a job's number says which."
         remedy = f"%ddl jobs has the numbers. Or use a kernel on {hosts[0]}."

@@ -184,9 +184,18 @@ def test_each_host_has_a_folder_of_its_own(runtime: Path, monkeypatch: pytest.Mo
     assert registry.here().parent == here.parent
 
 
-def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path) -> None:
+def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(registry.elsewhere()) == [("good", "node-b")]
     assert names() == []
+    with pytest.raises(NoCluster) as caught:
+        finding.named("good")
+    assert str(caught.value) == (
+        "A cluster whose ranks are all on its own host is used there: it listens on loopback alone. Received: 'good'; "
+        "running: none; on other hosts: good on node-b. Use a kernel on node-b, or start one here with %ddl start "
+        "--name good."
+    )
+    settings = json.loads((on_node_b / "cluster.json").read_text())
+    (on_node_b / "cluster.json").write_text(json.dumps({**settings, "address": "10.0.0.1"}))
     found = finding.named("good")
     assert found.path == on_node_b
     assert found.is_elsewhere
@@ -197,9 +206,15 @@ def test_another_hosts_cluster_is_told_and_not_touched(on_node_b: Path) -> None:
         "A cluster must run to be attached to. Received: 'other'; running: none; on other hosts: good on node-b. "
         "Start one with %ddl start --name other."
     )
-    assert str(folders.not_found(ClusterFolder("good"))) == (
+    third = on_node_b.parent.with_name("node-c-0badcafe") / "good"
+    third.mkdir(mode=0o700, parents=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "host_of", lambda path: path.parent.name.split("-0")[0])
+        said = str(folders.not_found(ClusterFolder("good")))
+    assert said == (
         "Of several clusters of one name that run on other hosts, a job's number says which. Received: 'good'; "
-        "running: none; on other hosts: good on node-b. %ddl jobs has the numbers. Or use a kernel on node-b."
+        "running: none; on other hosts: good on node-b, good on node-c. %ddl jobs has the numbers. "
+        "Or use a kernel on node-b."
     )
     # One of the same name here: neither its making nor its end touches the other's.
     here = running("good")
