@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import batch_job, finding
@@ -15,9 +15,13 @@ from jupyter_ddl.cluster.jobs_known import scheduler_here
 from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.launch.profiles.job_defaults import job_options
+from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jupyter_ddl.cluster.batch_job import BatchJob
     from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder
 
@@ -37,6 +41,7 @@ class Wanted:
     options: tuple[str, ...] = ()
     keep: bool = False
     rebuild: bool = True
+    setup: tuple[str, ...] = ()
 
     def request(self, folder: JobFolder, name: str) -> JobRequest:
         """Return what is asked of the scheduler.
@@ -57,7 +62,28 @@ class Wanted:
             self.gpus_per_node,
             self.account,
             self.options,
+            self.setup,
         )
+
+
+def wanted_of(profile: str | None, given: Mapping[str, Any], *, name: str | None, keep: bool, rebuild: bool) -> Wanted:
+    """Return what the user requested, with what a profile says where nothing was given.
+
+    Args:
+        profile: its name; None for none.
+        given: fields of `Wanted`, by their names; None for what was not given.
+        name: the cluster's; None for the usual one.
+        keep: let the job outlive this kernel.
+        rebuild: replace lost ranks in the job.
+
+    Raises:
+        InvalidInput: there is no such profile, its launcher sends no jobs, or more is requested than it allows.
+    """
+    named = None if profile is None else profile_named(profile)
+    fields = {key: value for key, value in given.items() if value is not None}
+    if named is not None:
+        fields = job_options(named, fields)
+    return Wanted(**fields, name=name, keep=keep, rebuild=rebuild)
 
 
 def submit(wanted: Wanted) -> BatchJob:

@@ -2,6 +2,7 @@
 
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
+profiles    the places that the site, or the user, named
 report      the checks as text and JSON
 """
 
@@ -21,6 +22,7 @@ from jupyter_ddl.doctor.machine import (
     check_memory,
     check_scheduler,
 )
+from jupyter_ddl.doctor.profiles import check_profiles
 from jupyter_ddl.doctor.report import Check, as_json, as_line, is_well, summary
 from jupyter_ddl.doctor.software import check_horovod, check_keras, check_mpi, check_python, check_tensorflow
 from jupyter_ddl.doctor.surroundings import (
@@ -83,6 +85,7 @@ def examine() -> Iterator[Check]:
     yield check_loopback()
     yield check_host_name()
     yield check_clusters()
+    yield from check_profiles()
     if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):
         yield check_allreduce(mpi, visible)
     else:

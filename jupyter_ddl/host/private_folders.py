@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import FolderNotPrivate, FolderNotWritable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 _ROOT = 0
 _MOST_LINKS = 40  # as Linux has it
@@ -85,6 +85,31 @@ def is_private(path: Path) -> bool:
     except OSError:
         return False
     return True
+
+
+def problem_of_trust(path: Path, owners: Collection[int] = ()) -> tuple[str, str | None] | None:
+    """Return why a user besides root, this one and `owners` can change what is at a path, and the command against it.
+
+    Args:
+        path: a file or a folder that exists.
+        owners: numbers of accounts that are trusted too.
+
+    Raises:
+        OSError: it does not exist, or cannot be read.
+    """
+    steps = list(_steps(path))
+    for number, (step, status) in enumerate(steps, 1):
+        is_last = number == len(steps)
+        if status.st_uid in owners:
+            problem = None if stat.S_ISLNK(status.st_mode) else _opened(step, status)
+        elif is_last and not stat.S_ISLNK(status.st_mode) and status.st_uid in (os.geteuid(), _ROOT):
+            # A folder's sticky bit keeps others from renaming what is in it, but not from adding to it.
+            problem = _opened(step, status)
+        else:
+            problem = _problem_above(step, status)
+        if problem is not None:
+            return problem
+    return None
 
 
 def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result]]:

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.cluster import batch_job, finding, starting, submission
 from jupyter_ddl.cluster.batch_job import JobRanks
 from jupyter_ddl.cluster.planning import plan
-from jupyter_ddl.cluster.submission import Wanted
+from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import ClusterStartFailed, NoCluster
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.launch.place_options import place_of
+from jupyter_ddl.launch.profiles.limits import check_limits
+from jupyter_ddl.launch.profiles.reading import profile_named
+from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
 from jupyter_ddl.views.job_texts import interrupted_text
 
 if TYPE_CHECKING:
@@ -147,6 +150,7 @@ def start(
     hostfile: str | None = None,
     ssh: str | None = None,
     local: bool = False,
+    profile: str | None = None,
     rebuild: bool = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -165,6 +169,7 @@ def start(
         hostfile: the same as a file, with lines such as `nodea slots=2`.
         ssh: the command that reaches them, e.g. "ssh -p 2222".
         local: start them on this host, also within a batch job.
+        profile: of a site's or a user's file; what is given here wins over what it says.
         rebuild: replace lost ranks without being asked.
         progress: called with a sentence at each step.
 
@@ -178,7 +183,13 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
-    spec = plan(n, gpus, threads, name, env, keep, oversubscribe, place_of(hosts, hostfile, ssh, local=local))
+    named = None if profile is None else profile_named(profile)
+    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local)
+    options = given if named is None else with_profile(named, given)
+    place = place_of(options.hosts, options.hostfile, options.ssh, local=options.local)
+    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
+    if named is not None:
+        check_limits(named, ranks=spec.n, nodes=len(place.hosts))
     return _sessions.start(spec, progress, rebuild=rebuild)
 
 
@@ -206,18 +217,19 @@ def attach(name: str = "default", progress: Callable[[str], None] = lambda _: No
 
 
 def submit(
-    nodes: int = 1,
-    ntasks_per_node: int = 1,
+    nodes: int | None = None,
+    ntasks_per_node: int | None = None,
     *,
     time: str | None = None,
     name: str | None = None,
     partition: str | None = None,
     account: str | None = None,
-    gpus_per_node: int = 0,
+    gpus_per_node: int | None = None,
     cpus_per_task: int | None = None,
     options: Sequence[str] = (),
     keep: bool = False,
     rebuild: bool = True,
+    profile: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Submit a batch job that brings ranks, wait for it, and return the session on them.
@@ -225,8 +237,8 @@ def submit(
     The job ends with this kernel, unless it is to be kept.
 
     Args:
-        nodes: how many.
-        ntasks_per_node: ranks on each.
+        nodes: how many; by default 1.
+        ntasks_per_node: ranks on each; by default 1.
         time: the job's wall time as HOURS:MINUTES; by default the queue's own.
         name: the cluster's name, by default "default".
         partition: the partition or queue; by default the site's own.
@@ -236,6 +248,7 @@ def submit(
         options: the scheduler's own, e.g. ["--constraint=a100"].
         keep: let the job outlive this kernel, for `attach` to find.
         rebuild: replace lost ranks, in the job, without being asked.
+        profile: of a site's or a user's file; what is given here wins over what it says.
         progress: called with a sentence at each step, and while the job waits with its place in the queue.
 
     Raises:
@@ -248,18 +261,21 @@ def submit(
         >>> session = jupyter_ddl.submit(nodes=2, ntasks_per_node=4, time="1:00")
         >>> session.stop()
     """
-    wanted = Wanted(
-        nodes,
-        ntasks_per_node,
-        time,
-        name,
-        partition,
-        account,
-        gpus_per_node,
-        cpus_per_task,
-        tuple(options),
-        keep,
-        rebuild,
+    wanted = wanted_of(
+        profile,
+        {
+            "nodes": nodes,
+            "ntasks_per_node": ntasks_per_node,
+            "time": time,
+            "partition": partition,
+            "account": account,
+            "gpus_per_node": gpus_per_node,
+            "cpus_per_task": cpus_per_task,
+            "options": tuple(options),
+        },
+        name=name,
+        keep=keep,
+        rebuild=rebuild,
     )
     return _sessions.wait_for(submission.submit(wanted), progress)
 

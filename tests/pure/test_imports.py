@@ -58,11 +58,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "launch": {"errors", "host", "protocol"},
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
-    "commands": {"errors", "protocol", "runs", "views"},
+    "commands": {"errors", "launch", "protocol", "runs", "views"},
     "server": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
-    "doctor": {"cluster", "errors", "horovod_build", "host", "paths", "protocol"},
+    "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol"},
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
     "modernise": {"errors", "protocol"},
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.

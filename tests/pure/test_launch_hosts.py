@@ -218,3 +218,15 @@ def test_why_a_host_gave_no_answer(status: int | None, said: str, text: str) -> 
     error = survey_failures.failure_of("n", status, said, by="hosts", timeout_s=60)
     assert isinstance(error, HostUnfit)
     assert re.search(re.escape(text), str(error))
+
+
+def test_ranks_on_several_hosts_sum_within_each_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    priority = "OMPI_MCA_coll_han_priority"
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv(priority, raising=False)
+    for found, place, wanted in ((OPEN_MPI, TWO, "40"), (OPEN_MPI, HERE, None), (HYDRA, TWO, None)):
+        assert launch_environment(found, 4, place, Network()).get(priority) == wanted
+    monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle", raising=False)
+    assert launch_environment(OPEN_MPI, 4, TWO, Network())["OMPI_MCA_mpi_yield_when_idle"] == "1"
+    monkeypatch.setenv(priority, "0")
+    assert priority not in launch_environment(OPEN_MPI, 4, TWO, Network())

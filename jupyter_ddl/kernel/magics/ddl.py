@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from jupyter_ddl.cluster.planning import variables_from
-from jupyter_ddl.commands import logs, runs
+from jupyter_ddl.commands import logs, profiles, runs
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import job_commands, stack_commands
@@ -48,10 +48,12 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--hostfile", metavar="FILE", help="the same as a file, with lines such as: nodea slots=2")
     start.add_argument("--local", action="store_true", help="start them on this host, also within a batch job")
     start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
+    start.add_argument("--profile", metavar="NAME", help="start them at a place of the site's or yours")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     job_commands.add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
     job_commands.add_jobs_options(commands.add_parser("jobs", help="list the batch jobs that bring ranks, or end one"))
+    commands.add_parser("profiles", help="list the places that the site, or you, named")
     commands.add_parser("status", help="show the ranks")
     stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
     commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
@@ -98,6 +100,7 @@ class DdlMagics(Magics):
             hostfile=arguments.hostfile,
             ssh=arguments.ssh,
             local=arguments.local,
+            profile=arguments.profile,
             rebuild=arguments.rebuild != "never",
             progress=progress,
         )
@@ -134,6 +137,9 @@ class DdlMagics(Magics):
 
     def _jobs(self, arguments: Namespace) -> None:
         job_commands.jobs(arguments)
+
+    def _profiles(self, _: Namespace) -> None:
+        print(profiles.listing())
 
     def _doctor(self, _: Namespace) -> None:
         from jupyter_ddl.doctor import print_report

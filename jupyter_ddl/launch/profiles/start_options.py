@@ -1,0 +1,102 @@
+"""Joins what a profile says of a start with what the user gave: what was given wins.
+
+Runs on: kernel, a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
+from jupyter_ddl.launch.profiles.profile import SUBMITS
+from jupyter_ddl.launch.schedulers.known import place_of_job
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jupyter_ddl.launch.profiles.profile import Named
+
+# Open MPI's, MPICH's, Intel MPI's, NCCL's and gloo's choice of an interface.
+# Source: docs.open-mpi.org, "TCP"; docs.nvidia.com, NCCL, "Environment Variables".
+_BY_NAME_OR_NETWORK = ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include")
+_BY_NAME = ("HYDRA_IFACE", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """What a profile may settle of a start; the names are those of `jupyter_ddl.start`."""
+
+    n: int | None = None
+    threads: int | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    hosts: str | None = None
+    hostfile: str | None = None
+    ssh: str | None = None
+    local: bool = False
+
+
+def with_profile(named: Named, given: StartOptions) -> StartOptions:
+    """Return the options of a start by a profile.
+
+    Runs the profile's lines of setup, in a login shell.
+
+    Raises:
+        InvalidInput: its ranks go to a batch job, and this process is in none; or its lines of setup fail.
+    """
+    profile, defaults = named.profile, named.profile.defaults
+    _check_place(named, given)
+    where_given = given.hosts is not None or given.hostfile is not None or given.local
+    options = replace(
+        given,
+        n=defaults.ranks if given.n is None else given.n,
+        threads=defaults.threads if given.threads is None else given.threads,
+        env={**interface_variables(profile.interface), **loaded_variables(named), **profile.environment, **given.env},
+    )
+    if where_given or profile.launcher in SUBMITS:
+        return options if given.ssh is not None or given.local else replace(options, ssh=profile.ssh)
+    if profile.launcher == "local":
+        return replace(options, local=True)
+    ssh = profile.ssh if given.ssh is None else given.ssh
+    return replace(options, hosts=profile.hosts, hostfile=profile.hostfile, ssh=ssh)
+
+
+def interface_variables(interface: str | None) -> dict[str, str]:
+    """Return the variables that keep MPI, NCCL and gloo to an interface; what the user set stays.
+
+    Args:
+        interface: its name, or a network such as "10.1.0.0/16", which NCCL and gloo do not take.
+    """
+    if interface is None:
+        return {}
+    names = _BY_NAME_OR_NETWORK if "/" in interface else (*_BY_NAME_OR_NETWORK, *_BY_NAME)
+    return {name: interface for name in names if name not in os.environ}
+
+
+def check_no_container(named: Named) -> None:
+    """Check that a profile asks for no container, which a start and a job cannot give it.
+
+    Raises:
+        InvalidInput: it does.
+    """
+    if named.profile.container is not None:
+        raise InvalidInput(
+            "A profile's container must be the one that JupyterLab runs in.",
+            f"{named.name}.container = {named.profile.container!r}",
+            f"Start JupyterLab in that image, and leave the key out of {named.file}.",
+        )
+
+
+def _check_place(named: Named, given: StartOptions) -> None:
+    profile = named.profile
+    check_no_container(named)
+    if profile.launcher in SUBMITS and not (given.hosts or given.hostfile or given.local):
+        job = place_of_job(os.environ)
+        if job is None or job.kind != profile.launcher:
+            raise InvalidInput(
+                f"Ranks of the profile {named.name} start in a job of {profile.launcher}.",
+                "no such job around this process",
+                f"Send one with %ddl submit --profile {named.name}, or start JupyterLab in one.",
+            )
