@@ -98,13 +98,13 @@ def _reaching(found: mpi.Mpi, place: Place) -> dict[str, str]:
 def _exchange(found: mpi.Mpi) -> dict[str, str]:
     """Return the variables by which Open MPI sums within each host first, and between hosts once (its `han`).
 
-    Ranks that are placed round-robin take a third of the time of its flat algorithms on a slow link; those placed host
-    by host the same. It takes `mpi_yield_when_idle`, which `host.mpi` sets: without it han took ten times as long
-    where ranks share cores. Version 5 prefers it already (35, over 30 of `tuned`), version 4 does not use it. NCCL's
-    collectives are its own, and not changed.
-    Source: docs.open-mpi.org, "Tuning collectives", "HAN"; `ompi_info --param coll han --level 9`.
+    Version 5 prefers it already (35, over 30 of `tuned`): this keeps it so where a site's file says otherwise. Version
+    4 is left as it is: its han was not measured. It takes `mpi_yield_when_idle`, which `host.mpi` sets: without it han
+    took ten times as long where ranks share cores. NCCL's collectives are its own, and not changed.
+    Source: `ompi_info --param coll han --level 9` of 5.0.11.
     """
-    return {"OMPI_MCA_coll_han_priority": "40"} if found.flavour == "openmpi" else {}
+    is_older = found.version.startswith(("4.", "v4.", "3."))
+    return {"OMPI_MCA_coll_han_priority": "40"} if found.flavour == "openmpi" and not is_older else {}
 
 
 def _networks(found: mpi.Mpi, network: Network) -> dict[str, str]:

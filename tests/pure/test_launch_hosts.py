@@ -25,6 +25,7 @@ from jupyter_ddl.launch.schedulers import slurm
 
 TWO = Place("hosts", (HostSlots("nodea", 2), HostSlots("nodeb", 2)), "ssh -p 2222")
 OPEN_MPI = Mpi(Path("/opt/bin/mpiexec"), None, "openmpi", "5.0.11", "system", None)
+OLD_OPEN_MPI = Mpi(Path("/opt/bin/mpiexec"), None, "openmpi", "4.1.4", "system", None)
 HYDRA = Mpi(Path("/opt/bin/mpiexec"), None, "mpich", "5.0.2", "system", None)
 
 
@@ -224,7 +225,12 @@ def test_ranks_on_several_hosts_sum_within_each_first(monkeypatch: pytest.Monkey
     priority = "OMPI_MCA_coll_han_priority"
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.delenv(priority, raising=False)
-    for found, place, wanted in ((OPEN_MPI, TWO, "40"), (OPEN_MPI, HERE, None), (HYDRA, TWO, None)):
+    for found, place, wanted in (
+        (OPEN_MPI, TWO, "40"),
+        (OPEN_MPI, HERE, None),
+        (HYDRA, TWO, None),
+        (OLD_OPEN_MPI, TWO, None),
+    ):
         assert launch_environment(found, 4, place, Network()).get(priority) == wanted
     monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle", raising=False)
     assert launch_environment(OPEN_MPI, 4, TWO, Network())["OMPI_MCA_mpi_yield_when_idle"] == "1"
