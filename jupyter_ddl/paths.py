@@ -27,6 +27,7 @@ DATA_VARIABLE = "JUPYTER_DDL_DATA"
 HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupyter server
 BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
+HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
 # These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
 SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"

@@ -2,9 +2,9 @@
 
 It parents controller and mpiexec, through ipyparallel's Cluster, and ends both when
 
-- its standard input says so or closes, as it does when the kernel at the other end exits or is killed (with `--keep`
-  closing is ignored; where a process that the kernel forked still holds the other end, the lease sees that it has
-  another parent),
+- its standard input says so, or that a host was lost, or closes, as it does when the kernel at the other end exits or
+  is killed (with `--keep` closing is ignored; where a process that the kernel forked still holds the other end, the
+  lease sees that it has another parent),
 - it gets SIGTERM, from the kernel that attached to the cluster, or a request of one on another host,
 - either of the two ends by itself,
 - a rank's process on this host has ended, and mpiexec does not report it within some seconds.
@@ -32,7 +32,8 @@ from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
 from jupyter_ddl.cluster.end_requests import EndRequests
 from jupyter_ddl.cluster.exit_records import first_end
-from jupyter_ddl.cluster.folder import ClusterFolder
+from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
+from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
 from jupyter_ddl.launch.mpi_job import LOOPBACK
@@ -64,6 +65,7 @@ class Lease:
         self._ended: asyncio.Future[Fault] | None = None
         self._cluster: Any = None
         self._end_requests: EndRequests | None = None
+        self._asked = b""
         self._asks_scheduler: asyncio.Task[None] | None = None
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
 
@@ -117,9 +119,14 @@ class Lease:
 
     def _on_stdin(self) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
-        if b"stop" in data:
-            self._end_asked("user")
-        elif not data:
+        self._asked += data
+        *lines, self._asked = self._asked.split(b"\n")
+        for line in lines:
+            if line.startswith(LOST):
+                self._finish(ending_of(line[len(LOST) :]))
+            elif line == b"stop":
+                self._end_asked("user")
+        if not data:
             asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
             self._on_kernel_end()
 

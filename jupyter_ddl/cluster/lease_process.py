@@ -5,8 +5,10 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import json
 import subprocess
 from contextlib import suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import psutil
@@ -16,8 +18,11 @@ from jupyter_ddl.host import run_module, untrusted_files
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
+    from jupyter_ddl.protocol.faults import Fault
 
 STOP_TIMEOUT_S = 20.0
+# What stands before the fault in a line that the kernel writes to it.
+LOST = b"lost "
 _LOG = "lease.log"
 _LOG_BYTES = 1 << 16
 
@@ -63,6 +68,17 @@ def tell_to_stop(lease: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         lease.kill()
         lease.wait()
+
+
+def tell_lost(lease: subprocess.Popen[bytes], fault: Fault) -> bool:
+    """Make a lease that this kernel started end its cluster as one that was lost; return whether that reached it."""
+    assert lease.stdin is not None
+    try:
+        lease.stdin.write(LOST + json.dumps(asdict(fault)).encode() + b"\n")
+        lease.stdin.flush()
+    except (BrokenPipeError, ValueError):
+        return False
+    return True
 
 
 def close_pipes(lease: subprocess.Popen[bytes]) -> None:

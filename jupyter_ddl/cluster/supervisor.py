@@ -25,6 +25,7 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import loss_of
 from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.cluster.jobs_known import job_of
+from jupyter_ddl.cluster.lost_hosts import host_lost_after_s, lost_host
 from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.cluster.remote_lease import RemoteLease
 from jupyter_ddl.host.threads import Supervised, described
@@ -85,7 +86,9 @@ class Supervisor:
         self._attendant: Supervised | None = None
         self._closed = threading.Event()
         self._processes = RankProcesses()
-        self._elsewhere = RemoteProcesses(folder.spec().place, folder.settings().get("hosts", {}), self._pids_on)
+        self._hosts: dict[str, str] = folder.settings().get("hosts", {})
+        self._elsewhere = RemoteProcesses(folder.spec().place, self._hosts, self._pids_on, self._closed)
+        self._lost_after_s = host_lost_after_s()
         self._gone_since_s: float | None = None
         self._remote: RemoteLease | None = None
         if lease is None and folder.is_elsewhere:
@@ -149,6 +152,8 @@ class Supervisor:
         if time.monotonic() - self._heard_s.get(rank, 0.0) < _ASK_S:
             return known("answers")
         if ready.host != socket.gethostname():
+            # All that are silent are asked at once, not one after another.
+            self._elsewhere.look(self._silent_hosts())
             letter = self._elsewhere.state_of(ready.host, ready.pid)
             return known(_LETTERS.get(letter or "", "elsewhere"))
         try:
@@ -163,6 +168,12 @@ class Supervisor:
 
     def _pids_on(self, host: str) -> list[int]:
         return [ready.pid for ready in self._ranks.values() if ready.host == host]
+
+    def _silent_hosts(self) -> set[str]:
+        """Return the other hosts of ranks in a run that have sent nothing for some seconds."""
+        now_s = time.monotonic()
+        silent = (rank for rank, heard_s in list(self._heard_s.items()) if now_s - heard_s > _ASK_S)
+        return {self._ranks[rank].host for rank in silent if self._ranks[rank].host in self._hosts}
 
     def starves(self, rank: int) -> bool:
         """Return whether a rank was ready for a core since it was last asked, and got none; False on another host."""
@@ -188,12 +199,21 @@ class Supervisor:
             self._transport.send(Ping(), [rank for rank, seconds in quiet.items() if seconds > _ASK_S], now=True)
             for rank, seconds in quiet.items():
                 self._judge(rank, seconds)
+            lost = lost_host(quiet, self._ranks, self._elsewhere, self._lost_after_s)
+            if lost is not None and not self._closed.is_set():
+                self._end_with(lost)
+                return
 
     def _attend_again(self, busy: Callable[[], set[int]]) -> None:
         """Continue after an error, which was printed: a rank that does not answer must be reported nevertheless."""
         with self._lock:
             self._attendant = None
         self.attend(busy)
+
+    def _end_with(self, lost: Fault) -> None:
+        """Have the lease end the cluster, which then reports the loss as any other."""
+        if self._lease is None or not leases.tell_lost(self._lease, lost):
+            self._tell(RankLost(None, lost, lost.at_s))
 
     def _on_unwatched(self, error: BaseException) -> None:
         """Report the cluster as lost: its end would not be reported any more."""

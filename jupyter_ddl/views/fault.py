@@ -157,6 +157,9 @@ def _end(fault: Fault) -> str:
         if facts.signum is not None:
             return f"mpiexec was ended by {signal_text(facts.signum)}, and its ranks with it"
         return f"mpiexec ended with status {facts.status}"
+    if fault.subject == "host" and facts.seconds is not None:
+        who = f", and with it {_ranks(fault.ranks).lower()}" if fault.ranks else ""
+        return f"{fault.host} has not answered for {facts.seconds:.0f} s: it is down, or its network is{who}"
     if fault.subject == "job":
         return f"{facts.by} {JOB_ENDS.get(facts.outcome, f'ended as {facts.outcome}')}"
     if fault.subject == "release":

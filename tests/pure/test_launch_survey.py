@@ -130,10 +130,37 @@ def test_the_state_of_a_process_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert here.state_of("another", 1) is None
     # All of a host's processes are asked for at once.
     assert (tmp_path / "asked").read_text() == "x\n"
-    silent = processes_at(place(tmp_path, "echo y >>asked; exit 255"), 1, 2)
+    silent = processes_at(place(tmp_path, "echo y >>asked; echo 'ssh: No route to host' >&2; exit 255"), 1)
     assert [silent.state_of("its-own-name", pid) for pid in (1, 2)] == [remote_processes.SILENT] * 2
+    assert silent.is_silent("its-own-name")
     # Nor is a host that does not answer asked again at once.
     assert (tmp_path / "asked").read_text() == "x\ny\n"
     monkeypatch.setattr(remote_processes, "_ANSWER_S", 0.2)
     hangs = processes_at(place(tmp_path, "sleep 60"), 1)
     assert hangs.state_of("its-own-name", 1) == remote_processes.SILENT
+
+
+def test_a_host_that_refuses_is_up_and_cannot_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuses = processes_at(place(tmp_path, "echo 'connect to host there port 22: Connection refused' >&2; exit 255"), 1)
+    assert refuses.state_of("its-own-name", 1) is None
+    assert not refuses.is_silent("its-own-name")
+
+
+def test_hosts_are_asked_at_once_and_no_longer_than_somebody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Each answers once both were asked.
+    both = "echo x >>asked; until [ $(wc -l <asked) = 2 ]; do sleep 0.01; done"
+    hosts = {"own-a": HOST, "own-b": f"{HOST}-b"}
+    (tmp_path / hosts["own-b"]).write_text(both)
+    asks = RemoteProcesses(place(tmp_path, both), hosts, lambda _: [1])
+    asks.look([*hosts, "another"])
+    assert {asks.state_of(host, 1) for host in hosts} <= {"S", "R", "I"}
+    closed = threading.Event()
+    hangs = RemoteProcesses(place(tmp_path, "sleep 60"), hosts, lambda _: [1], closed)
+    threading.Timer(0.2, closed.set).start()
+    began_s = time.monotonic()
+    assert hangs.state_of("own-a", 1) is None
+    assert time.monotonic() - began_s < 5

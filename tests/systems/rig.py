@@ -94,6 +94,30 @@ class Rig:
         finally:
             self.on(host, "ip link set eth0 up")
 
+    @contextmanager
+    def slowed(self, host: str, milliseconds: int) -> Iterator[None]:
+        """Delay all that a host sends for the length of the block."""
+        self.on(
+            host,
+            f"tc qdisc add dev eth0 root netem delay {milliseconds}ms || tc qdisc add dev eth0 root tbf rate "
+            f"400mbit burst 256kb latency {milliseconds}ms",
+        )
+        try:
+            yield
+        finally:
+            self.on(host, "tc qdisc del dev eth0 root")
+
+    @contextmanager
+    def without_sshd(self, host: str) -> Iterator[None]:
+        """Let a host refuse new SSH connections for the length of the block: those that are there go on."""
+        config = self.folder / "ssh_config"
+        before = config.read_text()
+        config.write_text(f"Host {host}\nPort 2222\n{before}")
+        try:
+            yield
+        finally:
+            config.write_text(before)
+
     def hold(self, host: str, stack: ExitStack) -> None:
         """Bring a host up, until the stack is left."""
         (self.folder / f"{host}.sshd").write_text(_SSHD.format(address=ADDRESSES[host], folder=self.folder))
