@@ -46,6 +46,7 @@ class Cluster:
         supervisor: reports whether it lives.
         world_id: identifies this world of ranks, which none before or after it has.
         kernel: identifies this kernel among those that use the cluster.
+        hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
         ranks: rank -> its RankReady.
         warm: rank -> the result of its imports; filled as they end.
         clock: by which its runs are followed.
@@ -59,6 +60,7 @@ class Cluster:
         settings = folder.settings()
         self.world_id: str = settings["world_id"]
         self.kernel = secrets.token_hex(4)
+        self.hosts: dict[str, str] = settings.get("hosts", {})
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.cluster.remote_lease import REQUEUED
+from jupyter_ddl.cluster.shrinking import without_lost_host
 from jupyter_ddl.errors import SetupFailed
 from jupyter_ddl.host.threads import described, print_error
 from jupyter_ddl.kernel.attempt import Attempt, Ending, Snapshot
@@ -54,6 +55,7 @@ class ClusterLifecycle:
 
     Attributes:
         lock: guards all that changes with the state, the active runs included.
+        shrinks: the ranks that replace lost ones leave out a host that was lost.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class ClusterLifecycle:
     ) -> None:
         self.lock = threading.Condition(threading.RLock())
         self.replaces_lost = replaces_lost
+        self.shrinks = False
         self._replacement = replacement
         self._observers = observers
         self._spec = spec
@@ -254,7 +257,10 @@ class ClusterLifecycle:
                 self._apply(event, run.id)
 
     def _rebuild(self, old: Incarnation, lost: RankLost, active: Sequence[Run]) -> Remedy:
-        attempt = self._new_attempt(old.cluster.spec)
+        spec = old.cluster.spec
+        if self.shrinks:
+            spec = without_lost_host(spec, lost.fault, old.cluster.hosts)
+        attempt = self._new_attempt(spec)
         self._step = "beginning"
         self._apply(LifecycleEvent.REBUILD, f"{attempt.spec.n} new ranks replace them")
         try:

@@ -17,6 +17,7 @@ from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import ClusterStartFailed, NoCluster
 from jupyter_ddl.kernel.observers import Observers
+from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.profiles.limits import check_limits
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.batch_job import BatchJob
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.kernel.bring_up import Launch
+    from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.protocol.hub_messages import ClusterState
 
 
@@ -51,7 +53,7 @@ class KernelSessions:
         self._current: Session | None = None
         self._starting: Session | None = None
 
-    def start(self, spec: ClusterSpec, progress: Callable[[str], None], *, rebuild: bool) -> Session:
+    def start(self, spec: ClusterSpec, progress: Callable[[str], None], *, rebuild: Rebuild) -> Session:
         """Start a cluster; return its session, which the magics use from here on."""
         return self._begin(Session(spec, self.observers, rebuild=rebuild, launch=self._launch), progress)
 
@@ -151,7 +153,7 @@ def start(
     ssh: str | None = None,
     local: bool = False,
     profile: str | None = None,
-    rebuild: bool = True,
+    rebuild: Rebuild = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Start a cluster and return its session when every rank is ready.
@@ -170,7 +172,7 @@ def start(
         ssh: the command that reaches them, e.g. "ssh -p 2222".
         local: start them on this host, also within a batch job.
         profile: of a site's or a user's file; what is given here wins over what it says.
-        rebuild: replace lost ranks without being asked.
+        rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
         progress: called with a sentence at each step.
 
     Raises:
@@ -190,7 +192,7 @@ def start(
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
     if named is not None:
         check_limits(named, ranks=spec.n, nodes=len(place.hosts))
-    return _sessions.start(spec, progress, rebuild=rebuild)
+    return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 
 def attach(name: str = "default", progress: Callable[[str], None] = lambda _: None) -> Session:

@@ -20,6 +20,7 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.bring_up import bring_up, starting
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
 from jupyter_ddl.kernel.cluster_state import cluster_state, fault_of_loss, why_not_ready
+from jupyter_ddl.kernel.rebuild_choice import SHRINK, checked_rebuild
 from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import usable_ranks, wait_settled
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.kernel.incarnation import Incarnation
     from jupyter_ddl.kernel.observers import Observers
+    from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.cell_options import Options
     from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
@@ -57,7 +59,7 @@ class Session:
     Args:
         spec: of the first ranks.
         observers: notified of its changes.
-        rebuild: replace lost ranks without being asked.
+        rebuild: replace lost ranks without being asked; "shrink": without a host that was lost.
         launch: starts ranks.
         ends: called when the ranks are stopped, before they end: it ends the job that brings them.
 
@@ -73,7 +75,7 @@ class Session:
         spec: ClusterSpec,
         observers: Observers,
         *,
-        rebuild: bool = True,
+        rebuild: Rebuild = True,
         launch: Launch = start,
         ends: Callable[[], None] | None = None,
     ) -> None:
@@ -81,7 +83,8 @@ class Session:
         self._ends = ends
         self._setup_cells = SetupCells()
         rebuilder = Rebuilder(launch, self._setup_cells)
-        self._lifecycle = ClusterLifecycle(spec, rebuilder, observers, replaces_lost=rebuild)
+        self._lifecycle = ClusterLifecycle(spec, rebuilder, observers, replaces_lost=bool(rebuild))
+        self._lifecycle.shrinks = rebuild == SHRINK
 
     def start(self, progress: Callable[[str], None]) -> None:
         """Start the first ranks.
@@ -311,7 +314,9 @@ class Session:
                 ", ".join(other) or "env",
                 "Pass no options, or %ddl stop and %ddl submit.",
             )
-        self._lifecycle.replaces_lost = other.pop("rebuild", self._lifecycle.replaces_lost)
+        if "rebuild" in other:
+            rebuild = checked_rebuild(other.pop("rebuild"))
+            self._lifecycle.replaces_lost, self._lifecycle.shrinks = bool(rebuild), rebuild == SHRINK
         new = replanned(self._cluster.spec, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
         check_free(new)

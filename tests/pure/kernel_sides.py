@@ -45,6 +45,7 @@ class TestCluster:
         self.world_id = "world-1"
         self.folder = SimpleNamespace(connection_file="no file", log_dir=None)
         self.kernel = "kernel-1"
+        self.hosts: dict[str, str] = {}
         self.clock: Any = MONOTONIC
         self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
         self.warm: dict[int, object] = dict.fromkeys(RANKS)

@@ -15,6 +15,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import job_commands, stack_commands
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
+from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
@@ -38,8 +39,8 @@ def _ddl_parser() -> MagicParser:
         command.add_argument("--oversubscribe", action="store_true", help="let several ranks, or clusters, share a GPU")
         command.add_argument(
             "--rebuild",
-            choices=("auto", "never"),
-            help="replace lost ranks without being asked (default: auto)",
+            choices=tuple(BY_OPTION),
+            help="replace lost ranks without being asked (default: auto); shrink: without a host that was lost",
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
@@ -101,7 +102,7 @@ class DdlMagics(Magics):
             ssh=arguments.ssh,
             local=arguments.local,
             profile=arguments.profile,
-            rebuild=arguments.rebuild != "never",
+            rebuild=BY_OPTION[arguments.rebuild or "auto"],
             progress=progress,
         )
         progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
@@ -113,7 +114,7 @@ class DdlMagics(Magics):
         if arguments.oversubscribe:
             changes["oversubscribe"] = True
         if arguments.rebuild is not None:
-            changes["rebuild"] = arguments.rebuild == "auto"
+            changes["rebuild"] = BY_OPTION[arguments.rebuild]
         progress = Progress()
         replayed = session.restart(progress, env=_environment(arguments), **changes)
         progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
