@@ -74,9 +74,15 @@ class Rebuilder:
         except (DdlError, OSError) as error:
             _fail(lifecycle, attempt, lost, error)
         else:
-            ready = f"{counted(attempt.spec.n, 'new rank')} were started in {seconds:.1f} s"
+            ready = f"{counted(attempt.spec.n, 'new rank')} were started in {seconds:.1f} s{_elsewhere(attempt)}"
             report = f"{lost}\n{ready}; the variables of the old ones are lost.{replayed}{offer.text()}"
             lifecycle.settle(attempt, ready, report)
+
+
+def _elsewhere(attempt: Attempt) -> str:
+    """Return where the new ranks are, where a host of the old ones was left out."""
+    old = attempt.ending.old
+    return "" if old is None or old.cluster.spec.place == attempt.spec.place else f" ({attempt.spec.note.rstrip('.')})"
 
 
 def _fail(lifecycle: ClusterLifecycle, attempt: Attempt, lost: str, error: BaseException) -> None:
