@@ -68,7 +68,7 @@ def recorded(log_dir: Path) -> list[str]:
     The shell ends with MPI's daemon, its parent, and the rank with the shell.
     """
     shell = ["/bin/sh", "-c", _SCRIPT, "jupyter_ddl rank", str(log_dir)]
-    return run_module.command("jupyter_ddl.host.process_tree", *shell)
+    return run_module.command("jupyter_ddl.cluster.witness", *shell)
 
 
 def first_end(log_dir: Path, clock_offsets_s: Mapping[str, float]) -> End | None:

@@ -68,9 +68,9 @@ def settle(
     address = network.address if spec.served is None else address_towards(spec.served.reached_from)
     environment = launch_environment(found, spec.n, spec.place, network)
     environment |= occupancy.on_shared_cores(spec) | spec.environment
-    # Only this host's temporary files are within our reach.
-    temporary = scratch.make(environment) if is_here else {}
-    environment |= temporary | _rank_environment(spec, folder, world_id)
+    # On several hosts each has a witness that makes and clears them; here the lease does, should that be ended.
+    temporary = scratch.make(environment) if is_here else scratch.named(world_id)
+    environment |= (temporary if is_here else {}) | _rank_environment(spec, folder, world_id)
     return JobSettings(
         [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir))],
         environment,

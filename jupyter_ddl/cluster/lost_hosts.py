@@ -7,13 +7,9 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.paths import HOST_LOST_VARIABLE
 from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
@@ -21,34 +17,6 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.launch.remote_processes import RemoteProcesses
     from jupyter_ddl.protocol.events import RankReady
-
-HOST_LOST_AFTER_S = 60.0
-# Within it every silent rank has been reported, and its host was asked.
-_LEAST_S = 15.0
-
-
-def host_lost_after_s() -> float:
-    """Return the seconds after which a host that does not answer is lost; infinite for never.
-
-    Raises:
-        InvalidInput: the variable that sets them is no such number.
-    """
-    text = os.environ.get(HOST_LOST_VARIABLE, "").strip()
-    if not text:
-        return HOST_LOST_AFTER_S
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if seconds == 0:
-        return math.inf
-    if not seconds >= _LEAST_S:
-        raise InvalidInput(
-            f"A host may stay away for {_LEAST_S:g} s at least.",
-            f"{HOST_LOST_VARIABLE}={text[:80]}",
-            f"Set it to seconds, by default {HOST_LOST_AFTER_S:g}, or to 0 for ever.",
-        )
-    return seconds
 
 
 def lost_host(

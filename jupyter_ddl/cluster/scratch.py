@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where Open MPI has it
 _PREFIX = "jupyter_ddl-"
 _NAME = re.compile(rf"{_PREFIX}[A-Za-z0-9_]+")
-# Names of Open MPI 4 and 5 (for shared memory both), and of TensorFlow.
-_LEFT_BEHIND = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*", "__autograph_generated_file*.py", "__pycache__")
+LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
+# Names of Open MPI 4 and 5 (for shared memory both), of TensorFlow, and ours.
+_OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*")
+_LEFT_BEHIND = (*_OF_MPI, "__autograph_generated_file*.py", "__pycache__", *LOCKS)
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
 
@@ -47,6 +50,29 @@ def make(environment: Mapping[str, str]) -> dict[str, str]:
     if not any(name in environment or name in os.environ for name in _BACKING):
         variables |= dict.fromkeys(_BACKING, _folder_in(_SHARED_MEMORY))
     return {name: folder for name, folder in variables.items() if folder is not None}
+
+
+def named(name: str) -> dict[str, str]:
+    """Return the folders that `make_named` makes for a world on this host, where it has ranks."""
+    memory = str(_SHARED_MEMORY / f"{_PREFIX}{name}")
+    return {_TEMPORARY: str(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"), **dict.fromkeys(_BACKING, memory)}
+
+
+def make_named(environment: Mapping[str, str], name: str) -> dict[str, str]:
+    """Make the folders of a world by its name, or find those that another rank of this host has made; none where full.
+
+    Args:
+        environment: what the ranks have; variables for shared memory that are set there are kept.
+        name: the world's id.
+    """
+    temporary = _named(Path(tempfile.gettempdir()), name)
+    if temporary is None:
+        return {}
+    variables = {_TEMPORARY: temporary}
+    if not any(variable in environment for variable in _BACKING):
+        memory = _named(_SHARED_MEMORY, name)
+        variables |= {} if memory is None else dict.fromkeys(_BACKING, memory)
+    return variables
 
 
 def clear(variables: object) -> None:
@@ -102,6 +128,18 @@ def _clear(own: int, *, everything: bool) -> None:
         else:
             with suppress(FileNotFoundError):
                 os.unlink(entry.name, dir_fd=own)
+
+
+def _named(parent: Path, name: str) -> str | None:
+    """Make or find a private folder; None where that fails, or another user made it."""
+    path = parent / f"{_PREFIX}{name}"
+    try:
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return None
+    is_private = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return str(path) if is_private else None
 
 
 def _folder_in(parent: Path) -> str | None:

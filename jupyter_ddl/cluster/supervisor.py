@@ -25,9 +25,10 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.cluster.deaths import loss_of
 from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.cluster.jobs_known import job_of
-from jupyter_ddl.cluster.lost_hosts import host_lost_after_s, lost_host
+from jupyter_ddl.cluster.lost_hosts import lost_host
 from jupyter_ddl.cluster.rank_processes import RankProcesses
 from jupyter_ddl.cluster.remote_lease import RemoteLease
+from jupyter_ddl.host.lost_after import host_lost_after_s
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.launch.remote_processes import GONE, SILENT, RemoteProcesses
 from jupyter_ddl.protocol.events import RankLost, RankSilent

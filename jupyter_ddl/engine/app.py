@@ -19,6 +19,7 @@ from ipyparallel.engine.app import IPEngine
 
 from jupyter_ddl.engine import disabled_calls
 from jupyter_ddl.engine.capture import Capture
+from jupyter_ddl.engine.controller_watch import watch_controller
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
 from jupyter_ddl.engine.event_log import Journal
@@ -110,6 +111,11 @@ class RankEngine(IPEngine):
         """
         signal.signal(signal.SIGINT, self._signal_sigint)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def start_heartbeat(self, hb_ping: str, *other: Any) -> None:
+        """Answer the controller's heartbeats, and end this rank where they stay away: it may have no other way back."""
+        super().start_heartbeat(hb_ping, *other)
+        watch_controller(hb_ping, self.curve_serverkey, self.leaving)
 
     def init_engine(self) -> None:
         """Connect. Meanwhile ipyparallel puts the working folder first in sys.path, while background imports run."""

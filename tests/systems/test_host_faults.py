@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import NODES, Rig, environment
@@ -93,7 +95,22 @@ def test_a_host_without_sshd_is_not_taken_for_one_that_is_down(hosts: Rig, login
     login.do("s.run('x = rank')\ns.stop()")
 
 
+def test_a_kill_of_everything_leaves_nothing_on_any_host(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts))
+    login.send(f"s.run({ALL_IN_A_COLLECTIVE!r})")
+    ours = [one for one in login.descendants() if "jupyter_ddl.cluster.witness" not in one.cmdline()]
+    assert len(ours) > len(NODES) * 4
+    folders = [hosts.on(node, "ls -A /tmp /dev/shm") for node in NODES]
+    assert all(listed.count("jupyter_ddl-") == 2 for listed in folders), folders
+    for process in ours:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    assert eventually(lambda: not login.descendants())
+    assert left_on(hosts) == ""
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_ranks_whose_controller_stays_away_end_by_themselves(hosts: Rig, login: Kernel) -> None:
     login.do(start(hosts, rebuild=False))
     login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")

@@ -1,0 +1,167 @@
+"""Gives a world folders for temporary files on each of its hosts, and a witness there that removes them at its end.
+
+    run_module.py jupyter_ddl.cluster.witness PROGRAM ARGS...
+
+This stands before each rank's command. All ranks of a host hold one lock; the first to start there also starts the
+witness, a process in a session of its own. When the lock is free the ranks are gone, whatever ended them: the witness
+then ends MPI's daemon, if that waits for an mpiexec that does not answer, removes the folders and ends. It listens on
+nothing: states of ranks are asked over SSH (`launch.remote_processes`), and how a rank ended is recorded by its own
+parent (`exit_records`).
+
+Runs on: every host of a world on several.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import sys
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from jupyter_ddl.cluster import scratch
+from jupyter_ddl.host.process_tree import end_with_parent
+from jupyter_ddl.paths import RANKS_VARIABLE
+
+_DAEMON = "prted"
+# Open MPI 5 has its daemon's folder in this variable, named after the daemon's PID.
+_DAEMON_FOLDER = "PMIX_SERVER_TMPDIR"
+_MOST_TRIES = 10
+# A daemon that can reach mpiexec ends within a second of its ranks.
+_DAEMON_ENDS_S = 10.0
+_KILL_S = 3.0
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """The process that started the ranks of this host.
+
+    Attributes:
+        descriptor: of the process, which no other can get; None where Linux has none.
+        is_mpi: it is Open MPI's daemon, which its own mpiexec started.
+        folder: its temporary files.
+    """
+
+    descriptor: int | None
+    is_mpi: bool
+    folder: Path | None
+
+    @classmethod
+    def parent(cls) -> Daemon:
+        """Return the parent of this process."""
+        pid = os.getppid()
+        try:
+            descriptor: int | None = os.pidfd_open(pid)
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+        except (AttributeError, OSError):
+            descriptor, name = None, ""
+        folder = Path(os.environ.get(_DAEMON_FOLDER, "/"))
+        is_its_own = re.fullmatch(rf"prted?\.(?:.*\.)?{pid}(?:\..*)?", folder.name) is not None
+        is_its_own = is_its_own and folder.parent == Path(tempfile.gettempdir())
+        return cls(descriptor, name == _DAEMON, folder if is_its_own else None)
+
+    def end(self) -> None:
+        """Wait for its end; where it does not come, end it."""
+        if self.descriptor is None:
+            return
+        for wait_s, signum in ((_DAEMON_ENDS_S, signal.SIGTERM), (_KILL_S, signal.SIGKILL), (_KILL_S, None)):
+            if select.select([self.descriptor], [], [], wait_s)[0] or not self.is_mpi or signum is None:
+                return
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.descriptor, signum)
+
+    def clear(self) -> None:
+        """Remove what it left behind."""
+        if self.folder is not None and not self.folder.is_symlink():
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def prepare(world_id: str) -> dict[str, str]:
+    """Make the world's folders on this host, with a witness; return the variables that make its ranks use them."""
+    for _ in range(_MOST_TRIES):
+        variables = scratch.make_named(os.environ, world_id)
+        folder = variables.get("TMPDIR")
+        if folder is None:
+            # It is full, or not ours: the ranks use the default.
+            return {}
+        with suppress(FileNotFoundError):
+            ranks = _open(Path(folder) / scratch.RANKS_LOCK)
+            fcntl.flock(ranks, fcntl.LOCK_SH)
+            # A witness that was at its end may have removed it meanwhile.
+            if os.fstat(ranks).st_nlink:
+                _start_witness(Path(folder), ranks, variables)
+                os.set_inheritable(ranks, True)
+                return variables
+            os.close(ranks)
+    return {}
+
+
+def _start_witness(folder: Path, ranks: int, variables: dict[str, str]) -> None:
+    """Start a witness where this host has none."""
+    lock = _open(folder / scratch.WITNESS_LOCK)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return
+    daemon = Daemon.parent()
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        # The witness has the lock now.
+        os.close(lock)
+        if daemon.descriptor is not None:
+            os.close(daemon.descriptor)
+        return
+    try:
+        os.setsid()
+        # Its parent must not be waited for by the rank's shell.
+        if os.fork() == 0:
+            os.close(ranks)
+            _detach()
+            _witness(folder, daemon, variables)
+    finally:
+        os._exit(0)
+
+
+def _detach() -> None:
+    """Let go of what belongs to the rank: its streams, which mpiexec reads to their end, and its folder."""
+    for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signum, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in range(3):
+        os.dup2(nothing, descriptor)
+    os.chdir("/")
+
+
+def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
+    """Wait until no rank is left on this host, and remove what they left."""
+    with suppress(FileNotFoundError):
+        fcntl.flock(_open(folder / scratch.RANKS_LOCK), fcntl.LOCK_EX)
+    daemon.end()
+    scratch.clear(variables)
+    daemon.clear()
+
+
+def _open(file: Path) -> int:
+    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def main() -> None:
+    """Prepare this host, and become the program that the command line names."""
+    end_with_parent(signal.SIGTERM)
+    settings = os.environ.get(RANKS_VARIABLE)
+    if settings is not None:
+        os.environ.update(prepare(json.loads(settings)["world_id"]))
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  our own command, as a list
+
+
+if __name__ == "__main__":
+    main()

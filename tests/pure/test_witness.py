@@ -1,0 +1,84 @@
+"""The witness of a host: the world's folders are there while a rank lives, and gone once none does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.host import run_module
+from jupyter_ddl.paths import RANKS_VARIABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WITNESSED = run_module.command("jupyter_ddl.cluster.witness")
+RANK = "echo $TMPDIR $OMPI_MCA_btl_sm_backing_directory; touch $TMPDIR/ompi.host.0; read line"
+
+
+def variables(temporary: Path, world_id: str) -> dict[str, str]:
+    settings = json.dumps({"world_id": world_id})
+    return {"PATH": os.environ["PATH"], "TMPDIR": str(temporary), RANKS_VARIABLE: settings}
+
+
+def folders(temporary: Path, world_id: str) -> list[Path]:
+    return [place / f"jupyter_ddl-{world_id}" for place in (temporary, Path("/dev/shm"))]
+
+
+@contextmanager
+def daemon(temporary: Path, world_id: str, *ranks: str) -> Iterator[subprocess.Popen[str]]:
+    """Run what stands for the ranks of a host, with their daemon, until its standard input closes."""
+    each = [f"{shlex.join([*WITNESSED, 'sh', '-c', rank])} <&0 &" for rank in ranks]
+    script = "exec 3<&0\n" + "\n".join(each).replace("<&0", "<&3") + "\nwait"
+    command: Sequence[str] = ["sh", "-c", script]
+    process = subprocess.Popen(
+        command, env=variables(temporary, world_id), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        yield process
+
+
+def wait_gone(*paths: Path) -> None:
+    deadline_s = time.monotonic() + 30
+    while left := [path for path in paths if path.exists()]:
+        assert time.monotonic() < deadline_s, left
+        time.sleep(0.02)
+
+
+def test_the_folders_are_there_while_a_rank_lives(tmp_path: Path) -> None:
+    world_id = f"pair{os.getpid()}"
+    own = folders(tmp_path, world_id)
+    with daemon(tmp_path, world_id, RANK, RANK) as running:
+        assert running.stdout is not None
+        for _ in range(2):
+            assert running.stdout.readline().split() == [str(path) for path in own]
+        assert all(path.stat().st_mode & 0o777 == 0o700 for path in own)
+    wait_gone(*own)
+
+
+def test_what_the_user_left_stays(tmp_path: Path) -> None:
+    world_id = f"mine{os.getpid()}"
+    temporary, memory = folders(tmp_path, world_id)
+    with daemon(tmp_path, world_id, "touch $TMPDIR/mine"):
+        pass
+    wait_gone(memory, temporary / "jupyter_ddl-ranks.lock")
+    assert [path.name for path in temporary.iterdir()] == ["mine"]
+
+
+def test_a_place_that_is_taken_is_not_used(tmp_path: Path) -> None:
+    world_id = f"taken{os.getpid()}"
+    temporary, memory = folders(tmp_path, world_id)
+    temporary.write_text("a file")
+    said = "import os; print(os.environ['TMPDIR'], 'OMPI_MCA_btl_sm_backing_directory' in os.environ)"
+    program = [*WITNESSED, sys.executable, "-c", said]
+    found = subprocess.run(
+        program, env=variables(tmp_path, world_id), check=True, timeout=60, capture_output=True, text=True
+    )
+    assert found.stdout == f"{tmp_path} False\n"
+    assert not memory.exists()
