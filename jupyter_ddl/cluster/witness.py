@@ -13,7 +13,6 @@ Runs on: every host of a world on several.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -25,10 +24,15 @@ import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_ddl.cluster import scratch
+from jupyter_ddl.host import files
 from jupyter_ddl.host.process_tree import end_with_parent
 from jupyter_ddl.paths import RANKS_VARIABLE
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 _DAEMON = "prted"
 # Open MPI 5 has its daemon's folder in this variable, named after the daemon's PID.
@@ -89,42 +93,44 @@ def prepare(world_id: str) -> dict[str, str]:
         variables = scratch.make_named(os.environ, world_id)
         folder = variables.get("TMPDIR")
         if folder is None:
-            # It is full, or not ours: the ranks use the default.
+            # The place is taken: the ranks use the default.
             return {}
-        with suppress(FileNotFoundError):
-            ranks = _open(Path(folder) / scratch.RANKS_LOCK)
-            fcntl.flock(ranks, fcntl.LOCK_SH)
+        with suppress(OSError), files.open_to_lock(Path(folder) / scratch.RANKS_LOCK) as ranks:
+            files.lock(ranks, shared=True)
             # A witness that was at its end may have removed it meanwhile.
-            if os.fstat(ranks).st_nlink:
+            if os.fstat(ranks.fileno()).st_nlink:
                 _start_witness(Path(folder), ranks, variables)
-                os.set_inheritable(ranks, True)
+                # The program that this becomes holds the lock by a descriptor of its own.
+                os.set_inheritable(os.dup(ranks.fileno()), True)
                 return variables
-            os.close(ranks)
     return {}
 
 
-def _start_witness(folder: Path, ranks: int, variables: dict[str, str]) -> None:
+def _start_witness(folder: Path, ranks: BinaryIO, variables: dict[str, str]) -> None:
     """Start a witness where this host has none."""
-    lock = _open(folder / scratch.WITNESS_LOCK)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(lock)
-        return
-    daemon = Daemon.parent()
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        # The witness has the lock now.
-        os.close(lock)
-        if daemon.descriptor is not None:
-            os.close(daemon.descriptor)
-        return
+    with files.open_to_lock(folder / scratch.WITNESS_LOCK) as lock:
+        try:
+            files.lock(lock, wait=False)
+        except BlockingIOError:
+            return
+        daemon = Daemon.parent()
+        child = os.fork()
+        if child:
+            os.waitpid(child, 0)
+            # The witness has the lock now.
+            if daemon.descriptor is not None:
+                os.close(daemon.descriptor)
+            return
+        _become_witness(folder, ranks, daemon, variables)
+
+
+def _become_witness(folder: Path, ranks: BinaryIO, daemon: Daemon, variables: dict[str, str]) -> NoReturn:
+    """Leave the rank's session in a child of this process, and be the witness there."""
     try:
         os.setsid()
         # Its parent must not be waited for by the rank's shell.
         if os.fork() == 0:
-            os.close(ranks)
+            ranks.close()
             _detach()
             _witness(folder, daemon, variables)
     finally:
@@ -143,15 +149,11 @@ def _detach() -> None:
 
 def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
     """Wait until no rank is left on this host, and remove what they left."""
-    with suppress(FileNotFoundError):
-        fcntl.flock(_open(folder / scratch.RANKS_LOCK), fcntl.LOCK_EX)
-    daemon.end()
-    scratch.clear(variables)
-    daemon.clear()
-
-
-def _open(file: Path) -> int:
-    return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    with files.open_to_lock(folder / scratch.RANKS_LOCK) as ranks:
+        files.lock(ranks)
+        daemon.end()
+        scratch.clear(variables)
+        daemon.clear()
 
 
 def main() -> None:
