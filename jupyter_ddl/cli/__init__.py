@@ -58,11 +58,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         subparser = subparsers.add_parser(subcommand.NAME, help=subcommand.HELP, description=subcommand.HELP)
         subcommand.configure(subparser)
         subparser.set_defaults(main=subcommand.main)
-    arguments = parser.parse_args(argv)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Ranks may print characters that this terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
+        arguments = parser.parse_args(argv)
         status: int = arguments.main(arguments)
         sys.stdout.flush()
     except DdlError as error:

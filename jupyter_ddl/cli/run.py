@@ -1,4 +1,7 @@
-"""`jupyter ddl run script.py ...`: runs a script on MPI ranks, as `horovodrun` would, with our start-up."""
+"""`jupyter ddl run script.py ...`: runs a script on MPI ranks, as `horovodrun` would, with our start-up.
+
+The ranks are on this host, on those of `-H` or `--hostfile`, or on the nodes of the batch job that this process is in.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from jupyter_ddl.cli import run_spellings as spellings
+from jupyter_ddl.cli.run_spellings import add_spellings, ssh_command, with_slots, without_python
 from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, cell_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
@@ -20,15 +25,29 @@ HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
-        "jupyter ddl run [-n N] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
+        "jupyter ddl run [-n N] [-H HOST:SLOTS,... | --hostfile FILE | --local] [--ssh COMMAND] [--gpus 0,1] "
+        "[--threads T] [--env K=V] [--oversubscribe] "
         f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
+    # A script's own options, which argparse looks at too, are no abbreviations of ours.
+    parser.allow_abbrev = False
     parser.add_argument("-n", type=int, help="ranks (default: one per GPU; else one per two cores, at least 2)")
+    parser.add_argument("-H", "--hosts", "-hosts", metavar="HOST:SLOTS,...", help="ranks on these hosts, over SSH")
+    parser.add_argument("--hostfile", "-hostfile", metavar="FILE", help="the same as a file: lines `nodea slots=2`")
+    parser.add_argument("--local", action="store_true", help="ranks on this host, also within a batch job")
+    parser.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
+    parser.add_argument(
+        "--network-interfaces",
+        "--network-interface",
+        metavar="NAME,...",
+        help="the only ones that MPI uses, on all hosts (default: the network on which all of them are)",
+    )
     parser.add_argument("--gpus", help="the GPUs to use, e.g. 0,1; 'none' for the cores (default: all)")
     parser.add_argument("--threads", type=int, help="TensorFlow's threads on each rank")
-    parser.add_argument("--env", action="append", default=[], metavar="K=V", help="a variable for the ranks")
+    parser.add_argument("--env", "-env", action="append", default=[], metavar="K=V", help="a variable for the ranks")
     parser.add_argument("--oversubscribe", action="store_true", help="let several ranks share a GPU")
     add_script_arguments(parser)
+    add_spellings(parser)
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT.py", help="the script and its arguments")
 
 
@@ -37,19 +56,23 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.cluster import occupancy
     from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.host.preflight import check_for_mpi
+    from jupyter_ddl.launch.place_options import place_of
     from jupyter_ddl.script.job import Job
+    from jupyter_ddl.script.launching import look_at_hosts
 
     script = _checked_script(arguments.script)
     options = cell_options(arguments)
-    variables = variables_from(arguments.env)
+    variables = variables_from(spellings.variables(arguments))
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
+    place = place_of(arguments.hosts, arguments.hostfile, ssh_command(arguments), local=arguments.local)
     spec = plan(
-        arguments.n,
+        arguments.slots_each if arguments.n is None and place.is_here else arguments.n,
         gpus=arguments.gpus,
         threads=arguments.threads,
         environment=variables,
         oversubscribe=arguments.oversubscribe,
+        place=with_slots(place, arguments.hosts, arguments.slots_each),
     )
     if options.auto is not None and arguments.explain:
         from jupyter_ddl.explain import explain, render
@@ -61,7 +84,8 @@ def main(arguments: argparse.Namespace) -> int:
     occupancy.check_free(spec)
     spec = occupancy.with_sharers_told(spec)
     check_for_mpi()
-    job = Job(spec, script, options.checked(range(spec.n), spec.n))
+    surroundings = look_at_hosts(spec, arguments.network_interfaces)
+    job = Job(spec, script, options.checked(range(spec.n), spec.n), surroundings)
     print(spec.note, file=sys.stderr, flush=True)
     try:
         outcome = job.run()
@@ -78,13 +102,11 @@ def _checked_script(given: list[str]) -> list[str]:
     """Return the script and its arguments, as they were given, after a check that it can run."""
     if given[:1] == ["--"]:
         given = given[1:]
+    given = without_python(given)
     if not given:
         raise InvalidInput("The script must be named.", "nothing", "Write: jupyter ddl run -n 2 SCRIPT.py")
     script, *arguments = given
     rule = "What runs on the ranks must be a Python script."
-    if Path(script).name.startswith("python") and arguments and not Path(script).is_file():
-        remedy = f"Leave {script} out: the ranks run this environment's Python."
-        raise InvalidInput(rule, f"{script} {arguments[0]}", remedy)
     if not Path(script).is_file():
         raise InvalidInput("The script must exist.", script, f"Correct its name; this folder is {Path.cwd()}.")
     if Path(script).suffix == ".ipynb":

@@ -20,7 +20,7 @@ from jupyter_ddl.host import run_module
 from jupyter_ddl.protocol.rank_files import EXIT, PROCESS, rank_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 # $1 is the folder, the rest the rank's command. The names of the rank's number are Open MPI's, Hydra's and PMIx's. The
@@ -78,7 +78,12 @@ def first_end(log_dir: Path, clock_offsets_s: Mapping[str, float]) -> End | None
         log_dir: where ranks note their processes, and their ends are recorded.
         clock_offsets_s: each host's clock minus this one's, by the host's own name.
     """
-    ends = sorted(_ends(log_dir, clock_offsets_s), key=lambda end: end.at_s)
+    return first_of(_ends(log_dir, clock_offsets_s))
+
+
+def first_of(recorded_ends: Iterable[End]) -> End | None:
+    """Return the end that was first; None without one."""
+    ends = sorted(recorded_ends, key=lambda end: end.at_s)
     if not ends:
         return None
     together = [end for end in ends if end.at_s - ends[0].at_s <= _TOGETHER_S]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.protocol.requests import RunScript
-    from jupyter_ddl.protocol.script_pipes import Pipes
+    from jupyter_ddl.protocol.script_pipes import RankPipes
 
 # Whose versions are recorded.
 _LIBRARIES = ("tensorflow", "horovod", "keras", "torch")
@@ -58,7 +58,7 @@ class ScriptRank:
         request: what is to run.
     """
 
-    def __init__(self, world: World, state: RankState, pipes: Pipes, request: RunScript) -> None:
+    def __init__(self, world: World, state: RankState, pipes: RankPipes, request: RunScript) -> None:
         self._world = world
         self._state = state
         self._pipes = pipes

@@ -42,21 +42,24 @@ class RunScript(Wire):
     Attributes:
         run: the run's id.
         log_dir: the run's folder, where rank K keeps its events, as rank-K.events.jsonl; None where there is none.
-        folder: the folder of the pipes to the terminal.
+        folder: the folder of the pipes to the terminal; None where a relay beside each rank holds them.
         n: the number of ranks.
-        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores.
-        threads: TensorFlow's threads on each rank.
+        devices: the CUDA_VISIBLE_DEVICES entry of each local rank; empty where the ranks compute on the cores; None
+            where each rank takes a GPU of its own host, if there is one.
+        threads: TensorFlow's threads on each rank; None for its share of its host's cores.
         options: the script's.
+        oversubscribe: several ranks may share a GPU of their host.
     """
 
     type: ClassVar[str] = "run_script"
     run: str
     log_dir: str | None
-    folder: str
+    folder: str | None
     n: Int64
-    devices: tuple[str, ...]
-    threads: Int64
+    devices: tuple[str, ...] | None
+    threads: Int64 | None
     options: CellOptions
+    oversubscribe: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,19 @@ from __future__ import annotations
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.protocol.codec import decode
+from jupyter_ddl.protocol.codec import as_line, decode
 from jupyter_ddl.protocol.requests import RunScript
-from jupyter_ddl.protocol.script_pipes import Pipes
+from jupyter_ddl.protocol.script_frames import CONNECTION_BYTES, Connection
+from jupyter_ddl.protocol.script_pipes import HeldPipes, Pipes
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.protocol.script_pipes import RankPipes
 
 
 def main() -> None:
@@ -36,7 +43,7 @@ def main() -> None:
         sys.path.insert(0, horovod_dir)
 
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.errors import InvalidInput
+    from jupyter_ddl.errors import ClusterError, InvalidInput
 
     try:
         world = World.join(request.n)
@@ -48,12 +55,18 @@ def main() -> None:
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.rank.install import install
 
-    pipes = Pipes(Path(request.folder), world.rank)
+    pipes = _pipes_of(request, world)
     pipes.take_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # It was made when descriptor 1 was mpiexec's, with the buffer of a pipe.
         sys.stdout.reconfigure(line_buffering=True)
-    pinned = devices.pin(request.devices, world.local_rank, world.local_size, request.threads)
+    try:
+        own = request.devices
+        if own is None:
+            own = tuple(devices.of_this_host(world.local_size, oversubscribe=request.oversubscribe))
+        pinned = devices.pin(own, world.local_rank, world.local_size, request.threads)
+    except (InvalidInput, ClusterError) as error:
+        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
     rank = ScriptRank(world, state, pipes, request)
@@ -77,6 +90,30 @@ def request_in_environment() -> RunScript:
         )
     request: RunScript = decode(text, RunScript)
     return request
+
+
+def _pipes_of(request: RunScript, world: World) -> RankPipes:
+    """Return this rank's pipes. Where a relay holds them, it gets from here where the terminal is.
+
+    Collective: every rank must call this.
+
+    Raises:
+        SystemExit: mpiexec did not hand over where the terminal is.
+    """
+    if request.folder is not None:
+        return Pipes(Path(request.folder), world.rank)
+    pipes = HeldPipes([int(number) for number in os.environ.pop(paths.PIPES_VARIABLE).split(",")])
+    # mpiexec gives its input to rank 0. So keys are in no command, no environment and no file.
+    line = bytearray(CONNECTION_BYTES)
+    if world.rank == 0:
+        said = sys.stdin.buffer.readline(CONNECTION_BYTES)
+        line[: len(said)] = said
+    world.communicator.Bcast(line)
+    if not line.strip(b"\0"):
+        sys.exit("Rank 0 was to read from mpiexec's input where the terminal is. Received: nothing.")
+    connection = decode(bytes(line.rstrip(b"\0")), Connection)
+    pipes.tell_relay(as_line(replace(connection, rank=world.rank)))
+    return pipes
 
 
 def _look_in_folder_of(script: str) -> None:

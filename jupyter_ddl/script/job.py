@@ -11,23 +11,22 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.cluster.core_time import CoreTime
-from jupyter_ddl.host import mpi, run_module
+from jupyter_ddl.host import run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
-from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
-from jupyter_ddl.protocol.codec import as_json
 from jupyter_ddl.protocol.events import RankReady, RankWarm
 from jupyter_ddl.protocol.requests import Release, RunScript
+from jupyter_ddl.script.launching import job, rank_environment
 from jupyter_ddl.script.listener import Listener
+from jupyter_ddl.script.network_listener import NetworkListener
 from jupyter_ddl.script.outcome import Ending, Outcome, signalled
 from jupyter_ddl.script.recording import Recording
 from jupyter_ddl.script.stalls import Stalls
@@ -44,8 +43,10 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import CollectiveStalled, Event, Stream
     from jupyter_ddl.protocol.transport import RankTransport
+    from jupyter_ddl.script.launching import Surroundings
     from jupyter_ddl.views.view import View
 
+ScriptListener = Listener | NetworkListener
 _HINT_S = 2.0
 _TICK_S = 0.1
 _LONG_LINE = 1 << 20  # characters: a terminal shows all that was printed, and not a part of it
@@ -59,9 +60,13 @@ class Job:
         spec: the ranks, their devices, threads and variables.
         script: the script, and the arguments that it gets.
         options: checked for these ranks.
+        surroundings: what is known of their hosts.
     """
 
-    def __init__(self, spec: ClusterSpec, script: Sequence[str], options: CellOptions) -> None:
+    def __init__(
+        self, spec: ClusterSpec, script: Sequence[str], options: CellOptions, surroundings: Surroundings
+    ) -> None:
+        self._surroundings = surroundings
         self._spec = spec
         self._script = script
         self._options = options
@@ -98,9 +103,9 @@ class Job:
             level = self._spec.environment.get(_LOG_LEVEL, os.environ.get(_LOG_LEVEL))
             reads_stalls = self._options.stalls.after_s is not None
             run = self._run.id if reads_stalls else None
-            listener = Listener(folder, self._spec.n, self, shows_start=level == "0", run=run)
+            listener = self._listener(folder, shows_start=level == "0", run=run)
             self._stalls = Stalls(self._run, self._options.stalls, self._recording.ready, listener)
-            with contextlib.closing(listener), self._started(folder) as holder:
+            with contextlib.closing(listener), self._started(folder, listener) as holder:
                 while holder.poll() is None:
                     self._step(listener)
                     if interrupted.came:
@@ -111,23 +116,33 @@ class Job:
                 while listener.read(0):
                     self._tick()
             self._view.flush()
-            return self._ending.outcome(holder.returncode, (folder / "mpiexec.log").read_text(errors="replace"))
+            log = (folder / "mpiexec.log").read_text(errors="replace")
+            ended = listener.ended.values() if isinstance(listener, NetworkListener) else None
+            return self._ending.outcome(holder.returncode, log, ended)
+
+    def _listener(self, folder: Path, *, shows_start: bool, run: str | None) -> ScriptListener:
+        n, hosts = self._spec.n, self._surroundings
+        if self._spec.place.is_here:
+            return Listener(folder, n, self, shows_start=shows_start, run=run)
+        offsets_s = hosts.clock_offsets_s
+        return NetworkListener(
+            hosts.network.address, n, self, shows_start=shows_start, run=run, clock_offsets_s=offsets_s
+        )
 
     @contextlib.contextmanager
-    def _started(self, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    def _started(self, folder: Path, listener: ScriptListener) -> Iterator[subprocess.Popen[bytes]]:
         """Start the ranks; they have ended when the `with` block has, whatever ended it."""
-        found = mpi.find_mpi()
-        with (folder / "mpiexec.log").open("wb") as log:
+        own = rank_environment(self._spec, self._request(folder))
+        command, environment = job(self._spec, self._script, self._surroundings.network, own)
+        line = b"" if isinstance(listener, Listener) else listener.line_for_ranks
+        with (folder / "mpiexec.log").open("wb") as log, _readable(line) as given:
             holder = subprocess.Popen(
-                [
-                    *run_module.command("jupyter_ddl.script.reaper"),
-                    *run_module.command("jupyter_ddl.host.process_tree", *mpi.launch_command(found, self._spec.n)),
-                    *run_module.command("jupyter_ddl.rank.script_main", *self._script),
-                ],
-                env={**os.environ, **mpi.launch_environment(found, n=self._spec.n), **self._environment(folder)},
+                [*run_module.command("jupyter_ddl.script.reaper", str(given)), *command],
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
+                pass_fds=(given,),
                 # A terminal's Ctrl-C is for us: it reaches the ranks as a release.
                 start_new_session=True,
             )
@@ -136,18 +151,20 @@ class Job:
         finally:
             _end(holder)
 
-    def _environment(self, folder: Path) -> dict[str, str]:
-        spec = self._spec
-        run, log_dir = self._run.id, self._run.folder.log_dir
-        assert spec.threads is not None, "a script's ranks are on this host"
-        request = RunScript(run, log_dir, str(folder), spec.n, spec.devices, spec.threads, self._options)
-        shared = occupancy.on_shared_cores(self._spec)
-        found_by = {} if STALL_CHECK in os.environ else stall_check(self._options.stalls.after_s)
-        environment = {**found_by, **shared, **self._spec.environment, paths.SCRIPT_VARIABLE: as_json(request).decode()}
-        horovod_dir = paths.horovod_dir()
-        if horovod_dir is not None:
-            environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())
-        return environment
+    def _request(self, folder: Path) -> RunScript:
+        spec, run = self._spec, self._run
+        is_here = spec.place.is_here
+        return RunScript(
+            run.id,
+            # Other hosts need not see the run's folder: what the ranks write comes to us.
+            run.folder.log_dir if is_here else None,
+            str(folder) if is_here else None,
+            spec.n,
+            None if spec.finds_devices else spec.devices,
+            spec.threads,
+            self._options,
+            spec.oversubscribe,
+        )
 
     def take(self, event: Event) -> None:
         """Take an event of a rank, or what is to be shown of its output."""
@@ -175,7 +192,7 @@ class Job:
         self._view.tick(now_s)
         return now_s
 
-    def _step(self, listener: Listener) -> None:
+    def _step(self, listener: ScriptListener) -> None:
         """Take what comes within a tick, show it, and do what is due."""
         listener.read(_TICK_S)
         now_s = self._tick()
@@ -194,7 +211,7 @@ class Job:
         elif (causes := self._run.causes()) and self._policy.grace_is_over(now_s):
             self._release(listener, f"rank {causes[0].rank} raised", SCRIPT)
 
-    def _interrupt(self, listener: Listener) -> None:
+    def _interrupt(self, listener: ScriptListener) -> None:
         if self._ending.interrupted:
             self._ends_now = True
             return
@@ -209,7 +226,9 @@ class Job:
 
     def _starves(self) -> bool:
         ready = self._recording.ready
-        return any(self._core_time.is_starved(ready[rank].pid) for rank in self._run.pending if rank in ready)
+        here = socket.gethostname()
+        pids = (ready[rank].pid for rank in self._run.pending if rank in ready and ready[rank].host == here)
+        return any(map(self._core_time.is_starved, pids))
 
     def _must_end(self) -> bool:
         if self._ending.ended_by is not None:
@@ -225,6 +244,19 @@ def _end(holder: subprocess.Popen[bytes]) -> None:
     assert holder.stdin is not None
     holder.stdin.close()
     holder.wait()
+
+
+@contextlib.contextmanager
+def _readable(line: bytes) -> Iterator[int]:
+    """Yield a descriptor from which a line can be read, and then its end."""
+    reader, writer = os.pipe()
+    # A pipe takes this much without a reader.
+    os.write(writer, line)
+    os.close(writer)
+    try:
+        yield reader
+    finally:
+        os.close(reader)
 
 
 @contextlib.contextmanager

@@ -9,17 +9,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster.deaths import mpiexec_loss
+from jupyter_ddl.cluster.deaths import Death, loss_of, mpiexec_loss, tail
+from jupyter_ddl.cluster.exit_records import End, first_of
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.ending import raised
 from jupyter_ddl.views.fault import render_fault
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from jupyter_ddl.protocol import events
     from jupyter_ddl.protocol.events import RankFailed
+    from jupyter_ddl.protocol.script_frames import RankEnded
     from jupyter_ddl.runs.run import Run
 
 # As shells have it: 128 plus the number of the signal that ended a process.
@@ -77,12 +79,14 @@ class Ending:
         self.ended_by: signal.Signals | None = None
         self.given_up: tuple[int, ...] = ()
 
-    def outcome(self, status: int, log: str) -> Outcome:
+    def outcome(self, status: int, log: str, ended: Collection[RankEnded] | None = None) -> Outcome:
         """Return the outcome, once all processes have ended.
 
         Args:
             status: mpiexec's exit status.
             log: what mpiexec printed.
+            ended: how each rank's process ended, of those whose relays have reported it; None where all ranks were on
+                this host, and mpiexec's status says it.
         """
         at_s = time.time()
         failures = self._failures()
@@ -95,10 +99,15 @@ class Ending:
             return _told(1, replace(self.stall, facts=facts))
         if failures:
             return self._failed(failures)
-        if not status:
+        # An mpiexec that has lost a host may end with 0.
+        if not status and (ended is None or len(ended) == self._run.world_size):
             return Outcome(0)
         printed = "\n".join(line for line in log.splitlines() if line.strip(" -"))
-        return _told(status, mpiexec_loss(status, printed, at_s))
+        loss = _loss(status, printed, at_s, ended or ())
+        if ended is not None and loss.facts.signum is not None:
+            # mpiexec's own is another one's: of a rank that had lost the first.
+            status = SIGNALLED + loss.facts.signum
+        return _told(status or 1, loss)
 
     def _failures(self) -> dict[int, RankFailed]:
         return {rank: one.failure for rank, one in self._run.results.items() if one.failure is not None}
@@ -129,6 +138,20 @@ class Ending:
 def signalled(signum: signal.Signals) -> Outcome:
     """Return the outcome of a script that ended because this process got a signal."""
     return _told(SIGNALLED + signum, Fault("interrupted", "user", at_s=time.time(), facts=Facts(signum=signum)))
+
+
+def _loss(status: int, printed: str, at_s: float, ended: Collection[RankEnded]) -> Fault:
+    """Return why the ranks were lost: the host, else the rank that ended first, else what mpiexec says."""
+    fault = mpiexec_loss(status, printed, at_s)
+    first = None if fault.subject == "host" else first_of(map(_end_of, (one for one in ended if not one.asked)))
+    # On several hosts mpiexec often names a rank that has lost the first one.
+    return fault if first is None else loss_of(first.death, first.at_s, oom_kills=first.oom_kills, output=tail(printed))
+
+
+def _end_of(one: RankEnded) -> End:
+    signum = -one.status if one.status < 0 else None
+    death = Death(one.rank, one.host, one.pid, signum, one.status if signum is None else None)
+    return End(one.at_s, death, one.oom_kills)
 
 
 def _told(status: int, fault: Fault, failures: Sequence[RankFailed] = ()) -> Outcome:

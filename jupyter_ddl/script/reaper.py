@@ -1,4 +1,6 @@
-"""`python -m jupyter_ddl.script.reaper PROGRAM ARGS...`: runs a program, no process of which outlives the caller.
+"""`python -m jupyter_ddl.script.reaper INPUT PROGRAM ARGS...`: runs a program, no process of which outlives the caller.
+
+INPUT is the number of the descriptor that the program gets as its standard input.
 
 It ends the program and all that the program started when
 
@@ -27,8 +29,13 @@ _SIGNALLED = 128
 _GRACE_S = 5.0
 
 
-async def hold(command: Sequence[str]) -> int:
-    """Run a command to its end, or to ours; return its exit status when no process of it is left."""
+async def hold(command: Sequence[str], given: int) -> int:
+    """Run a command to its end, or to ours; return its exit status when no process of it is left.
+
+    Args:
+        command: the program and its arguments.
+        given: the descriptor that is its standard input.
+    """
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -40,7 +47,8 @@ async def hold(command: Sequence[str]) -> int:
             asked.set()
 
     loop.add_reader(0, on_stdin)
-    process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL)
+    process = await asyncio.create_subprocess_exec(*command, stdin=given)
+    os.close(given)
     ended = asyncio.create_task(process.wait())
     told = asyncio.create_task(asked.wait())
     await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
@@ -57,7 +65,7 @@ async def hold(command: Sequence[str]) -> int:
 def main() -> None:
     """Run the command that the command line gives."""
     adopt_orphans()
-    sys.exit(asyncio.run(hold(sys.argv[1:])))
+    sys.exit(asyncio.run(hold(sys.argv[2:], int(sys.argv[1]))))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ import re
 import sys
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.threads import ErrorsOnce
+from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import (
     RankFailed,
     RankFinished,
@@ -25,7 +26,7 @@ from jupyter_ddl.protocol.events import (
     RunFinished,
     RunStarted,
 )
-from jupyter_ddl.protocol.rank_files import LOG, STDERR_SPANS
+from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
 from jupyter_ddl.runs.run import Run
@@ -69,7 +70,10 @@ class Recording:
         self.ready: dict[int, RankReady] = {}
         self._versions: dict[str, str] = {}
         self._chunks = {(rank, stream): Chunks(stream) for rank in ranks for stream in STREAMS}
-        self._files = {rank: RunFiles(rank, (LOG, STDERR_SPANS), "script") for rank in ranks}
+        # On other hosts ranks may not see the run's folder.
+        self._has_events = not spec.place.is_here
+        kinds = (LOG, STDERR_SPANS, EVENTS) if self._has_events else (LOG, STDERR_SPANS)
+        self._files = {rank: RunFiles(rank, kinds, "script") for rank in ranks}
 
     def begin(self) -> None:
         """Write what is to run. To be called before the ranks start."""
@@ -100,7 +104,10 @@ class Recording:
         if isinstance(event, RankWarm):
             self._note_versions(event)
             return
+        of_rank: Any = event
         with self._guarded():
+            if self._has_events and getattr(of_rank, "n", None):
+                self._files[of_rank.rank].write_event(as_line(event))
             if isinstance(event, RankFinished | RankFailed):
                 # What it printed is recorded before its end.
                 self._send(event.rank)

@@ -27,6 +27,7 @@ from jupyter_ddl.protocol.codec import as_json, decode
 from jupyter_ddl.protocol.requests import RunCell
 from jupyter_ddl.rank.script_main import request_in_environment
 from jupyter_ddl.script.job import Job
+from jupyter_ddl.script.launching import Surroundings, rank_environment
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.requests import Request
@@ -116,7 +117,8 @@ def test_an_option_of_a_script_reaches_the_rank(name: str, tmp_path: Path, monke
     value, words = EXAMPLES[name]
     spec = plan(2, gpus="none")
     options = cell_options(parsed(add_script_arguments, words)).checked(RANKS, spec.n)
-    settings = Job(spec, ["train.py"], options)._environment(tmp_path)[paths.SCRIPT_VARIABLE]
+    request = Job(spec, ["train.py"], options, Surroundings())._request(tmp_path)
+    settings = rank_environment(spec, request)[paths.SCRIPT_VARIABLE]
     monkeypatch.setenv(paths.SCRIPT_VARIABLE, settings)
     request = request_in_environment()
     assert (request.folder, request.n, request.devices, request.threads) == (str(tmp_path), 2, (), spec.threads)

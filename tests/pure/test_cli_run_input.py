@@ -47,8 +47,8 @@ def test_what_is_no_python_script(folder: Path, capsys: pytest.CaptureFixture[st
     assert f"{rule} train.sh. Pass a file whose name ends in .py." in told(capsys, "train.sh")
     notebook = told(capsys, "train.ipynb")
     assert f"{rule} train.ipynb. Begin its cells with %%distributed, or convert it: jupyter nbconvert" in notebook
-    python = told(capsys, "-n", "2", "python3", "train.py")
-    assert f"{rule} python3 train.py. Leave python3 out: the ranks run this environment's Python." in python
+    python = told(capsys, "-n", "2", "python3", "-m", "train")
+    assert f"{rule} python3 -m. Name the file: jupyter ddl run [python] SCRIPT.py [ARGS ...]" in python
 
 
 def test_numbers_and_variables_are_checked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

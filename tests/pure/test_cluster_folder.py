@@ -431,9 +431,17 @@ NAMES = "random json queue statistics string copy socket asyncio logging platfor
 def test_a_module_of_ours_starts_beside_files_of_pythons_names(tmp_path: Path) -> None:
     for name in NAMES.split():
         (tmp_path / f"{name}.py").write_text(f"raise ImportError('the wrong {name}')")
-    command = run_module.command("jupyter_ddl.script.reaper", "/bin/echo", "held")
-    # Its standard input stays open until it has ended: its end would end the program.
-    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as held:
+    # The reaper's standard input stays open until it has ended: its end would end the program.
+    with (
+        Path(os.devnull).open() as given,
+        subprocess.Popen(
+            run_module.command("jupyter_ddl.script.reaper", str(given.fileno()), "/bin/echo", "held"),
+            cwd=tmp_path,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pass_fds=(given.fileno(),),
+        ) as held,
+    ):
         assert held.stdout is not None
         assert held.stdout.read() == b"held\n"
         assert held.wait(30) == 0

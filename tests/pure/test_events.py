@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from jupyter_ddl.protocol import events, hub_messages, requests
+from jupyter_ddl.protocol import events, hub_messages, requests, script_frames
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
@@ -54,6 +54,9 @@ EXAMPLES = (
     requests.RunScript(
         "run-1", "/runs/run-1", "/pipes", 2, ("0", "1"), 4, CellOptions(auto=AutoOptions(warmup_epochs=1.5))
     ),
+    script_frames.Connection("tcp://10.0.0.1:5555", "key", "token", 3),
+    script_frames.Hello("token", 3, "node-a"),
+    script_frames.RankEnded(3, "node-a", 4711, 2.0, -9, 1, asked=False),
     requests.PrepareHorovod("run-1"),
     requests.RestHorovod(),
     requests.Describe(),

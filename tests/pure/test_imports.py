@@ -81,7 +81,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "views",
     },
     # A script is released by the rules of a cell.
-    "script": {"cluster", "errors", "host", "kernel", "paths", "protocol", "runs", "views"},
+    "script": {"cluster", "errors", "host", "kernel", "launch", "paths", "protocol", "runs", "views"},
     "cli": {
         "cluster",
         "commands",
@@ -90,6 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "explain",
         "horovod_build",
         "host",
+        "launch",
         "modernise",
         "paths",
         "protocol",

@@ -1,0 +1,91 @@
+"""Makes the commands and variables with which the ranks of a script are started, on this host or on several.
+
+Runs on: the terminal's process.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import occupancy
+from jupyter_ddl.host import mpi, run_module
+from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
+from jupyter_ddl.launch.survey import survey
+from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
+from jupyter_ddl.protocol.codec import as_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.protocol.requests import RunScript
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known of the ranks' hosts before they start.
+
+    Attributes:
+        network: how the hosts reach this one.
+        clock_offsets_s: each host's clock minus this one's, by the host's own name.
+    """
+
+    network: Network = field(default_factory=Network)
+    clock_offsets_s: dict[str, float] = field(default_factory=dict)
+
+
+def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundings:
+    """Look at all hosts of the ranks; they need share no folder of ours, for all that they write comes to us.
+
+    Args:
+        spec: the ranks.
+        interfaces: the only ones to use, on all hosts, by name; None for the network on which all hosts are.
+
+    Raises:
+        HostUnfit: ranks cannot start on one of several hosts.
+    """
+    if spec.place.is_here:
+        return Surroundings()
+    found = survey(spec.place, mpi.find_mpi().mpiexec, {})
+    network = network_to(found)
+    if interfaces is not None:
+        # MPI takes names of interfaces where it takes networks.
+        network = replace(network, network=interfaces)
+    return Surroundings(network, {one.hostname: one.clock_offset_s for one in found})
+
+
+def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
+    """Return the variables that the ranks of a script get from us."""
+    found_by = {} if STALL_CHECK in os.environ else stall_check(request.options.stalls.after_s)
+    environment = {**found_by, **occupancy.on_shared_cores(spec), **spec.environment}
+    environment[paths.SCRIPT_VARIABLE] = as_json(request).decode()
+    horovod_dir = paths.horovod_dir()
+    if horovod_dir is not None:
+        environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())
+    return environment
+
+
+def job(
+    spec: ClusterSpec, script: Sequence[str], network: Network, own: dict[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """Return mpiexec's command, tied to its parent's life, and its environment.
+
+    Args:
+        spec: the ranks.
+        script: and its arguments.
+        network: how the hosts reach this one.
+        own: what `rank_environment` returned.
+    """
+    found = mpi.find_mpi()
+    environment = launch_environment(found, spec.n, spec.place, network) | own
+    mpiexec = launch_command(found, spec.n, spec.place, environment)
+    relayed = [] if spec.place.is_here else run_module.command("jupyter_ddl.rank.script_relay")
+    command = [
+        *run_module.command("jupyter_ddl.host.process_tree", *mpiexec),
+        *relayed,
+        *run_module.command("jupyter_ddl.rank.script_main", *script),
+    ]
+    return command, {**os.environ, **environment}
