@@ -4,6 +4,7 @@
 |---|---|
 | `cluster.channel.Channel` | a notebook's cells, over ZeroMQ |
 | `script.listener.Listener` | one script, over named pipes |
+| `script.network_listener.NetworkListener` | one script on several hosts, over ZeroMQ |
 | `cluster.simulated_ranks.SimulatedRanks` | either, to ranks that are simulated in this process |
 
 The code that makes a transport passes `on_event`, which is called with each event of the ranks and must not block.

@@ -1,4 +1,4 @@
-"""`jupyter ddl run` takes the command lines of horovodrun, ddlrun and mpirun: those that lecturers show, word for word."""
+"""`jupyter ddl run` takes command lines of horovodrun, ddlrun and mpirun: those of lectures, word for word."""
 
 from __future__ import annotations
 

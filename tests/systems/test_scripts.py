@@ -45,16 +45,17 @@ if hvd.rank() == 0:
 """
 
 
-def folder_with(hosts: Rig, script: str) -> Path:
-    """Return a folder that all hosts share, with the script."""
+def write(hosts: Rig, script: str) -> None:
+    """Write the script into a folder that all hosts share."""
     folder = hosts.folder / "scripts"
     folder.mkdir(exist_ok=True)
     (folder / "script.py").write_text(script)
-    return folder
 
 
 def command(hosts: Rig, options: Sequence[str], within: Sequence[str] | None = None) -> list[str]:
-    return [*(hosts.enter("login") if within is None else within), *RUN, *options, "script.py"]
+    # Who enters a host's file systems stands at their root.
+    folder = str(hosts.folder / "scripts")
+    return [*(hosts.enter("login") if within is None else within), "env", "-C", folder, *RUN, *options, "script.py"]
 
 
 def over_ssh(hosts: Rig) -> list[str]:
@@ -64,9 +65,9 @@ def over_ssh(hosts: Rig) -> list[str]:
 def run(
     hosts: Rig, script: str, *options: str, within: Sequence[str] | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
+    write(hosts, script)
     return subprocess.run(
         command(hosts, options or over_ssh(hosts), within),
-        cwd=folder_with(hosts, script),
         env={**environment(hosts), **variables},
         capture_output=True,
         text=True,
@@ -78,9 +79,9 @@ def run(
 @contextmanager
 def started(hosts: Rig, script: str) -> Iterator[tuple[psutil.Process, subprocess.Popen[str]]]:
     """Start a script over SSH; yield the process of the command on the login node, and what entered that."""
+    write(hosts, script)
     with subprocess.Popen(
         command(hosts, over_ssh(hosts)),
-        cwd=folder_with(hosts, script),
         env=environment(hosts),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
