@@ -44,8 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # mpiexec kills what has not ended a second after it was asked. Source: Open MPI's odls_base_sigkill_timeout
+# Both since then: when the rank is killed, and when the terminal is waited for no more.
 _GRACE_S = 0.4
-_FAREWELL_S = 0.4
+_FAREWELL_S = 0.8
 _TURN_S = 1.0
 
 
