@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -97,9 +97,19 @@ def started(hosts: Rig, script: str) -> Iterator[tuple[psutil.Process, subproces
                 process.kill()
 
 
+def processes_of(hosts: Rig, host: str) -> list[psutil.Process]:
+    """Return our processes on a host, without those that have ended."""
+    alive = []
+    for process in hosts.processes(host):
+        with suppress(psutil.NoSuchProcess):
+            if process.name() != "sshd" and process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+    return alive
+
+
 def left_on(hosts: Rig) -> dict[str, Any]:
     """Return our processes and files on the hosts: none."""
-    ours = {host: [one.cmdline() for one in hosts.processes(host) if one.name() != "sshd"] for host in NODES}
+    ours = {host: processes_of(hosts, host) for host in NODES}
     files = {host: hosts.on(host, "ls -A /tmp /dev/shm | grep -v : || true").strip() for host in (*NODES, "login")}
     return {host: found for host, found in (*ours.items(), *files.items()) if found}
 
@@ -210,7 +220,7 @@ def test_a_host_whose_daemon_is_killed_is_named(hosts: Rig) -> None:
         _, errors = entered.communicate(timeout=TIMEOUT_S)
     assert entered.returncode > 0
     assert "Received: nodeb was lost: mpiexec reaches its daemon there no more" in errors
-    assert eventually(lambda: not [one for host in NODES for one in hosts.processes(host) if one.name() != "sshd"])
+    assert eventually(lambda: not [one for host in NODES for one in processes_of(hosts, host)])
 
 
 @pytest.mark.slow
