@@ -137,7 +137,7 @@ class Job:
         line = b"" if isinstance(listener, Listener) else listener.line_for_ranks
         with (folder / "mpiexec.log").open("wb") as log, _readable(line) as given:
             holder = subprocess.Popen(
-                [*run_module.command("jupyter_ddl.script.reaper", str(given)), *command],
+                [*run_module.command("jupyter_ddl.script.reaper", str(given), str(folder)), *command],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=log,

@@ -1,6 +1,7 @@
-"""`python -m jupyter_ddl.script.reaper INPUT PROGRAM ARGS...`: runs a program, no process of which outlives the caller.
+"""`python -m jupyter_ddl.script.reaper INPUT FOLDER PROGRAM ARGS...`: runs a program that cannot outlive the caller.
 
-INPUT is the number of the descriptor that the program gets as its standard input.
+INPUT is the number of the descriptor that the program gets as its standard input; FOLDER is the caller's for temporary
+files, which is removed at the end where the caller was killed and could not.
 
 It ends the program and all that the program started when
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -65,7 +67,12 @@ async def hold(command: Sequence[str], given: int) -> int:
 def main() -> None:
     """Run the command that the command line gives."""
     adopt_orphans()
-    sys.exit(asyncio.run(hold(sys.argv[2:], int(sys.argv[1]))))
+    caller = os.getppid()
+    given, folder, *command = sys.argv[1:]
+    status = asyncio.run(hold(command, int(given)))
+    if os.getppid() != caller:
+        shutil.rmtree(folder, ignore_errors=True)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

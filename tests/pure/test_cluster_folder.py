@@ -435,7 +435,7 @@ def test_a_module_of_ours_starts_beside_files_of_pythons_names(tmp_path: Path) -
     with (
         Path(os.devnull).open() as given,
         subprocess.Popen(
-            run_module.command("jupyter_ddl.script.reaper", str(given.fileno()), "/bin/echo", "held"),
+            run_module.command("jupyter_ddl.script.reaper", str(given.fileno()), str(tmp_path), "/bin/echo", "held"),
             cwd=tmp_path,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
