@@ -156,7 +156,11 @@ class Relay:
         if self._socket in ready:
             self._receive()
         self._write_to_rank()
-        found = [self._read(descriptor, kind) for descriptor, kind in sources.items() if descriptor in ready]
+        # Output may have come after the poll looked at its pipe, and the event that followed it before it looked there.
+        has_events = any(kind == EVENTS and descriptor in ready for descriptor, kind in sources.items())
+        found = [
+            self._read(descriptor, kind) for descriptor, kind in sources.items() if has_events or descriptor in ready
+        ]
         self._send()
         return any(found)
 
@@ -173,7 +177,10 @@ class Relay:
                 self._turn()
 
     def _read(self, descriptor: int, kind: bytes) -> bool:
-        data = os.read(descriptor, CHUNK_BYTES)
+        try:
+            data = os.read(descriptor, CHUNK_BYTES)
+        except BlockingIOError:
+            return False
         if not data:
             # No process holds its other end now.
             del self._sources[descriptor]
