@@ -28,6 +28,7 @@ from jupyter_ddl.doctor.software import check_horovod, check_keras, check_mpi, c
 from jupyter_ddl.doctor.surroundings import (
     check_clusters,
     check_host_name,
+    check_interfaces,
     check_loopback,
     check_room,
     check_shared_memory,
@@ -84,6 +85,7 @@ def examine() -> Iterator[Check]:
     yield check_shared_memory(default_rank_count(len(visible), physical_cores()))
     yield check_loopback()
     yield check_host_name()
+    yield check_interfaces()
     yield check_clusters()
     yield from check_profiles()
     if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):

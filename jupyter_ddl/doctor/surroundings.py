@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as TookTooLong
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
@@ -12,9 +13,12 @@ from jupyter_ddl.cluster import folder as folders
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import preflight as host
+from jupyter_ddl.host.interfaces import interfaces
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from jupyter_ddl.host.interfaces import Interface
 
 RESOLVE_S = 5.0
 
@@ -51,6 +55,21 @@ def check_host_name(
     finally:
         pool.shutdown(wait=False)
     return Check("Host name", "ok", f"{name} is {address}", facts=facts | {"address": address})
+
+
+def check_interfaces(found: Sequence[Interface] | None = None) -> Check:
+    """List the network interfaces by which other hosts reach this one.
+
+    Args:
+        found: by default this host's.
+    """
+    listed = interfaces() if found is None else found
+    texts = [
+        f"{one.name} {one.address}" + ("" if one.mbit_per_s is None else f" ({one.mbit_per_s:,} Mbit/s)")
+        for one in listed
+    ]
+    facts = {"interfaces": [asdict(one) for one in listed]}
+    return Check("Networks", "ok", ", ".join(texts) or "none but loopback", facts=facts)
 
 
 def check_room() -> Check:
