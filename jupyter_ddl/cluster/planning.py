@@ -23,6 +23,7 @@ from jupyter_ddl.host.topology import (
     visible_gpus,
 )
 from jupyter_ddl.launch.place import HERE, Place
+from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.views.format import counted
 
@@ -124,8 +125,10 @@ def _on_hosts(
     named = ", ".join(one.host for one in place.hosts[:_NAMED_HOSTS])
     named += f" and {len(place.hosts) - _NAMED_HOSTS} more" if len(place.hosts) > _NAMED_HOSTS else ""
     note = f"{counted(ranks, 'rank')} on {counted(len(place.hosts), 'host')} ({named})."
-    if place.kind == "slurm":
-        note = f"Slurm job {place.job}: {counted(len(place.hosts), 'node')} ({named}), {counted(ranks, 'rank')}."
+    scheduler = scheduler_of(place)
+    if scheduler is not None:
+        nodes = counted(len(place.hosts), "node")
+        note = f"{scheduler.title} job {place.job}: {nodes} ({named}), {counted(ranks, 'rank')}."
     return {"n": ranks, "devices": (), "threads": threads, "note": note, "finds_devices": not _is_none(gpus)}
 
 

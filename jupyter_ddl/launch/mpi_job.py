@@ -14,6 +14,7 @@ from jupyter_ddl.host import mpi
 from jupyter_ddl.launch.address import address_towards, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.schedulers.known import scheduler_of
+from jupyter_ddl.launch.schedulers.lsf import BLAUNCH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +52,9 @@ def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -
     variables = mpi.launch_environment(found, one_host=place.is_here, n=n)
     if place.is_here:
         return variables
-    wanted = _networks(found, network) | _exchange(found) | (_reaching(found, place) if place.kind == "hosts" else {})
+    agent = _agent(place)
+    reaching = {} if agent is None else _reaching(found, agent)
+    wanted = _networks(found, network) | _exchange(found) | reaching
     variables |= {name: value for name, value in wanted.items() if name not in os.environ}
     # Not the user's to set: a step's own say too little.
     scheduler = scheduler_of(place)
@@ -70,9 +73,8 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
     command = mpi.launch_command(found, n)
     if place.is_here:
         return command
-    scheduler = scheduler_of(place)
-    if scheduler is not None:
-        return [*command, *scheduler.launch_options(place)]
+    if _agent(place) is None:
+        return command
     hosts = ",".join(f"{one.host}:{one.slots}" for one in place.hosts)
     if found.flavour != "openmpi":
         # Hydra carries all variables by itself.
@@ -81,13 +83,19 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
     return [*command, "-H", hosts, *carried]
 
 
-def _reaching(found: mpi.Mpi, place: Place) -> dict[str, str]:
-    """Return the variables that name the ssh which starts MPI's daemons; it never asks for a password."""
-    command, *options = shlex.split(place.ssh)
-    options += ["-o", "BatchMode=yes"]
+def _agent(place: Place) -> str | None:
+    """Return the remote shell by which MPI starts its daemons; None where it asks the scheduler."""
+    scheduler = scheduler_of(place)
+    return place.ssh if scheduler is None else scheduler.agent(place)
+
+
+def _reaching(found: mpi.Mpi, agent: str) -> dict[str, str]:
+    """Return the variables that name what starts MPI's daemons; ssh never asks for a password."""
+    command, *options = shlex.split(agent)
+    options += ["-o", "BatchMode=yes"] if agent != BLAUNCH else []
     if found.flavour == "openmpi":
-        agent = shlex.join([command, *options])
-        return {"PRTE_MCA_plm_ssh_agent": agent, "OMPI_MCA_plm_rsh_agent": agent}
+        written = shlex.join([command, *options])
+        return {"PRTE_MCA_plm_ssh_agent": written, "OMPI_MCA_plm_rsh_agent": written}
     return {
         "HYDRA_LAUNCHER": "ssh",
         "HYDRA_LAUNCHER_EXEC": command,

@@ -28,8 +28,9 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
         connect_s: how long SSH may take to connect, in seconds.
     """
     scheduler = scheduler_of(place)
-    if scheduler is not None:
-        return [*scheduler.on_node(place, host), "/bin/sh", "-c", script]
+    by_scheduler = None if scheduler is None else scheduler.on_node(place, host)
+    if by_scheduler is not None:
+        return [*by_scheduler, "/bin/sh", "-c", script]
     # It never asks for a password: a kernel has no terminal.
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_s}"]
     # The login shell may be any: only /bin/sh reads the script.

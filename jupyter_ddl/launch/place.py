@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["local", "hosts", "slurm"]
+Kind = Literal["local", "hosts", "slurm", "pbs", "lsf"]
 DEFAULT_SSH = "ssh"
 
 
@@ -22,7 +22,7 @@ class Place:
     """Where ranks are.
 
     Attributes:
-        kind: "local" for this host, "hosts" for those in `hosts` over SSH, "slurm" for the nodes of a job of Slurm's.
+        kind: "local" for this host, "hosts" for those in `hosts` over SSH, else the batch scheduler whose job has them.
         hosts: in the order in which they get their ranks; empty for this host.
         ssh: the command that reaches a host, with its options, e.g. "ssh -p 2222 -l me".
         job: the scheduler's number of the job; None without one.

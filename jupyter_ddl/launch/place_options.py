@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
-from jupyter_ddl.launch.schedulers.known import place_of_job
+from jupyter_ddl.launch.schedulers.known import place_of_job, reached_by_ssh
 
 
 def place_of(
@@ -32,12 +33,9 @@ def place_of(
     named = [option for option, is_given in given.items() if is_given]
     if len(named) > 1:
         raise InvalidInput("Hosts are named once.", " and ".join(named), "Leave one out.")
-    if hosts is None and hostfile is None:
-        if ssh is not None:
-            raise InvalidInput(
-                "--ssh says how hosts are reached.", f"--ssh {ssh!r}, and no host", "Add -H nodea:2,nodeb:2."
-            )
-        return HERE if local else place_of_job(os.environ) or HERE
+    job = None if local or hosts is not None or hostfile is not None else place_of_job(os.environ)
+    if hosts is None and hostfile is None and ssh is None:
+        return job or HERE
     command = DEFAULT_SSH if ssh is None else ssh
     try:
         words = shlex.split(command)
@@ -45,5 +43,14 @@ def place_of(
         words = []
     if not words:
         raise InvalidInput("--ssh must be a command.", repr(command), "Write --ssh 'ssh -p 2222'.")
+    if job is not None and reached_by_ssh(job):
+        return replace(job, ssh=command)
+    if hosts is None and hostfile is None:
+        received = "no host" if job is None else f"a job that needs no SSH ({job.kind})"
+        raise InvalidInput(
+            "--ssh says how hosts are reached.",
+            f"--ssh {ssh!r}, and {received}",
+            "Leave it out, or add -H nodea:2,nodeb:2.",
+        )
     found = read_hosts(hosts) if hosts is not None else read_hostfile(Path(hostfile or "").expanduser())
     return Place("hosts", found, command)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-    from jupyter_ddl.launch.place import Kind, Place
+    from jupyter_ddl.launch.place import Place
 
 # A host that is down does not answer; Python on a crowded file system takes its time.
 CONNECT_S = 10
@@ -93,7 +93,7 @@ class _Question:
     """One host that is being looked at; at the end of the block what asks it is gone."""
 
     host: str
-    by: Kind
+    place: Place
     is_here: bool
     output: IO[bytes]
     errors: IO[bytes]
@@ -108,7 +108,7 @@ class _Question:
         with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
             command = _command(host, place, arguments, is_here=is_here)
             with asking(command, output, errors) as process:
-                yield cls(host, place.kind, is_here, output, errors, process)
+                yield cls(host, place, is_here, output, errors, process)
 
     def has_ended(self) -> bool:
         if self.process.poll() is None:
@@ -126,13 +126,13 @@ class _Question:
         status = self.process.poll()
         said = _last_object(output) if status == 0 else None
         if said is None:
-            raise failure_of(self.host, status, errors or output, by=self.by, timeout_s=TIMEOUT_S)
+            raise failure_of(self.host, status, errors or output, place=self.place, timeout_s=TIMEOUT_S)
         if said["problem"]:
             raise HostUnfit(
                 f"{self.host} must be able to run ranks.", said["problem"], "Mend that there, or leave it out."
             )
         if not said["has_mpiexec"]:
-            raise failure_of(self.host, NO_ENVIRONMENT, "", by=self.by, timeout_s=TIMEOUT_S)
+            raise failure_of(self.host, NO_ENVIRONMENT, "", place=self.place, timeout_s=TIMEOUT_S)
         for (variable, folder), has_mark in zip(shared.items(), said["has_marks"], strict=True):
             if not has_mark:
                 raise HostUnfit(

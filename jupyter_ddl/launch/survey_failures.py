@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.launch.schedulers.known import scheduler_of
 
 if TYPE_CHECKING:
-    from jupyter_ddl.launch.place import Kind
+    from jupyter_ddl.launch.place import Place
 
 # The statuses with which the survey's script ends; sh and ssh use others.
 NO_FOLDER, NO_ENVIRONMENT = 121, 122
@@ -18,20 +20,21 @@ NO_FOLDER, NO_ENVIRONMENT = 121, 122
 _SSH_FAILED = 255
 
 
-def failure_of(host: str, status: int | None, said: str, *, by: Kind, timeout_s: float) -> HostUnfit:
+def failure_of(host: str, status: int | None, said: str, *, place: Place, timeout_s: float) -> HostUnfit:
     """Return the error for a host that gave no answer.
 
     Args:
         host: the name with which it was given.
-        status: of ssh or srun; None where it had not ended in time.
+        status: of ssh or the scheduler's command; None where it had not ended in time.
         said: what these, or the program, printed.
-        by: of the place, so how the host is reached.
+        place: whose host it is, and how that is reached.
         timeout_s: how long it had, in seconds.
     """
+    scheduler = scheduler_of(place)
+    by_scheduler = None if scheduler is None else scheduler.on_node(place, host)
+    tried = f"Try in a terminal: {shlex.join([*(by_scheduler or (*shlex.split(place.ssh), host)), 'true'])}"
     if status is None:
-        return HostUnfit(
-            f"{host} must answer.", f"nothing within {timeout_s:g} s", f"Try in a terminal: {_tried(by, host)}"
-        )
+        return HostUnfit(f"{host} must answer.", f"nothing within {timeout_s:g} s", tried)
     if status == NO_FOLDER:
         return HostUnfit(
             "Ranks work in this kernel's working folder, so every host must have it.",
@@ -44,25 +47,20 @@ def failure_of(host: str, status: int | None, said: str, *, by: Kind, timeout_s:
             f"{sys.executable}, which {host} does not have",
             "Put the environment on a file system that all hosts share, or install it there at that path.",
         )
-    if by != "slurm" and status == _SSH_FAILED:
-        return _of_ssh(host, said)
-    if by == "slurm" and "srun: error:" in said and "Traceback" not in said:
-        error = next(line for line in said.splitlines() if "srun: error:" in line)
-        return HostUnfit(f"Slurm must run a step on {host}.", error[:500], f"Try in a terminal: {_tried(by, host)}")
+    if by_scheduler is None and status == _SSH_FAILED:
+        return _of_ssh(host, said, tried)
+    if scheduler is not None and (refusal := scheduler.refusal(said)) is not None:
+        return HostUnfit(f"{scheduler.title} must run a command on {host}.", refusal[:500], tried)
     last = said.strip().splitlines()[-1:] or [f"it ended with status {status}"]
     return HostUnfit(f"{host} must run this environment's Python.", last[0][:500], "Mend it there, or leave it out.")
 
 
-def _tried(by: Kind, host: str) -> str:
-    return f"srun --overlap -N1 -n1 -w {host} true" if by == "slurm" else f"ssh {host} true"
-
-
-def _of_ssh(host: str, said: str) -> HostUnfit:
+def _of_ssh(host: str, said: str, tried: str) -> HostUnfit:
     received = (said.strip().splitlines() or ["ssh failed, and said nothing"])[-1].strip()[:500]
     for pattern, rule, remedy in _CAUSES:
         if re.search(pattern, said, re.IGNORECASE):
             return HostUnfit(rule.format(host=host), received, remedy.format(host=host))
-    return HostUnfit(f"{host} must be reached over SSH.", received, f"Try in a terminal: ssh {host} true")
+    return HostUnfit(f"{host} must be reached over SSH.", received, tried)
 
 
 # OpenSSH's texts -> the rule, and the remedy.

@@ -27,13 +27,13 @@ OUTCOMES: dict[str, str] = {
 }
 # Of a batch job, by Slurm's word.
 JOB_ENDS = {
-    "CANCELLED": "was cancelled (scancel, or its owner's site)",
+    "CANCELLED": "was cancelled, by its owner or its site",
     "TIMEOUT": "reached its time limit",
     "DEADLINE": "reached its deadline",
     "PREEMPTED": "was preempted: another job took its nodes",
     "REQUEUED": "was preempted, or its node failed, and it was put back into the queue",
     "NODE_FAIL": "lost a node",
-    "COMPLETING": "is being ended by Slurm",
+    "COMPLETING": "is being ended",
     "OUT_OF_MEMORY": "had more memory than it was allowed",
 }
 REMEDIES: dict[Step, str] = {

@@ -216,7 +216,7 @@ def test_the_network_is_the_one_that_all_are_on(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_why_a_host_gave_no_answer(status: int | None, said: str, text: str) -> None:
-    error = survey_failures.failure_of("n", status, said, by="hosts", timeout_s=60)
+    error = survey_failures.failure_of("n", status, said, place=Place("hosts"), timeout_s=60)
     assert isinstance(error, HostUnfit)
     assert re.search(re.escape(text), str(error))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.launch.schedulers.lsf import Lsf
+from jupyter_ddl.launch.schedulers.pbs import Pbs
 from jupyter_ddl.launch.schedulers.slurm import Slurm
 
 if TYPE_CHECKING:
@@ -12,12 +14,18 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.place import Place
     from jupyter_ddl.launch.schedulers.scheduler import Scheduler
 
-SCHEDULERS: tuple[Scheduler, ...] = (Slurm(),)
+SCHEDULERS: tuple[Scheduler, ...] = (Slurm(), Pbs(), Lsf())
 
 
 def scheduler_of(place: Place) -> Scheduler | None:
     """Return the scheduler whose job a place is in; None without a job."""
     return next((one for one in SCHEDULERS if one.kind == place.kind), None)
+
+
+def reached_by_ssh(place: Place) -> bool:
+    """Return whether a command gets onto the hosts of a place over SSH, and not by a scheduler."""
+    scheduler = scheduler_of(place)
+    return scheduler is None or scheduler.agent(place) == place.ssh
 
 
 def place_of_job(variables: Mapping[str, str]) -> Place | None:

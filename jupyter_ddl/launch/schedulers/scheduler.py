@@ -95,16 +95,23 @@ class Scheduler(Protocol):
         """
         ...
 
-    def launch_options(self, place: Place) -> Sequence[str]:
-        """Return what Open MPI's mpiexec needs on its command line to start ranks on the nodes of a job."""
+    def agent(self, place: Place) -> str | None:
+        """Return the remote shell by which MPI starts its daemons on the nodes of a job, e.g. "ssh".
+
+        None where MPI asks the scheduler itself: it then finds the nodes too, and all variables reach the ranks.
+        """
         ...
 
     def launch_variables(self, place: Place) -> Mapping[str, str]:
         """Return the variables that mpiexec needs to see the whole job."""
         ...
 
-    def on_node(self, place: Place, node: str) -> Sequence[str]:
-        """Return what to write before a command so that it runs once on a node of the job."""
+    def on_node(self, place: Place, node: str) -> Sequence[str] | None:
+        """Return what to write before a command so that it runs once on a node of the job; None for SSH."""
+        ...
+
+    def refusal(self, said: str) -> str | None:
+        """Return the line of an output in which the scheduler refused to run a command on a node; None without one."""
         ...
 
     def script(self, request: JobRequest, command: Sequence[str]) -> str:

@@ -12,14 +12,15 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.launch.address import is_this_host
-from jupyter_ddl.launch.place import HostSlots, Kind, Place
+from jupyter_ddl.launch.place import HostSlots
 from jupyter_ddl.launch.schedulers import slurm_queue
+from jupyter_ddl.launch.schedulers.job_nodes import job_place
 from jupyter_ddl.launch.schedulers.node_names import NODES, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from jupyter_ddl.launch.place import Kind, Place
     from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 
 JOB = "SLURM_JOB_ID"
@@ -49,15 +50,11 @@ class Slurm:
         if not job or not listed:
             return None
         nodes = expanded(listed)
-        if len(nodes) == 1 and is_this_host(nodes[0]):
-            return None
         tasks = _tasks_per_node(variables, len(nodes))
-        hosts = tuple(HostSlots(node, count) for node, count in zip(nodes, tasks, strict=True))
-        return Place(self.kind, hosts, job=job)
+        return job_place(self.kind, job, tuple(HostSlots(*one) for one in zip(nodes, tasks, strict=True)))
 
-    def launch_options(self, place: Place) -> list[str]:  # noqa: ARG002  mpiexec reads the nodes itself
-        """Return nothing: mpiexec reads the variables, and Slurm starts its daemons, with all variables."""
-        return []
+    def agent(self, place: Place) -> None:
+        """Return None: mpiexec reads the variables, and Slurm starts its daemons, with all variables."""
 
     def launch_variables(self, place: Place) -> dict[str, str]:
         """Return the variables by which mpiexec sees the whole allocation, also from within a step of it.
@@ -98,6 +95,11 @@ class Slurm:
     def cancel(self, job: str) -> None:
         """End a job, or take it from the queue."""
         slurm_queue.cancel(job)
+
+    def refusal(self, said: str) -> str | None:
+        """Return the line in which srun refuses; an error of the program that it ran is none."""
+        is_own = "srun: error:" in said and "Traceback" not in said
+        return next(line for line in said.splitlines() if "srun: error:" in line) if is_own else None
 
     def end_of(self, job: str) -> str | None:
         """Return the state in which Slurm ended a job, e.g. "CANCELLED" or "TIMEOUT"; None where it did not.

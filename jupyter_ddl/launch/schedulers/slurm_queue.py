@@ -5,14 +5,12 @@ Source: sbatch(1), squeue(1), scancel(1) of Slurm 22.05.
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import subprocess
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.errors import ClusterError, InvalidInput
+from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.launch.schedulers.node_names import expanded
+from jupyter_ddl.launch.schedulers.queue_commands import call, wall_time
 from jupyter_ddl.launch.schedulers.scheduler import Job
 
 if TYPE_CHECKING:
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.launch.schedulers.scheduler import JobRequest, State
 
-_ANSWER_S = 20.0
 # A job's name may hold anything, so it is the last field.
 _FIELDS = "%i|%T|%r|%N|%S|%e|%P|%j"
 _STATES: dict[str, State] = {
@@ -51,8 +48,9 @@ def script(request: JobRequest, command: Sequence[str]) -> str:
         # Of several lines that name a file the last counts: no other is opened after a requeue.
         "--open-mode=append",
     ]
+    limit = wall_time(request)
     given = {
-        "time": None if request.time is None else _with_seconds(request.time),
+        "time": None if limit is None else "{:02d}:{:02d}:{:02d}".format(*limit),
         "partition": request.queue,
         "cpus-per-task": request.cores_per_rank,
         "gpus-per-node": request.gpus_per_node or None,
@@ -107,36 +105,9 @@ def cancel(number: str) -> None:
     _call(["scancel", number])
 
 
-def _with_seconds(time: str) -> str:
-    found = re.fullmatch(r"(\d{1,4}):([0-5]?\d)(?::([0-5]?\d))?", time)
-    if found is None:
-        raise InvalidInput("A job's time is HOURS:MINUTES.", repr(time), "Write --time 1:30 for an hour and a half.")
-    return f"{int(found[1]):02d}:{int(found[2]):02d}:{int(found[3] or 0):02d}"
-
-
 def _call(command: list[str], text: str = "") -> str:
     # Seconds since the epoch, and not a time in the site's zone and format.
-    variables = {**os.environ, "SLURM_TIME_FORMAT": "%s"}
-    try:
-        done = subprocess.run(
-            command,
-            input=text,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=_ANSWER_S,
-            env=variables,
-        )
-    except FileNotFoundError:
-        received = f"{command[0]} is not on PATH"
-    except subprocess.TimeoutExpired:
-        received = f"no answer within {_ANSWER_S:g} s"
-    else:
-        if done.returncode == 0:
-            return done.stdout
-        received = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-    raise ClusterError(f"Slurm must take `{command[0]}`. Received: {received}")
+    return call("Slurm", command, text, {"SLURM_TIME_FORMAT": "%s"})
 
 
 def _jobs(printed: str) -> list[Job]:

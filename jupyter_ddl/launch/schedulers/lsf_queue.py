@@ -1,0 +1,150 @@
+"""The queue of LSF: the script of a job, and bsub, bjobs and bkill.
+
+Checked against recordings of LSF 10.1, not against an LSF that runs.
+Source: IBM Spectrum LSF 10.1 command reference, bsub, bjobs ("-o", "-json"), bkill; "Termination reasons displayed by
+bacct, bhist, and bjobs".
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import time
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.launch.schedulers.queue_commands import call, seconds_in, wall_time
+from jupyter_ddl.launch.schedulers.scheduler import Job
+from jupyter_ddl.protocol.untrusted_json import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.launch.schedulers.scheduler import JobRequest, State
+
+_TITLE = "LSF"
+_FIELDS = "jobid job_name stat pend_reason exec_host time_left exit_reason"
+_STATES: dict[str, State] = {
+    **dict.fromkeys(("PEND", "PSUSP", "WAIT"), "waiting"),
+    **dict.fromkeys(("RUN", "USUSP", "SSUSP", "PROV", "UNKWN"), "running"),
+}
+# LSF's reasons, and Slurm's words for them, by which a fault's text is chosen.
+_ENDS = {
+    "TERM_OWNER": "CANCELLED",
+    "TERM_FORCE_OWNER": "CANCELLED",
+    "TERM_ADMIN": "CANCELLED",
+    "TERM_FORCE_ADMIN": "CANCELLED",
+    "TERM_RUNLIMIT": "TIMEOUT",
+    "TERM_PREEMPT": "PREEMPTED",
+    "TERM_MEMLIMIT": "OUT_OF_MEMORY",
+    "TERM_ZOMBIE": "NODE_FAIL",
+}
+
+
+def script(request: JobRequest, command: Sequence[str]) -> str:
+    """Return the script of a job that runs a command on its first node.
+
+    Raises:
+        InvalidInput: the time is not HOURS:MINUTES.
+    """
+    per_node = request.ranks_per_node
+    options = [f"-J {request.name}", f"-n {request.nodes * per_node}", f'-R "span[ptile={per_node}]"']
+    options += [f"-o {request.output}", f"-cwd {shlex.quote(request.folder)}"]
+    if request.cores_per_rank:
+        options.append(f'-R "affinity[core({request.cores_per_rank})]"')
+    if (limit := wall_time(request)) is not None:
+        hours, minutes, seconds = limit
+        # LSF counts minutes.
+        options.append(f"-W {hours}:{minutes + (seconds > 0):02d}")
+    options += [f'-gpu "num={request.gpus_per_node}"'] if request.gpus_per_node else []
+    options += [f"-q {request.queue}"] if request.queue else []
+    options += [f"-P {request.account}"] if request.account else []
+    lines = [f"#BSUB {option}" for option in (*options, *request.options)]
+    return "\n".join(["#!/bin/bash", *lines, "", *request.setup, f"exec {shlex.join(command)}", ""])
+
+
+def submit(text: str) -> str:
+    """Submit a job by its script; return its number.
+
+    Raises:
+        ClusterError: LSF refuses it.
+    """
+    printed = call(_TITLE, ["bsub"], text)
+    found = re.search(r"Job <(\d+)> is submitted", printed)
+    if found is None:
+        raise ClusterError(f"LSF must name the job that it takes. Received: {printed.strip()[:500]}")
+    return found[1]
+
+
+def job(number: str) -> Job | None:
+    """Return what LSF knows of a job; None where it knows it no more.
+
+    Raises:
+        ClusterError: LSF does not answer.
+    """
+    try:
+        records = _records("-a", number)
+    except ClusterError as error:
+        if "is not found" in str(error):
+            return None
+        raise
+    return _job(records[0]) if records else None
+
+
+def jobs() -> list[Job]:
+    """Return this user's jobs that wait or run.
+
+    Raises:
+        ClusterError: LSF does not answer.
+    """
+    try:
+        return [_job(record) for record in _records()]
+    except ClusterError as error:
+        if "No unfinished job found" in str(error):
+            return []
+        raise
+
+
+def cancel(number: str) -> None:
+    """End a job, or take it from the queue.
+
+    Raises:
+        ClusterError: LSF refuses.
+    """
+    call(_TITLE, ["bkill", number])
+
+
+def end_of(number: str) -> str | None:
+    """Return how LSF ended a job, e.g. "TIMEOUT"; None where it did not, or that is not known."""
+    try:
+        records = _records("-a", number)
+    except ClusterError:
+        # Not on this host, or LSF is down.
+        return None
+    found = re.match(r"TERM_\w+", records[0].get("EXIT_REASON", "")) if records else None
+    return None if found is None else _ENDS.get(found[0], found[0])
+
+
+def _records(*arguments: str) -> list[dict[str, str]]:
+    printed = call(_TITLE, ["bjobs", "-json", "-o", _FIELDS, *arguments])
+    try:
+        content: Any = parse_json(printed)
+    except ValueError as error:
+        raise ClusterError(f"LSF must answer `bjobs -json` in JSON. Received: {printed[:200]!r}") from error
+    found = content.get("RECORDS", []) if isinstance(content, dict) else []
+    return [{name: str(value) for name, value in one.items()} for one in found if isinstance(one, dict)]
+
+
+def _job(record: dict[str, str]) -> Job:
+    state = _STATES.get(record.get("STAT", ""), "ended")
+    # "1:30 L": hours and minutes left of the limit.
+    left_s = seconds_in(record.get("TIME_LEFT", "").partition(" ")[0] + ":00")
+    reason = record.get("PEND_REASON", "") if state == "waiting" else record.get("EXIT_REASON", "")
+    return Job(
+        record.get("JOBID", ""),
+        record.get("JOB_NAME", ""),
+        state,
+        reason,
+        tuple(dict.fromkeys(name.rpartition("*")[2] for name in record.get("EXEC_HOST", "").split(":") if name)),
+        ends_at_s=time.time() + left_s if state == "running" and left_s is not None else None,
+    )

@@ -1,0 +1,170 @@
+"""The queue of PBS: the script of a job, and qsub, qstat and qdel.
+
+Checked against recordings of OpenPBS, not against a PBS that runs. Torque has the same commands, but another form of
+`-l` and no JSON.
+Source: PBS Professional Reference Guide, qsub(1B), qstat(1B), "Job Attributes".
+"""
+
+from __future__ import annotations
+
+import getpass
+import re
+import shlex
+import time
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.launch.schedulers.queue_commands import call, seconds_in, wall_time
+from jupyter_ddl.launch.schedulers.scheduler import Job
+from jupyter_ddl.protocol.untrusted_json import parse_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.launch.schedulers.scheduler import JobRequest, State
+
+_TITLE = "PBS"
+# One letter each. Source: PBS Professional Reference Guide, "Job States".
+_STATES: dict[str, State] = {
+    **dict.fromkeys("QHWT", "waiting"),
+    **dict.fromkeys("RBSU", "running"),
+    **dict.fromkeys("E", "ending"),
+    **dict.fromkeys("FXMC", "ended"),
+}
+# A job whose shell a signal ended: 256 and the signal. qdel and the end of the wall time send SIGTERM, then SIGKILL.
+_ENDED_BY_PBS = ("271", "265")
+# The time that PBS needs to see that a limit has passed.
+_LATE_S = 30
+_TIME = "%a %b %d %H:%M:%S %Y"
+
+
+def script(request: JobRequest, command: Sequence[str]) -> str:
+    """Return the script of a job that runs a command on its first node.
+
+    Raises:
+        InvalidInput: the time is not HOURS:MINUTES.
+    """
+    cores = request.ranks_per_node * (request.cores_per_rank or 1)
+    chunk = f"select={request.nodes}:ncpus={cores}:mpiprocs={request.ranks_per_node}"
+    chunk += f":ngpus={request.gpus_per_node}" if request.gpus_per_node else ""
+    options = [f"-N {request.name}", f"-l {chunk}", f"-o {request.output}", "-j oe"]
+    if (limit := wall_time(request)) is not None:
+        options.append("-l walltime={:02d}:{:02d}:{:02d}".format(*limit))
+    options += [f"-q {request.queue}"] if request.queue else []
+    options += [f"-A {request.account}"] if request.account else []
+    lines = [f"#PBS {option}" for option in (*options, *request.options)]
+    body = [f"cd {shlex.quote(request.folder)} || exit 1", *request.setup, f"exec {shlex.join(command)}", ""]
+    return "\n".join(["#!/bin/bash", *lines, "", *body])
+
+
+def submit(text: str) -> str:
+    """Submit a job by its script; return its id.
+
+    Raises:
+        ClusterError: PBS refuses it.
+    """
+    return call(_TITLE, ["qsub"], text).strip()
+
+
+def job(number: str) -> Job | None:
+    """Return what PBS knows of a job; None where it knows it no more.
+
+    Raises:
+        ClusterError: PBS does not answer.
+    """
+    record = _record(number)
+    return None if record is None else _job(number, record)
+
+
+def jobs() -> list[Job]:
+    """Return this user's jobs that wait or run.
+
+    Raises:
+        ClusterError: PBS does not answer.
+    """
+    # -u has no JSON: the user's own jobs are asked for by their ids.
+    ids = call(_TITLE, ["qselect", "-u", getpass.getuser()]).split()
+    found = _records(call(_TITLE, ["qstat", "-f", "-F", "json", *ids])) if ids else {}
+    return [_job(number, record) for number, record in found.items()]
+
+
+def cancel(number: str) -> None:
+    """End a job, or take it from the queue.
+
+    Raises:
+        ClusterError: PBS refuses.
+    """
+    call(_TITLE, ["qdel", number])
+
+
+def end_of(number: str) -> str | None:
+    """Return how PBS ended a job: "TIMEOUT", "CANCELLED"; None where it did not, or that is not known.
+
+    PBS keeps no reason: a job that it has ended when the wall time was over has reached that limit.
+    """
+    try:
+        record = _record(number)
+    except ClusterError:
+        # Not on this node, or its server is down.
+        return None
+    if record is None or str(record.get("Exit_status", "")) not in _ENDED_BY_PBS:
+        return None
+    limit = seconds_in(_text_in(record, "Resource_List", "walltime"))
+    used = seconds_in(_text_in(record, "resources_used", "walltime"))
+    is_over = limit is not None and used is not None and used >= limit - _LATE_S
+    return "TIMEOUT" if is_over else "CANCELLED"
+
+
+def _record(number: str) -> dict[str, Any] | None:
+    try:
+        # -x: also one that has ended.
+        printed = call(_TITLE, ["qstat", "-x", "-f", "-F", "json", number])
+    except ClusterError as error:
+        if "Unknown Job Id" in str(error):
+            return None
+        raise
+    return _records(printed).get(number)
+
+
+def _records(printed: str) -> dict[str, dict[str, Any]]:
+    try:
+        content = parse_json(printed)
+    except ValueError as error:
+        raise ClusterError(f"PBS must answer `qstat -F json` in JSON. Received: {printed[:200]!r}") from error
+    found = content.get("Jobs") if isinstance(content, dict) else None
+    records = found if isinstance(found, dict) else {}
+    return {number: record for number, record in records.items() if isinstance(record, dict)}
+
+
+def _job(number: str, record: dict[str, Any]) -> Job:
+    state = _STATES.get(_text(record.get("job_state")), "ended")
+    started_s = _seconds(_text(record.get("stime")))
+    limit_s = seconds_in(_text_in(record, "Resource_List", "walltime"))
+    return Job(
+        number,
+        _text(record.get("Job_Name")),
+        state,
+        _text(record.get("comment")),
+        tuple(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", _text(record.get("exec_host"))))),
+        # PBS tells nobody its order.
+        None,
+        started_s,
+        started_s + limit_s if state == "running" and started_s is not None and limit_s is not None else None,
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else str(value)
+
+
+def _text_in(record: dict[str, Any], table: str, name: str) -> str:
+    found = record.get(table)
+    return _text(found.get(name)) if isinstance(found, dict) else ""
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return time.mktime(time.strptime(text, _TIME))
+    except ValueError:
+        # It has not started.
+        return None
