@@ -146,7 +146,7 @@ def _job(number: str, record: dict[str, Any]) -> Job:
         state,
         _text(record.get("comment")),
         tuple(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", _text(record.get("exec_host"))))),
-        # PBS tells nobody its order.
+        # PBS shows no user the order of its queue.
         None,
         started_s,
         started_s + limit_s if state == "running" and started_s is not None and limit_s is not None else None,
