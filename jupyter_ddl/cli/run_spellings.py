@@ -54,7 +54,7 @@ REFUSED: dict[str, str] = {
         (*("--min-np", "--min-num-proc", "--max-np", "--max-num-proc"), "--host-discovery-script", "--slots-per-host"),
         "Name the hosts with -H; --checkpoint DIR resumes a training on other hosts.",
     ),
-    # ddlrun's. Source: IBM Watson Machine Learning CE 1.7, "Using ddlrun"
+    # ddlrun's.
     "--rankfile": "Write a hostfile with lines such as `nodea slots=4`, and pass --hostfile FILE.",
     "--mpiarg": "Write MPI's settings as variables: --env OMPI_MCA_NAME=VALUE.",
     "--mode": f"{_LEFT_OUT}: MPI, or NCCL, chooses the algorithm by topology.",

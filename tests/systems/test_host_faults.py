@@ -81,6 +81,7 @@ def test_a_slow_link_is_no_alarm(hosts: Rig, login: Kernel) -> None:
     login.do("s.stop()")
 
 
+@pytest.mark.slow
 def test_a_host_without_sshd_is_not_taken_for_one_that_is_down(hosts: Rig, login: Kernel) -> None:
     login.do(start(hosts, rebuild=False) + WATCHED)
     login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
