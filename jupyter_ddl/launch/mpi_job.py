@@ -123,4 +123,9 @@ def _networks(found: mpi.Mpi, network: Network) -> dict[str, str]:
     if found.flavour != "openmpi" or network.network is None:
         return {}
     names = ("OMPI_MCA_btl_tcp_if_include", "PRTE_MCA_prte_if_include", "OMPI_MCA_oob_tcp_if_include")
-    return dict.fromkeys(names, network.network)
+    kept = dict.fromkeys(names, network.network)
+    if ":" not in network.network:
+        # It would connect over IPv6 too where interfaces have both, and Linux takes a link's IPv6 addresses away while
+        # its cable is out: these connections never come back. Source: ip-sysctl, keep_addr_on_down.
+        kept["OMPI_MCA_btl_tcp_disable_family"] = "6"
+    return kept

@@ -158,6 +158,7 @@ def test_mpiexec_gets_the_hosts_the_variables_and_the_ssh(monkeypatch: pytest.Mo
     variables = launch_environment(OPEN_MPI, 4, TWO, Network("10.0.0.9", "10.0.0.0/24"))
     assert variables["PRTE_MCA_plm_ssh_agent"] == "ssh -p 2222 -o BatchMode=yes"
     assert variables["OMPI_MCA_btl_tcp_if_include"] == variables["PRTE_MCA_prte_if_include"] == "10.0.0.0/24"
+    assert variables["OMPI_MCA_btl_tcp_disable_family"] == "6"
     # Shared memory alone reaches no other host.
     assert "OMPI_MCA_btl" not in variables
     assert launch_command(HYDRA, 4, TWO, {}) == [
