@@ -107,10 +107,22 @@ def processes_of(hosts: Rig, host: str) -> list[psutil.Process]:
     return alive
 
 
-def left_on(hosts: Rig) -> dict[str, Any]:
+def files_on(hosts: Rig) -> dict[str, set[str]]:
+    """Return what lies in the temporary folders and the shared memory of each host."""
+    listed = "ls -A /tmp /dev/shm | grep -v : || true"
+    return {host: set(hosts.on(host, listed).split()) for host in (*NODES, "login")}
+
+
+@pytest.fixture
+def before(hosts: Rig) -> dict[str, set[str]]:
+    """What earlier tests, as those of a host without our folder, have left there."""
+    return files_on(hosts)
+
+
+def left_on(hosts: Rig, before: dict[str, set[str]]) -> dict[str, Any]:
     """Return our processes and files on the hosts: none."""
     ours = {host: processes_of(hosts, host) for host in NODES}
-    files = {host: hosts.on(host, "ls -A /tmp /dev/shm | grep -v : || true").strip() for host in (*NODES, "login")}
+    files = {host: found - before[host] for host, found in files_on(hosts).items()}
     return {host: found for host, found in (*ours.items(), *files.items()) if found}
 
 
@@ -119,7 +131,7 @@ def record_of(hosts: Rig) -> Path:
     return max((hosts.folder / "home" / "runs").glob("*script.py*"), key=lambda folder: folder.stat().st_mtime)
 
 
-def test_a_script_that_raises_on_another_host_ends_with_its_traceback(hosts: Rig) -> None:
+def test_a_script_that_raises_on_another_host_ends_with_its_traceback(hosts: Rig, before: dict[str, set[str]]) -> None:
     done = run(
         hosts,
         f"{RANK}print('on', socket.gethostname(), sys.argv[1:])\nprint('noted', file=sys.stderr)\nworld.Barrier()\n"
@@ -138,10 +150,10 @@ def test_a_script_that_raises_on_another_host_ends_with_its_traceback(hosts: Rig
         events = [json.loads(line) for line in (record / f"rank-{rank}.events.jsonl").read_text().splitlines()]
         assert [event["n"] for event in events] == list(range(1, len(events) + 1))
         assert events[-1]["type"] == "rank_failed"
-    assert eventually(lambda: not left_on(hosts)), left_on(hosts)
+    assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
 
-def test_a_killed_rank_is_named_and_all_that_ranks_wrote_is_there(hosts: Rig) -> None:
+def test_a_killed_rank_is_named_and_all_that_ranks_wrote_is_there(hosts: Rig, before: dict[str, set[str]]) -> None:
     lines = 5_000
     done = run(
         hosts,
@@ -154,7 +166,7 @@ def test_a_killed_rank_is_named_and_all_that_ranks_wrote_is_there(hosts: Rig) ->
     for rank in range(4):
         log = (record_of(hosts) / f"rank-{rank}.log").read_text().splitlines()
         assert log == written + ["last words"] * (rank == 2)
-    assert eventually(lambda: not left_on(hosts)), left_on(hosts)
+    assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
 
 @pytest.mark.slow
@@ -170,21 +182,23 @@ def test_a_script_trains_as_on_one_host(hosts: Rig) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
-def test_a_script_that_is_ended_leaves_nothing_on_any_host(hosts: Rig, signum: signal.Signals, status: int) -> None:
+def test_a_script_that_is_ended_leaves_nothing_on_any_host(
+    hosts: Rig, signum: signal.Signals, status: int, before: dict[str, set[str]]
+) -> None:
     # A process that the script leaves behind, and that ignores SIGTERM.
     leaves = "import subprocess\nsubprocess.Popen(['sh', '-c', 'trap : TERM; while true; do sleep 1; done'])\n"
     with started(hosts, leaves + WAITS) as (inside, entered):
-        assert eventually(lambda: left_on(hosts))
+        assert eventually(lambda: left_on(hosts, before))
         inside.send_signal(signum)
         out, errors = entered.communicate(timeout=TIMEOUT_S)
     assert entered.returncode in (status, 128 + signum), out + errors
     if signum == signal.SIGINT:
         assert "KeyboardInterrupt" in errors
-    assert eventually(lambda: not left_on(hosts)), left_on(hosts)
+    assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
 
 @pytest.mark.slow
-def test_ranks_wait_while_the_terminal_does_not_read(hosts: Rig) -> None:
+def test_ranks_wait_while_the_terminal_does_not_read(hosts: Rig, before: dict[str, set[str]]) -> None:
     script = f"{RANK}print('up', flush=True)\nwhile True: print('x' * 1000)\n"
     with started(hosts, script) as (inside, _):
         # The terminal's own pipe is full, and what it reads is bounded: so is its memory.
@@ -193,7 +207,7 @@ def test_ranks_wait_while_the_terminal_does_not_read(hosts: Rig) -> None:
         time.sleep(4)
         assert inside.memory_info().rss - before < 16 << 20
         inside.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not left_on(hosts)), left_on(hosts)
+    assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
 
 @pytest.mark.slow
@@ -237,11 +251,11 @@ def test_within_an_allocation_its_nodes_are_taken(slurm: Slurm) -> None:
     assert eventually(lambda: slurm.call("squeue -h") == "")
 
 
-def test_what_is_wrong_with_a_host_is_said_before_ranks_start(hosts: Rig) -> None:
+def test_what_is_wrong_with_a_host_is_said_before_ranks_start(hosts: Rig, before: dict[str, set[str]]) -> None:
     done = run(hosts, RANK, "-H", "nodea,nodex", "--ssh", hosts.ssh)
     assert done.returncode == 1
     assert "A host's name must be known here. Received: ssh: Could not resolve hostname nodex" in done.stderr
     done = run(hosts, RANK, *over_ssh(hosts), "-p", "2222")
     assert done.returncode == 1
     assert "nodea must answer SSH. Received: ssh: connect to host nodea port 2222: Connection refused" in done.stderr
-    assert not left_on(hosts)
+    assert not left_on(hosts, before)
