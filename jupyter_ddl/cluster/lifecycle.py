@@ -15,6 +15,7 @@ from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.announce import announce
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.end_requests import LEASE_TOPIC
+from jupyter_ddl.cluster.host_clocks import TIMED_ON_RANKS, on_our_clock
 from jupyter_ddl.cluster.remote_lease import job_is_over
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
@@ -61,6 +62,7 @@ class Cluster:
         self.world_id: str = settings["world_id"]
         self.kernel = secrets.token_hex(4)
         self.hosts: dict[str, str] = settings.get("hosts", {})
+        self._clock_offsets_s: dict[str, float] = settings.get("clock_offsets_s", {})
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
@@ -113,7 +115,7 @@ class Cluster:
         while not self.folder.connection_file.exists():
             self._check(deadline_s, "the controller's connection file", given_up)
             time.sleep(_POLL_S)
-        self.channel = Channel(self.folder.connection_file, self.world_id, self._on_event)
+        self.channel = Channel(self.folder.connection_file, self.world_id, self._on_ranks_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             # Sent repeatedly, on both channels: a rank that has not registered yet cannot be reached, and ZeroMQ does
@@ -209,6 +211,15 @@ class Cluster:
         """Disconnect from the cluster without ending it."""
         if self.channel is not None:
             self.channel.close()
+
+    def on_our_clock(self, event: Event) -> Event:
+        """Return an event as a rank sent it, with its time as this host's clock had it."""
+        ready = self.ranks.get(event.rank) if isinstance(event, TIMED_ON_RANKS) else None
+        return event if ready is None else on_our_clock(event, self._clock_offsets_s.get(ready.host, 0.0))
+
+    def _on_ranks_event(self, event: Event) -> None:
+        """Take what came over the channel."""
+        self._on_event(self.on_our_clock(event))
 
     def _on_event(self, event: Event) -> None:
         rank: int | None = getattr(event, "rank", None)

@@ -148,7 +148,7 @@ class ActiveRuns:
         """Route to another kernel's run all its events: the past ones, and those to come."""
         run.is_resumed = True
         with self._lock:
-            for event in run.recorder.catch_up(run.ranks):
+            for event in run.recorder.catch_up(run.ranks, self._cluster.on_our_clock):
                 run.events.put(event)
             self._runs[run.id] = run
             self._owner.run_began(self, run)

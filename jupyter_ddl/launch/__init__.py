@@ -3,6 +3,7 @@
 | module | what is in it |
 |---|---|
 | `address` | the address and the network by which other hosts reach this one |
+| `clock_pings` | the clock of another host, compared with this one's |
 | `forwarded` | the variables that ranks on other hosts get |
 | `host_list` | hosts and slots, as `-H` and a hostfile write them |
 | `mpi_job` | mpiexec's command and environment for a place |

@@ -38,14 +38,17 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
 
 
 @contextmanager
-def asking(command: Sequence[str], output: IO[bytes], errors: IO[bytes] | int) -> Iterator[subprocess.Popen[bytes]]:
+def asking(
+    command: Sequence[str], output: IO[bytes] | int, errors: IO[bytes] | int, *, stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command that asks a host, for the length of the block; one that has not ended then is killed.
 
     What it started is killed with it.
 
     It has a session of its own: ssh could ask on the terminal that the kernel was started from.
     """
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True)
+    # Unbuffered, so that no byte for a command that has ended waits to be written.
+    process = subprocess.Popen(command, stdin=stdin, stdout=output, stderr=errors, bufsize=0, start_new_session=True)
     try:
         yield process
     finally:
@@ -53,3 +56,6 @@ def asking(command: Sequence[str], output: IO[bytes], errors: IO[bytes] | int) -
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -1,4 +1,4 @@
-"""Looks at this host and prints what it found, as one line of JSON: what `survey` runs on each host over SSH.
+"""Looks at this host and prints what it found, as one line of JSON, then answers pings: `survey` runs it on each host.
 
     run_module.py jupyter_ddl.launch.remote_survey MPIEXEC MARK...
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from jupyter_ddl.errors import ClusterError, HostUnfit
 from jupyter_ddl.host.preflight import check_for_mpi
 from jupyter_ddl.host.topology import list_gpus
+from jupyter_ddl.launch.clock_pings import answer_pings
 
 # Ranks of different versions of these do not understand each other, or compute differently.
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
@@ -54,4 +55,5 @@ def _version(package: str) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(look(*sys.argv[1:])))
+    print(json.dumps(look(*sys.argv[1:])), flush=True)
+    answer_pings()

@@ -10,24 +10,26 @@ from __future__ import annotations
 
 import os
 import secrets
+import selectors
 import shlex
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
+from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
 from jupyter_ddl.launch.on_host import asking, on_host
 from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 CONNECT_S = 10
 TIMEOUT_S = 60.0
 _POLL_S = 0.02
+_MOST_BYTES = 1 << 20
 _CARRIED = ("PYTHONPATH", "LD_LIBRARY_PATH", "PATH")
 
 
@@ -49,7 +52,7 @@ class Surveyed:
         host: the name with which it was given.
         hostname: its own.
         address: by which it was reached; empty for this host.
-        clock_offset_s: its clock minus this host's, in seconds; too small by the time of the answer's way, some 0.05.
+        clock_offset_s: its clock minus this host's, in seconds; 0 where they differ by no more than can be seen.
     """
 
     host: str
@@ -90,31 +93,68 @@ def survey(
 
 @dataclass
 class _Question:
-    """One host that is being looked at; at the end of the block what asks it is gone."""
+    """One host that is being looked at; at the end of the block what asks it is gone.
+
+    Attributes:
+        last: of what it printed, the last part.
+        said: what it found, once it has said so; pings follow.
+        received_s: when that came.
+        pings: those that were answered.
+    """
 
     host: str
     place: Place
     is_here: bool
-    output: IO[bytes]
     errors: IO[bytes]
     process: subprocess.Popen[bytes]
-    ended_s: float = 0.0
+    last: bytes = b""
+    said: dict[str, Any] | None = None
+    received_s: float = 0.0
+    pings: list[Ping] = field(default_factory=list)
+    _sent_s: float = 0.0
+    _begun: bytes = b""
 
     @classmethod
     @contextmanager
     def ask(cls, host: str, place: Place, arguments: list[str]) -> Iterator[_Question]:
         is_here = is_this_host(host)
-        # Files and not pipes: what a login prints may be long.
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        # A file and not a pipe: what a login prints may be long.
+        with tempfile.TemporaryFile() as errors:
             command = _command(host, place, arguments, is_here=is_here)
-            with asking(command, output, errors) as process:
-                yield cls(host, place, is_here, output, errors, process)
+            with asking(command, subprocess.PIPE, errors, stdin=subprocess.PIPE) as process:
+                yield cls(host, place, is_here, errors, process)
 
-    def has_ended(self) -> bool:
-        if self.process.poll() is None:
-            return False
-        self.ended_s = self.ended_s or time.time()
-        return True
+    def read(self) -> bool:
+        """Take what has come; return whether more may come."""
+        assert self.process.stdout is not None
+        now_s = time.time()
+        data = os.read(self.process.stdout.fileno(), _MOST_BYTES)
+        self.last = (self.last + data)[-_MOST_BYTES:]
+        *lines, self._begun = (self._begun + data).split(b"\n")
+        for line in lines:
+            self._take(line, now_s)
+        return bool(data)
+
+    def _take(self, line: bytes, now_s: float) -> None:
+        if self.said is None:
+            # A login's start-up files may print lines before it.
+            self.said, self.received_s = _object(line), now_s
+        else:
+            with suppress(ValueError):
+                self.pings.append(Ping(self._sent_s, float(line), now_s))
+        if self.said is not None:
+            self._ping()
+
+    def _ping(self) -> None:
+        """Send the next ping, or say that there is none: then the program there ends."""
+        assert self.process.stdin is not None
+        # Where it took no input, it has ended.
+        with suppress(BrokenPipeError):
+            if len(self.pings) < PINGS:
+                self._sent_s = time.time()
+                self.process.stdin.write(b"\n")
+            else:
+                self.process.stdin.close()
 
     def answer(self, shared: Mapping[str, Path]) -> Surveyed:
         """Return what the host said.
@@ -122,11 +162,11 @@ class _Question:
         Raises:
             HostUnfit: it said nothing that we understand, or cannot run ranks.
         """
-        output, errors = (_text_of(file) for file in (self.output, self.errors))
         status = self.process.poll()
-        said = _last_object(output) if status == 0 else None
-        if said is None:
-            raise failure_of(self.host, status, errors or output, place=self.place, timeout_s=TIMEOUT_S)
+        said = self.said
+        if said is None or status != 0:
+            printed = _text_of(self.errors) or self.last.decode(errors="replace")
+            raise failure_of(self.host, status, printed, place=self.place, timeout_s=TIMEOUT_S)
         if said["problem"]:
             raise HostUnfit(
                 f"{self.host} must be able to run ranks.", said["problem"], "Mend that there, or leave it out."
@@ -144,7 +184,7 @@ class _Question:
             self.host,
             said["hostname"],
             "" if self.is_here else said["address"] or address_of(self.host),
-            said["at_s"] - self.ended_s,
+            0.0 if self.is_here else clock_offset_s(self.pings, said["at_s"], self.received_s),
             said["versions"],
         )
 
@@ -163,10 +203,21 @@ def _command(host: str, place: Place, arguments: list[str], *, is_here: bool) ->
 
 
 def _wait(asked: Sequence[_Question], given_up: threading.Event) -> None:
+    """Read what the hosts say until all have ended, the time is up, or it is given up."""
     deadline_s = time.monotonic() + TIMEOUT_S
-    pending = list(asked)
-    while pending and time.monotonic() < deadline_s and not given_up.wait(_POLL_S):
-        pending = [question for question in pending if not question.has_ended()]
+    with selectors.DefaultSelector() as selector:
+        for question in asked:
+            assert question.process.stdout is not None
+            selector.register(question.process.stdout, selectors.EVENT_READ, question)
+        while time.monotonic() < deadline_s and not given_up.is_set():
+            for key, _ in selector.select(_POLL_S):
+                if not key.data.read():
+                    selector.unregister(key.fileobj)
+            if not selector.get_map():
+                # Its output closes just before a process ends.
+                given_up.wait(_POLL_S / 10)
+            if all(question.process.poll() is not None for question in asked) and not selector.get_map():
+                return
 
 
 def check_alike(found: Sequence[Surveyed]) -> None:
@@ -194,14 +245,13 @@ def check_alike(found: Sequence[Surveyed]) -> None:
 
 def _text_of(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(1 << 20).decode(errors="replace")
+    return file.read(_MOST_BYTES).decode(errors="replace")
 
 
-def _last_object(output: str) -> dict[str, Any] | None:
-    """Return the JSON object in the last line: a login's start-up files may print lines before it."""
-    lines = output.strip().splitlines()
+def _object(line: bytes) -> dict[str, Any] | None:
+    """Return what a host found, if this line of its output says so."""
     try:
-        said = parse_json(lines[-1]) if lines else None
+        said = parse_json(line)
     except ValueError:
         return None
     return said if isinstance(said, dict) and {"hostname", "at_s", "problem"} <= set(said) else None

@@ -22,7 +22,7 @@ from jupyter_ddl.protocol.rank_files import EVENTS, rank_file
 from jupyter_ddl.runs.reading import read_events
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.runs.folder import RunFolder
@@ -49,17 +49,22 @@ class Recorder:
         with self._lock:
             return self._take(event)
 
-    def catch_up(self, ranks: Iterable[int]) -> list[Event]:
+    def catch_up(self, ranks: Iterable[int], on_our_clock: Callable[[Event], Event]) -> list[Event]:
         """Record the events of the ranks' files that `events.jsonl` lacks; return all of the run's events, in order.
 
         Call it when new events already arrive: none is missed between the two, and none is recorded twice.
+
+        Args:
+            ranks: those of the run.
+            on_our_clock: gives an event of a rank's file, which has the time of the rank's host, the time of this one.
         """
         with self._lock:
             known = list(read_events(self._path))
             for event in known:
                 self._is_new(event)
             self._end_half_line()
-            own = (_timed(read_events(self._path.with_name(rank_file(rank, EVENTS)))) for rank in ranks)
+            files = (self._path.with_name(rank_file(rank, EVENTS)) for rank in ranks)
+            own = (_timed(map(on_our_clock, read_events(file))) for file in files)
             return known + [event for _, event in merge(*own, key=itemgetter(0)) if self._take(event)]
 
     def _take(self, event: Event) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import hmac
 import secrets
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import zmq
 
+from jupyter_ddl.cluster.host_clocks import on_our_clock
 from jupyter_ddl.protocol.codec import as_line, decode
 from jupyter_ddl.protocol.script_frames import (
     BYE,
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE = 64
 # What a relay sent before it was killed may be on its way when mpiexec has ended.
 _LATE_S = 0.2
-# The clocks of two hosts are compared no better than this: below it they count as the same.
-_CLOCKS_AGREE_S = 0.5
 
 
 class NetworkListener:
@@ -162,8 +161,7 @@ class NetworkListener:
             self._send(peer, REQUEST, line)
 
     def _corrected(self, ended: RankEnded, before: RankEnded | None) -> RankEnded:
-        offset_s = self._offsets_s.get(ended.host, 0.0)
-        return before or replace(ended, at_s=ended.at_s - (offset_s if abs(offset_s) > _CLOCKS_AGREE_S else 0.0))
+        return before or replace(ended, at_s=ended.at_s - self._offsets_s.get(ended.host, 0.0))
 
     def _send(self, peer: bytes, kind: bytes, content: bytes) -> None:
         # A ROUTER drops what is for a peer that is gone.
@@ -175,14 +173,11 @@ class _OnOurClock:
 
     def __init__(self, reader: Reader, offset_s: float) -> None:
         self._reader = reader
-        self._offset_s = offset_s if abs(offset_s) > _CLOCKS_AGREE_S else 0.0
+        self._offset_s = offset_s
 
     def take(self, event: Event) -> None:
         """Take an event."""
-        of_a_time: Any = event
-        if self._offset_s and getattr(event, "at_s", None):
-            event = replace(of_a_time, at_s=of_a_time.at_s - self._offset_s)
-        self._reader.take(event)
+        self._reader.take(on_our_clock(event, self._offset_s))
 
     def take_output(self, rank: int, stream: Stream, data: bytes, shown: bytes) -> None:
         """Take what a rank wrote."""

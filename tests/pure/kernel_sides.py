@@ -72,6 +72,9 @@ class TestCluster:
     def announce(self, reason: str) -> None:
         self.announced.append(reason)
 
+    def on_our_clock(self, event: Event) -> Event:
+        return event
+
     def say(self, event: Any) -> None:
         """Have the session hear an event."""
         if isinstance(event, RankLost):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from jupyter_ddl import paths
+from jupyter_ddl.cluster.host_clocks import on_our_clock
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished, RunFinished, RunStarted
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
@@ -58,7 +59,7 @@ def test_a_second_recorder_adds_what_the_first_missed_and_nothing_twice(folder: 
     with (folder.path / "events.jsonl").open("ab") as file:
         file.write(b'{"type": "output", "ru')  # the kernel was killed here
     second = Recorder(folder)
-    all_of_it = second.catch_up((0, 1))
+    all_of_it = second.catch_up((0, 1), lambda event: event)
     assert not second.handle(chunk(1, 2))
     assert second.handle(chunk(1, 4))
     assert recorded(folder) == [*all_of_it, chunk(1, 4)]
@@ -69,6 +70,14 @@ def test_a_second_recorder_adds_what_the_first_missed_and_nothing_twice(folder: 
         (1, 2),
     ]
     assert sum(isinstance(event, RankFinished) for event in all_of_it) == 2
+
+
+def test_what_the_first_missed_gets_the_times_of_this_hosts_clock(folder: RunFolder) -> None:
+    # Rank 1's host is 60 s ahead.
+    for rank, at_s in ((0, 1000.0), (1, 1059.0)):
+        (folder.path / f"rank-{rank}.events.jsonl").write_bytes(as_line(RankFinished("run", rank, at_s, n=1)))
+    caught_up = Recorder(folder).catch_up((0, 1), lambda event: on_our_clock(event, 60.0 * getattr(event, "rank", 0)))
+    assert caught_up == [RankFinished("run", 1, 999.0, n=1), RankFinished("run", 0, 1000.0, n=1)]
 
 
 def test_a_folder_that_cannot_be_made_is_told_and_nothing_raises(

@@ -70,9 +70,7 @@ def taken() -> Taken:
 
 @pytest.fixture
 def listener(taken: Taken) -> Iterator[NetworkListener]:
-    made = NetworkListener(
-        "127.0.0.1", 2, taken, shows_start=True, run=None, clock_offsets_s={"ahead": 100.0, "close": 0.1}
-    )
+    made = NetworkListener("127.0.0.1", 2, taken, shows_start=True, run=None, clock_offsets_s={"ahead": 100.0})
     with closing(made):
         yield made
 
