@@ -124,6 +124,8 @@ class Rig:
             yield
         finally:
             config.write_text(before)
+            # A process that was killed leaves these.
+            self.on(host, "rm -f /dev/shm/*faketime_*")
 
     @contextmanager
     def without_sshd(self, host: str) -> Iterator[None]:
