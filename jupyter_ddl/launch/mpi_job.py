@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.survey import Surveyed
 
 LOOPBACK = "127.0.0.1"
+_SEGMENT_BYTES = 512 << 10
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,16 @@ def _exchange(found: mpi.Mpi) -> dict[str, str]:
     Version 5 prefers it already (35, over 30 of `tuned`): this keeps it so where a site's file says otherwise. Version
     4 is left as it is: its han was not measured. It takes `mpi_yield_when_idle`, which `host.mpi` sets: without it han
     took ten times as long where ranks share cores. NCCL's collectives are its own, and not changed.
+
+    han sends segments, each of which waits until all ranks have been on a core. By default they have 64 KB: where other
+    work shares the cores, 100 MB then took 1.7 of the time of the flat algorithms, and 0.5 of it with 512 KB; on idle
+    cores 0.34 with either (docs/performance.md). Sums of 8 MB take 7 % longer with the larger ones.
     Source: `ompi_info --param coll han --level 9` of 5.0.11.
     """
     is_older = found.version.startswith(("4.", "v4.", "3."))
-    return {"OMPI_MCA_coll_han_priority": "40"} if found.flavour == "openmpi" and not is_older else {}
+    if found.flavour != "openmpi" or is_older:
+        return {}
+    return {"OMPI_MCA_coll_han_priority": "40", "OMPI_MCA_coll_han_allreduce_segsize": str(_SEGMENT_BYTES)}
 
 
 def _networks(found: mpi.Mpi, network: Network) -> dict[str, str]:

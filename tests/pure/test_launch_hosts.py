@@ -235,5 +235,10 @@ def test_ranks_on_several_hosts_sum_within_each_first(monkeypatch: pytest.Monkey
         assert launch_environment(found, 4, place, Network()).get(priority) == wanted
     monkeypatch.delenv("OMPI_MCA_mpi_yield_when_idle", raising=False)
     assert launch_environment(OPEN_MPI, 4, TWO, Network())["OMPI_MCA_mpi_yield_when_idle"] == "1"
+    # Small segments let ranks wait for each other too often.
+    segment = "OMPI_MCA_coll_han_allreduce_segsize"
+    assert launch_environment(OPEN_MPI, 4, TWO, Network())[segment] == "524288"
+    monkeypatch.setenv(segment, "65536")
+    assert segment not in launch_environment(OPEN_MPI, 4, TWO, Network())
     monkeypatch.setenv(priority, "0")
     assert priority not in launch_environment(OPEN_MPI, 4, TWO, Network())
