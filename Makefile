@@ -15,7 +15,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems check lab bench soak clean dashboard schema
+.PHONY: demo test test-slow test-systems check lab bench soak clean dashboard schema wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -46,6 +46,11 @@ schema: $(VENV)/.test
 	$(BIN)/python labextension/schema/generate.py
 
 dashboard: $(DASHBOARD)
+
+# What the images of containers/ install.
+wheel: $(DASHBOARD) | $(VENV)/bin/python
+	@rm -f dist/jupyter_ddl-*.whl
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 
 lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
