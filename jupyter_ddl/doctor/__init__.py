@@ -2,7 +2,7 @@
 
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
-profiles    the places that the site, or the user, named
+profiles    the places that the site, or the user, named      network   the exchange between ranks, measured
 report      the checks as text and JSON
 """
 

@@ -52,7 +52,7 @@ def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S)
     devices = list(gpus[:2]) if len(gpus) > 1 else []
     command = [*launch_command(mpi, 2), sys.executable, "-c", _PROGRAM, _MARK, ",".join(devices)]
     start = time.monotonic()
-    output, status = _run(command, _environment(mpi), timeout_s)
+    output, status = run_ranks(command, _environment(mpi), timeout_s)
     elapsed_s = time.monotonic() - start
     facts = {"devices": devices or ["cpu", "cpu"], "elapsed_s": round(elapsed_s, 2), "status": status}
     where = "2 GPUs" if devices else "CPU cores"
@@ -60,8 +60,8 @@ def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S)
         return Check(_NAME, "ok", f"2 ranks on {where} summed a tensor in {elapsed_s:.1f} s", facts=facts)
     if status is None:
         text = f"2 ranks on {where} did not finish in {timeout_s:.0f} s"
-        return Check(_NAME, "problem", text, f"Their last line: {_last_line(output)}", facts)
-    text = f"2 ranks on {where} failed (mpiexec's status {status}): {_error_line(output)}"
+        return Check(_NAME, "problem", text, f"Their last line: {last_line(output)}", facts)
+    text = f"2 ranks on {where} failed (mpiexec's status {status}): {error_line(output)}"
     remedy = "Fix the problems above first; if there are none, run: jupyter ddl build-horovod --force"
     return Check(_NAME, "problem", text, remedy, {**facts, "output": output[-4000:]})
 
@@ -79,7 +79,7 @@ def _environment(mpi: Mpi) -> dict[str, str]:
     return env
 
 
-def _run(command: Sequence[str], env: Mapping[str, str], timeout_s: float) -> tuple[str, int | None]:
+def run_ranks(command: Sequence[str], env: Mapping[str, str], timeout_s: float) -> tuple[str, int | None]:
     """Return what a command printed and its status, or None for the status where it took too long."""
     with subprocess.Popen(
         command,
@@ -101,12 +101,14 @@ def _run(command: Sequence[str], env: Mapping[str, str], timeout_s: float) -> tu
     return output, process.returncode
 
 
-def _error_line(output: str) -> str:
+def error_line(output: str) -> str:
+    """Return the first line of an output that names an error; the last line where none does."""
     lines = [line.strip() for line in output.splitlines()]
     errors = [line for line in lines if re.match(r"[\w.]+(Error|Exception)\b", line)]
-    return errors[0] if errors else _last_line(output)
+    return errors[0] if errors else last_line(output)
 
 
-def _last_line(output: str) -> str:
+def last_line(output: str) -> str:
+    """Return the last line of an output that says something."""
     lines = [line.strip() for line in output.splitlines() if line.strip(" -")]
     return lines[-1] if lines else "nothing"

@@ -111,6 +111,15 @@ class Rig:
             self.on(host, "tc qdisc del dev eth0 root")
 
     @contextmanager
+    def shaped(self, host: str, mbit_per_s: int) -> Iterator[None]:
+        """Limit what a host sends for the length of the block."""
+        self.on(host, f"tc qdisc add dev eth0 root tbf rate {mbit_per_s}mbit burst 256kb latency 200ms")
+        try:
+            yield
+        finally:
+            self.on(host, "tc qdisc del dev eth0 root")
+
+    @contextmanager
     def clock_ahead(self, host: str, seconds: int) -> Iterator[None]:
         """Put the clock forward for all that comes to a host by SSH, for the length of the block."""
         library = next(iter(sorted(Path("/").glob(_FAKETIME.lstrip("/")))), None)
