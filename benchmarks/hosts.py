@@ -1,6 +1,8 @@
-"""Two hosts against one, from nothing to the first allreduce on four ranks; attaching to ranks on other hosts.
+"""Two hosts against one, from nothing to the first allreduce on four ranks; a cell of `pass`; attaching.
 
-That is compared with ipyparallel's own client, which connects to the same controller.
+A cell on four ranks of two other hosts is compared with `%%px` on ipyparallel's own MPI engines on the same hosts. Our
+ranks have used Horovod, as in a training session. Attaching to ranks on other hosts is compared with ipyparallel's
+own client, which connects to the same controller.
 
 The hosts are those of tests/systems: namespaces of this machine, reached over SSH. The network costs nothing, and the
 cores are the same on both sides: what is compared is what it costs us that hosts are several. It takes root.
@@ -8,15 +10,26 @@ cores are the same on both sides: what is compared is what it costs us that host
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+from benchmarks.dispatch import USE_HOROVOD, compare
 from benchmarks.harness import Row, interleave, report
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 HOSTS = "nodea:2,nodeb:2"
@@ -28,6 +41,8 @@ assert float(hvd.allreduce(tf.ones(1), op=hvd.Sum)[0]) == hvd.size() == 4
 """
 PAIRS = 5
 ATTACHES = 10
+CELL_PAIRS = 7
+LOGIN = "10.77.0.10"
 HELD = "held"
 
 
@@ -77,15 +92,71 @@ def inside(ssh: str) -> None:
             session.run(FIRST_ALLREDUCE)
             return time.perf_counter() - began_s
 
-    starts = interleave(lambda: start(hosts=HOSTS, ssh=ssh), lambda: start(n=4), PAIRS)
+    cells = pass_on_hosts(ssh)
     attaches = interleave(attach, attach_ipyparallel, ATTACHES)
+    starts = interleave(lambda: start(hosts=HOSTS, ssh=ssh), lambda: start(n=4), PAIRS)
+    print(f"  load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
     report(
         "hosts",
-        [Row("start of 4 ranks, 2 hosts / 1 host", *starts, "s")],
-        aim=1.5,
+        [
+            replace(row, aim=aim)
+            for row, aim in (
+                (Row("start of 4 ranks, 2 hosts / 1 host", *starts, "s"), 1.5),
+                (cells[0], 1.0),
+                (Row("attach to 4 ranks on 2 other hosts, ours / 1 s", attaches[0], (1.0,) * ATTACHES, "s"), 1.0),
+            )
+        ],
+        aim=1.0,
         better="lower",
-        also=[Row("attach to 4 ranks on 2 other hosts, ours / ipyparallel.Client", *attaches, "s")],
+        also=[cells[1], Row("attach to 4 ranks on 2 other hosts, ours / ipyparallel.Client", *attaches, "s")],
     )
+
+
+def pass_on_hosts(ssh: str) -> list[Row]:
+    """Compare a cell of `pass` on ranks of ours with one on plain engines, on the same hosts: p50 and p95."""
+    shell: Any = InteractiveShell.instance()
+    shell.run_line_magic("load_ext", "jupyter_ddl")
+    shell.run_line_magic("ddl", f"start -H {HOSTS} --ssh '{ssh}' --name cells-{os.getpid()}")
+    try:
+        shell.run_cell_magic("distributed", "", USE_HOROVOD)
+        with plain_engines(ssh):
+            return compare(shell, 4, "pass", CELL_PAIRS)
+    finally:
+        shell.run_line_magic("ddl", "stop")
+
+
+@contextmanager
+def plain_engines(ssh: str) -> Iterator[None]:
+    """Hold ipyparallel's own MPI engines on the hosts, as the target of %%px."""
+    import ipyparallel
+
+    from jupyter_ddl.host.mpi import find_mpi
+    from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment
+    from jupyter_ddl.launch.place_options import place_of
+
+    place, found = place_of(HOSTS, ssh=ssh), find_mpi()
+    own = launch_environment(found, 4, place, Network(LOGIN, f"{LOGIN}/24"))
+    mpiexec, _, _, *arguments = launch_command(found, 4, place, own)
+    # How to find the controller goes in variables, which Open MPI carries to no other host by itself: without them
+    # engines look for another cluster's, below the home of whoever logs in there, and wait for ever.
+    carried = [part for name in ("IPP_CLUSTER_ID", "IPP_PROFILE_DIR") for part in ("-x", name)]
+    config = Config()
+    config.MPIEngineSetLauncher.mpi_cmd = [mpiexec]
+    config.MPIEngineSetLauncher.mpi_args = [*arguments, *carried]
+    config.MPIEngineSetLauncher.environment = own
+    cluster = ipyparallel.Cluster(
+        n=4, engines="mpi", controller_ip=LOGIN, controller_location=LOGIN, log_level=logging.ERROR, config=config
+    )
+    client = cluster.start_and_connect_sync()
+    assert sorted(client[:].apply_sync(socket.gethostname)) == ["nodea", "nodea", "nodeb", "nodeb"]
+    view = client[:]
+    view.block = True
+    view.activate()
+    try:
+        yield
+    finally:
+        client.close()
+        cluster.stop_cluster_sync()
 
 
 def attach() -> float:
