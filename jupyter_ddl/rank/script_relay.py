@@ -192,6 +192,10 @@ class Relay:
             if not end:
                 return True
             self._connect(decode(line, Connection))
+            # An event may have come with that line, and what the rank printed before it is in its pipes.
+            for output, stream in list(self._sources.items()):
+                if stream != EVENTS:
+                    self._read(output, stream)
         if data:
             self._unsent.append([kind, data])
         return True
