@@ -28,6 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--patches", action="store_true", help="print which methods of its libraries a rank replaces, and why"
     )
+    parser.add_argument("--container", metavar="IMAGE", help="check this image of Apptainer's too, for ranks to run in")
     network = parser.add_argument_group("the exchange between ranks")
     network.add_argument(
         "--network",
@@ -56,10 +57,10 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.doctor import as_json, examine, is_well, print_report
 
     if arguments.json:
-        checks = list(examine())
+        checks = list(examine(arguments.container))
         print(json.dumps(as_json(checks), indent=2))
     else:
-        checks = print_report()
+        checks = print_report(arguments.container)
     return 0 if is_well(checks) else 1
 
 

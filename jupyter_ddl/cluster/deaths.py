@@ -16,9 +16,10 @@ from jupyter_ddl.host.cores import ROOT, cgroup_folders
 from jupyter_ddl.protocol.faults import Facts, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from jupyter_ddl.protocol.events import RankReady
     from jupyter_ddl.protocol.faults import Cause
 
 _TAIL_LINES = 20
@@ -102,6 +103,21 @@ def loss_of(death: Death, at_s: float, *, oom_kills: int = 0, output: str = "") 
         output=output,
     )
     return Fault("lost", "rank", () if death.rank is None else (death.rank,), death.host, at_s, cause, facts=facts)
+
+
+def named_by(ending: Fault, ranks: Mapping[int, RankReady]) -> RankReady | None:
+    """Return the rank that an ending names, by its number, or where only its process is known by that.
+
+    Ranks on several hosts may have the same PID.
+
+    Args:
+        ending: of a rank.
+        ranks: those that were ready, by their numbers.
+    """
+    if ending.ranks:
+        return ranks.get(ending.ranks[0])
+    same = [ready for ready in ranks.values() if ready.pid == ending.facts.pid]
+    return next((ready for ready in same if ready.host == ending.host), same[0] if len(same) == 1 else None)
 
 
 def mpiexec_loss(

@@ -50,6 +50,7 @@ class JobOrder:
         gpus: as `plan` takes it.
         threads: likewise.
         environment: variables of the ranks.
+        container: the image in which they run; None for none.
     """
 
     name: str
@@ -62,6 +63,7 @@ class JobOrder:
     gpus: str | None = None
     threads: int | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    container: str | None = None
 
 
 class JobFolder:

@@ -6,7 +6,9 @@ Runs on: kernel.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import socket
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
@@ -14,13 +16,18 @@ from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.exit_records import recorded
 from jupyter_ddl.cluster.lifecycle import start_cancelled
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.host import run_module
 from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.launch.address import address_towards
+from jupyter_ddl.launch.container import module_in_image, variables_for_image
+from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
+from jupyter_ddl.launch.place import HostSlots
 from jupyter_ddl.launch.survey import survey
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Mapping
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.cluster.spec import ClusterSpec
@@ -33,7 +40,8 @@ class JobSettings:
     """What the lease starts, as it stands in cluster.json.
 
     Attributes:
-        command: mpiexec and its options; the rank's own command comes after it.
+        command: mpiexec and its options.
+        rank_command: what it starts, in an image where there is one.
         environment: the variables of mpiexec and the ranks, on top of the lease's.
         scratch: the folders for temporary files among these, which are cleared at the end.
         address: where the controller listens.
@@ -42,6 +50,7 @@ class JobSettings:
     """
 
     command: list[str]
+    rank_command: list[str]
     environment: dict[str, str]
     scratch: dict[str, str]
     address: str
@@ -62,7 +71,10 @@ def settle(
         HostUnfit: ranks cannot start on one of several hosts.
     """
     is_here = spec.place.is_here
-    hosts = [] if is_here else _surveyed(spec, found, folder, given_up)
+    shared = _shared(folder)
+    hosts = _surveyed(spec, found, shared, given_up) if spec.place.image_for_ranks or not is_here else []
+    if spec.place.image_for_ranks is not None:
+        check_goes_together(spec.place.image_for_ranks, hosts[0].mpi, versions_of(found))
     network = Network() if is_here else network_to(hosts)
     # Kernels on other hosts connect to it too.
     address = network.address if spec.served is None else address_towards(spec.served.reached_from)
@@ -70,22 +82,45 @@ def settle(
     environment |= occupancy.on_shared_cores(spec) | spec.environment
     # On several hosts each has a witness that makes and clears them; here the lease does, should that be ended.
     temporary = scratch.make(environment) if is_here else scratch.named(world_id)
+    if spec.place.image_for_ranks is not None:
+        environment |= variables_for_image(spec.environment)
     environment |= (temporary if is_here else {}) | _rank_environment(spec, folder, world_id)
     return JobSettings(
         [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir))],
+        _rank_command(spec, shared),
         environment,
         temporary,
         address,
-        {one.hostname: one.host for one in hosts},
-        {one.hostname: one.clock_offset_s for one in hosts},
+        {} if is_here else {one.hostname: one.host for one in hosts},
+        {} if is_here else {one.hostname: one.clock_offset_s for one in hosts},
     )
 
 
-def _surveyed(spec: ClusterSpec, found: Mpi, folder: ClusterFolder, given_up: threading.Event | None) -> list[Surveyed]:
+def _shared(folder: ClusterFolder) -> dict[str, Path]:
+    """Return the folders that the kernel and all ranks must see, by the variable that puts each elsewhere."""
     runs = private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
-    shared = {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
+    return {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
+
+
+def _rank_command(spec: ClusterSpec, shared: Mapping[str, Path]) -> list[str]:
+    image = spec.place.image_for_ranks
+    if image is None:
+        return run_module.command("jupyter_ddl.rank")
+    # The image has its own Horovod; another one is used where `--env` names it for the ranks.
+    horovod = spec.environment.get(paths.HOROVOD_VARIABLE)
+    named = [folder for folder in (paths.data_dir(), horovod and Path(horovod)) if folder]
+    return module_in_image(image, [*shared.values(), *named], "jupyter_ddl.rank")
+
+
+def _surveyed(
+    spec: ClusterSpec, found: Mpi, shared: Mapping[str, Path], given_up: threading.Event | None
+) -> list[Surveyed]:
+    place = spec.place
+    if place.is_here:
+        # Its image is looked at as on any other host.
+        place = replace(place, hosts=(HostSlots(socket.gethostname(), spec.n),))
     try:
-        return survey(spec.place, found.mpiexec, shared, given_up)
+        return survey(place, found.mpiexec, shared, given_up)
     except HostUnfit:
         if given_up is not None and given_up.is_set():
             # A host that had not answered yet is no fault of its own.
@@ -104,6 +139,6 @@ def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -
     }
     environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
     horovod_dir = paths.horovod_dir()
-    if horovod_dir is not None:
+    if horovod_dir is not None and spec.place.image_for_ranks is None:
         environment[paths.HOROVOD_VARIABLE] = str(horovod_dir)
     return environment

@@ -66,9 +66,8 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
     """The MPI job whose ranks are the engines."""
 
     command = List(Unicode(), help="mpiexec and its options")
+    rank_command = List(Unicode(), help="what it starts")
 
     def find_args(self) -> list[str]:
         """Return mpiexec's command, tied to the lease's life."""
-        return run_module.command(
-            "jupyter_ddl.host.process_tree", *self.command, *run_module.command("jupyter_ddl.rank")
-        )
+        return run_module.command("jupyter_ddl.host.process_tree", *self.command, *self.rank_command)

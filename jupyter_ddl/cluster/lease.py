@@ -107,7 +107,10 @@ class Lease:
         )
         # Both at once: the ranks import TensorFlow while the controller starts.
         await self._cluster.start_engines(
-            self._spec.n, command=self._settings["command"], environment=self._settings["environment"]
+            self._spec.n,
+            command=self._settings["command"],
+            rank_command=self._settings["rank_command"],
+            environment=self._settings["environment"],
         )
         await self._cluster.start_controller(address=self._settings["address"])
         if self._settings["address"] != LOOPBACK:

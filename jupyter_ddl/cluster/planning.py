@@ -79,11 +79,14 @@ def plan(
         "oversubscribe": oversubscribe,
         "place": place,
     }
+    wanted = threads or _threads_from(variables)
     if place.is_here:
-        return ClusterSpec(**common, **_here(n, gpus, threads or _threads_from(variables), oversubscribe=oversubscribe))
-    return ClusterSpec(
-        **common, **_on_hosts(n, gpus, threads or _threads_from(variables), place, oversubscribe=oversubscribe)
-    )
+        chosen = _here(n, gpus, wanted, oversubscribe=oversubscribe)
+    else:
+        chosen = _on_hosts(n, gpus, wanted, place, oversubscribe=oversubscribe)
+    if place.container is not None:
+        chosen["note"] += f" In the image {place.container}."
+    return ClusterSpec(**common, **chosen)
 
 
 def _here(

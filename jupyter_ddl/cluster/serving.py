@@ -90,7 +90,7 @@ def _id_of(folder: JobFolder) -> str | None:
 
 def _spec(folder: JobFolder, job: str) -> ClusterSpec:
     order = folder.order()
-    place = place_of_job(os.environ) or HERE
+    place = replace(place_of_job(os.environ) or HERE, container=order.container)
     spec = plan(order.n, order.gpus, order.threads, order.name, order.environment, place=place)
     scheduler = scheduler_named(order.scheduler)
     title = order.scheduler if scheduler is None else scheduler.title

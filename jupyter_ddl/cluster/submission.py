@@ -5,7 +5,7 @@ Runs on: kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from jupyter_ddl.cluster.jobs_known import scheduler_here
 from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.private_folders import private_folder
+from jupyter_ddl.launch.container import checked_image
 from jupyter_ddl.launch.profiles.job_defaults import job_options
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
@@ -42,6 +43,7 @@ class Wanted:
     keep: bool = False
     rebuild: bool = True
     setup: tuple[str, ...] = ()
+    container: str | None = None
 
     def request(self, folder: JobFolder, name: str) -> JobRequest:
         """Return what is asked of the scheduler.
@@ -127,7 +129,8 @@ def _order(wanted: Wanted) -> JobOrder:
                 "--option takes one option of the scheduler's.", repr(option), "Write --option '--constraint=a100'."
             )
     ranks = wanted.nodes * wanted.ntasks_per_node
-    return batch_job.order_of(name, ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
+    order = batch_job.order_of(name, ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
+    return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
 
 
 def _check_free(name: str) -> None:

@@ -22,7 +22,7 @@ import psutil
 
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster.core_time import CoreTime
-from jupyter_ddl.cluster.deaths import loss_of
+from jupyter_ddl.cluster.deaths import loss_of, named_by
 from jupyter_ddl.cluster.folder import ending_of
 from jupyter_ddl.cluster.jobs_known import job_of
 from jupyter_ddl.cluster.lost_hosts import lost_host
@@ -308,9 +308,7 @@ class Supervisor:
         """Return the event that says how the cluster ended, with what we know of the rank that was first."""
         if ending.subject != "rank":
             return RankLost(None, ending, ending.at_s)
-        pid = ending.facts.pid
-        same = (ready for ready in self._ranks.values() if pid == ready.pid or ending.ranks == (ready.rank,))
-        known = next(same, None)
+        known = named_by(ending, self._ranks)
         # What mpiexec printed adds nothing to that.
         fault = replace(ending, facts=replace(ending.facts, output=""))
         if known is not None:

@@ -3,6 +3,7 @@
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
 profiles    the places that the site, or the user, named      network   the exchange between ranks, measured
+images      images that ranks may run in, against this host's MPI
 report      the checks as text and JSON
 """
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
+from jupyter_ddl.doctor.images import check_images, images_of_profiles
 from jupyter_ddl.doctor.machine import (
     check_container,
     check_cores,
@@ -46,18 +48,25 @@ if TYPE_CHECKING:
 __all__ = ["Check", "as_json", "as_line", "examine", "is_well", "print_report", "summary"]
 
 
-def print_report() -> list[Check]:
-    """Print each check as soon as it is done, and how many problems there are; return the checks."""
+def print_report(container: str | None = None) -> list[Check]:
+    """Print each check as soon as it is done, and how many problems there are; return the checks.
+
+    Args:
+        container: as `examine` takes it.
+    """
     checks: list[Check] = []
-    for check in examine():
+    for check in examine(container):
         checks.append(check)
         print(as_line(check), flush=True)  # the checks take 10 s together
     print(summary(checks))
     return checks
 
 
-def examine() -> Iterator[Check]:
+def examine(container: str | None = None) -> Iterator[Check]:
     """Yield each check as soon as it is done.
+
+    Args:
+        container: an image to check besides those of profiles.
 
     Runs on: the machine of the command line, or the kernel; starts two ranks of its own.
     """
@@ -88,6 +97,7 @@ def examine() -> Iterator[Check]:
     yield check_interfaces()
     yield check_clusters()
     yield from check_profiles()
+    yield from check_images([*([] if container is None else [container]), *images_of_profiles()], mpi)
     if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):
         yield check_allreduce(mpi, visible)
     else:

@@ -59,7 +59,8 @@ def show_working_folder() -> None:
     sys.path_importer_cache.pop(os.getcwd(), None)  # noqa: PTH109
 
 
-def _main() -> None:
+def run() -> None:
+    """Run the module that the command line names, with the arguments after it."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     is_known = root in sys.path
     if not is_known:
@@ -79,4 +80,4 @@ def _main() -> None:
 
 
 if __name__ == "__main__":
-    _main()
+    run()

@@ -4,8 +4,11 @@
 |---|---|
 | `address` | the address and the network by which other hosts reach this one |
 | `clock_pings` | the clock of another host, compared with this one's |
+| `container` | the command that runs a rank in an image |
 | `forwarded` | the variables that ranks on other hosts get |
 | `host_list` | hosts and slots, as `-H` and a hostfile write them |
+| `image_agent` | the program that starts MPI's daemons in an image on other hosts |
+| `image_mpi` | the MPI of an image, compared with the host's |
 | `mpi_job` | mpiexec's command and environment for a place |
 | `on_host` | the command that runs a script on a host |
 | `place` | where ranks are: this host, or hosts and their slots |

@@ -5,16 +5,19 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.host import mpi
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.launch.address import address_towards, network_of
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.launch.schedulers.lsf import BLAUNCH
+from jupyter_ddl.paths import AGENT_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +57,7 @@ def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -
     if place.is_here:
         return variables
     agent = _agent(place)
-    reaching = {} if agent is None else _reaching(found, agent)
+    reaching = {} if agent is None else _into_image(found, place) if place.is_inside else _reaching(found, agent)
     wanted = _networks(found, network) | _exchange(found) | reaching
     variables |= {name: value for name, value in wanted.items() if name not in os.environ}
     # Not the user's to set: a step's own say too little.
@@ -88,6 +91,24 @@ def _agent(place: Place) -> str | None:
     """Return the remote shell by which MPI starts its daemons; None where it asks the scheduler."""
     scheduler = scheduler_of(place)
     return place.ssh if scheduler is None else scheduler.agent(place)
+
+
+def _into_image(found: mpi.Mpi, place: Place) -> dict[str, str]:
+    """Return the variables by which MPI's daemons start in the image that this process is in, on every host.
+
+    Raises:
+        InvalidInput: the MPI is another one than Open MPI.
+    """
+    if found.flavour != "openmpi":
+        raise InvalidInput(
+            "From within an image, ranks on other hosts take Open MPI.",
+            f"{found.flavour} {found.version}",
+            "Start JupyterLab outside of it, and the ranks with --container.",
+        )
+    # Open MPI adds the host and the command.
+    agent = shlex.join(run_module.command("jupyter_ddl.launch.image_agent"))
+    settings = json.dumps({"image": place.container, "ssh": [*shlex.split(place.ssh), "-o", "BatchMode=yes"]})
+    return {"PRTE_MCA_plm_ssh_agent": agent, "OMPI_MCA_plm_rsh_agent": agent, AGENT_VARIABLE: settings}
 
 
 def _reaching(found: mpi.Mpi, agent: str) -> dict[str, str]:

@@ -26,17 +26,26 @@ class Place:
         hosts: in the order in which they get their ranks; empty for this host.
         ssh: the command that reaches a host, with its options, e.g. "ssh -p 2222 -l me".
         job: the scheduler's number of the job; None without one.
+        container: the image in which ranks run, by its path on every host; None for the kernel's own environment.
+        is_inside: the kernel is in that image too: MPI's daemons on other hosts start in it, and the hosts need no MPI.
     """
 
     kind: Kind = "local"
     hosts: tuple[HostSlots, ...] = ()
     ssh: str = DEFAULT_SSH
     job: str | None = None
+    container: str | None = None
+    is_inside: bool = False
 
     @property
     def is_here(self) -> bool:
         """Whether all ranks are on this host."""
         return self.kind == "local"
+
+    @property
+    def image_for_ranks(self) -> str | None:
+        """The image in which each rank's command starts; None where there is none, or what starts ranks is in it."""
+        return None if self.is_inside else self.container
 
     @property
     def slots(self) -> int:

@@ -8,15 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.container import checked_image, image_here
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
 from jupyter_ddl.launch.schedulers.known import place_of_job, reached_by_ssh
 
 
 def place_of(
-    hosts: str | None = None, hostfile: str | None = None, ssh: str | None = None, *, local: bool = False
+    hosts: str | None = None,
+    hostfile: str | None = None,
+    ssh: str | None = None,
+    *,
+    local: bool = False,
+    container: str | None = None,
 ) -> Place:
-    """Return where ranks go for `-H`, `--hostfile` and `--ssh`.
+    """Return where ranks go for `-H`, `--hostfile`, `--ssh` and `--container`.
 
     Where no host is named, to the nodes of the batch job that this process is in, else to this host.
 
@@ -25,10 +31,19 @@ def place_of(
         hostfile: the name of a file of hosts.
         ssh: the command that reaches them.
         local: to this host, also within a batch job.
+        container: the image in which they run.
 
     Raises:
         InvalidInput: hosts are named twice, `--ssh` without them, or one breaks a rule.
     """
+    place = _hosts_of(hosts, hostfile, ssh, local=local)
+    if container is not None:
+        return replace(place, container=checked_image(container))
+    image = None if place.is_here or not reached_by_ssh(place) else image_here()
+    return place if image is None else replace(place, container=image, is_inside=True)
+
+
+def _hosts_of(hosts: str | None, hostfile: str | None, ssh: str | None, *, local: bool) -> Place:
     given = {"-H": hosts is not None, "--hostfile": hostfile is not None, "--local": local}
     named = [option for option, is_given in given.items() if is_given]
     if len(named) > 1:

@@ -14,20 +14,28 @@ import platform
 import socket
 import sys
 import time
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 
-from jupyter_ddl.errors import ClusterError, HostUnfit
+from jupyter_ddl.errors import ClusterError, HostUnfit, InvalidInput
+from jupyter_ddl.host.mpi import find_mpi
 from jupyter_ddl.host.preflight import check_for_mpi
 from jupyter_ddl.host.topology import list_gpus
 from jupyter_ddl.launch.clock_pings import answer_pings
+from jupyter_ddl.launch.image_mpi import versions_of
 
 # Ranks of different versions of these do not understand each other, or compute differently.
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
 
 
 def look(mpiexec: str, *marks: str) -> dict[str, object]:
-    """Return what ranks need to know of this host."""
+    """Return what ranks need to know of this host.
+
+    Args:
+        mpiexec: that starts ranks; empty in an image, whose own MPI is looked for.
+        marks: files by which shared folders are known.
+    """
     problem = ""
     try:
         check_for_mpi()
@@ -41,10 +49,18 @@ def look(mpiexec: str, *marks: str) -> dict[str, object]:
         "address": (os.environ.get("SSH_CONNECTION", "").split() or [""] * 3)[2],
         "at_s": time.time(),
         "versions": {"Python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
-        "has_mpiexec": os.access(mpiexec, os.X_OK),
+        "has_mpiexec": not mpiexec or os.access(mpiexec, os.X_OK),
+        "mpi": None if mpiexec else _own_mpi(),
         "has_marks": [Path(mark).is_file() for mark in marks],
         "problem": problem,
     }
+
+
+def _own_mpi() -> dict[str, object] | None:
+    try:
+        return asdict(versions_of(find_mpi()))
+    except InvalidInput:
+        return None
 
 
 def _version(package: str) -> str:

@@ -21,12 +21,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl import __version__
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
 from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
+from jupyter_ddl.launch.container import module_in_image, script_in_image, set_for_images
+from jupyter_ddl.launch.image_mpi import MpiVersions
 from jupyter_ddl.launch.on_host import asking, on_host
-from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_of
+from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_in_image, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -53,6 +56,7 @@ class Surveyed:
         hostname: its own.
         address: by which it was reached; empty for this host.
         clock_offset_s: its clock minus this host's, in seconds; 0 where they differ by no more than can be seen.
+        mpi: the image's own, for ranks that start in one.
     """
 
     host: str
@@ -60,6 +64,7 @@ class Surveyed:
     address: str
     clock_offset_s: float
     versions: dict[str, str]
+    mpi: MpiVersions | None = None
 
 
 def survey(
@@ -82,12 +87,13 @@ def survey(
             files.replace(mark, "")
             stack.callback(mark.unlink)
         asked = [
-            stack.enter_context(_Question.ask(one.host, place, [str(mpiexec), *map(str, marks.values())]))
-            for one in place.hosts
+            stack.enter_context(_Question.ask(one.host, place, mpiexec, list(marks.values()))) for one in place.hosts
         ]
         _wait(asked, given_up or threading.Event())
         found = [question.answer(shared) for question in asked]
     check_alike(found)
+    if place.image_for_ranks is not None:
+        check_image(place.image_for_ranks, found[0].versions)
     return found
 
 
@@ -116,11 +122,11 @@ class _Question:
 
     @classmethod
     @contextmanager
-    def ask(cls, host: str, place: Place, arguments: list[str]) -> Iterator[_Question]:
+    def ask(cls, host: str, place: Place, mpiexec: Path, marks: list[Path]) -> Iterator[_Question]:
         is_here = is_this_host(host)
         # A file and not a pipe: what a login prints may be long.
         with tempfile.TemporaryFile() as errors:
-            command = _command(host, place, arguments, is_here=is_here)
+            command = _command(host, place, mpiexec, marks, is_here=is_here)
             with asking(command, subprocess.PIPE, errors, stdin=subprocess.PIPE) as process:
                 yield cls(host, place, is_here, errors, process)
 
@@ -166,6 +172,9 @@ class _Question:
         said = self.said
         if said is None or status != 0:
             printed = _text_of(self.errors) or self.last.decode(errors="replace")
+            image = self.place.container
+            if image is not None and (failure := failure_in_image(self.host, image, status, printed)):
+                raise failure
             raise failure_of(self.host, status, printed, place=self.place, timeout_s=TIMEOUT_S)
         if said["problem"]:
             raise HostUnfit(
@@ -186,19 +195,29 @@ class _Question:
             "" if self.is_here else said["address"] or address_of(self.host),
             0.0 if self.is_here else clock_offset_s(self.pings, said["at_s"], self.received_s),
             said["versions"],
+            said.get("mpi") and MpiVersions(**said["mpi"]),
         )
 
 
-def _command(host: str, place: Place, arguments: list[str], *, is_here: bool) -> list[str]:
-    program = run_module.command("jupyter_ddl.launch.remote_survey", *arguments)
+def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], *, is_here: bool) -> list[str]:
+    module = "jupyter_ddl.launch.remote_survey"
+    image = place.image_for_ranks
+    if image is None:
+        program = run_module.command(module, str(mpiexec), *map(str, marks))
+    else:
+        # mpiexec is the host's.
+        program = module_in_image(image, [mark.parent for mark in marks], module, "", *map(str, marks))
     if is_here:
         return program
-    carried = [f"{name}={os.environ[name]}" for name in _CARRIED if os.environ.get(name)]
+    names = (*_CARRIED, *(() if image is None else set_for_images(os.environ)))
+    carried = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     script = (
         f"cd {shlex.quote(os.getcwd())} || exit {NO_FOLDER}\n"  # noqa: PTH109  as the shell spells it
-        f"[ -x {shlex.quote(sys.executable)} ] || exit {NO_ENVIRONMENT}\n"
+        f"[ -x {shlex.quote(sys.executable)} ] && [ -x {shlex.quote(str(mpiexec))} ] || exit {NO_ENVIRONMENT}\n"
         f"exec env {shlex.join([*carried, *program])}"
     )
+    if place.is_inside and place.container is not None:
+        script = script_in_image(place.container, script)
     return on_host(place, host, script, connect_s=CONNECT_S)
 
 
@@ -241,6 +260,20 @@ def check_alike(found: Sequence[Surveyed]) -> None:
                     f"{name} {first.versions.get(name)} on {first.host}, {version} on {other.host}",
                     f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
                 )
+
+
+def check_image(image: str, versions: Mapping[str, str]) -> None:
+    """Check that the ranks in an image understand this kernel.
+
+    Raises:
+        HostUnfit: the jupyter_ddl in it is another version.
+    """
+    if versions.get("jupyter_ddl") != __version__:
+        raise HostUnfit(
+            "The image must have this kernel's version of jupyter_ddl.",
+            f"{versions.get('jupyter_ddl')} in {image}, {__version__} here",
+            "Install the same in one of them.",
+        )
 
 
 def _text_of(file: IO[bytes]) -> str:

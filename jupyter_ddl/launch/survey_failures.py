@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.place import Place
 
 # The statuses with which the survey's script ends; sh and ssh use others.
-NO_FOLDER, NO_ENVIRONMENT = 121, 122
+NO_FOLDER, NO_ENVIRONMENT, NO_RUNTIME, NO_IMAGE = 121, 122, 123, 124
 # Source: ssh(1), EXIT STATUS: 255 if an error occurred.
 _SSH_FAILED = 255
 
@@ -53,6 +53,49 @@ def failure_of(host: str, status: int | None, said: str, *, place: Place, timeou
         return HostUnfit(f"{scheduler.title} must run a command on {host}.", refusal[:500], tried)
     last = said.strip().splitlines()[-1:] or [f"it ended with status {status}"]
     return HostUnfit(f"{host} must run this environment's Python.", last[0][:500], "Mend it there, or leave it out.")
+
+
+def failure_in_image(host: str, image: str, status: int | None, said: str) -> HostUnfit | None:
+    """Return the error for a host on which an image did not answer; None where that is not the image's fault.
+
+    Args:
+        host: the name with which it was given.
+        image: its path.
+        status: of what ran the image there.
+        said: what it printed.
+    """
+    if status == NO_RUNTIME:
+        return HostUnfit(
+            "Ranks in an image take Apptainer or Singularity on every host.",
+            f"neither on PATH of {host}",
+            "Load its module before JupyterLab starts, or install it there.",
+        )
+    if status == NO_IMAGE:
+        return HostUnfit(
+            "Every host must have the image at the same path.",
+            f"{image}, which {host} does not have",
+            "Put it on a file system that all hosts share.",
+        )
+    if re.search(r"No module named '?jupyter_ddl|python3.*not found in \$PATH", said):
+        return HostUnfit(
+            "An image for ranks must have jupyter_ddl for the first python3 on its PATH.",
+            f"{image}, which has none",
+            "Build it with the steps in containers/, or install jupyter_ddl into it.",
+        )
+    if (other := re.search(r"ImportError: cannot import name .* from 'jupyter_ddl[^\n]*", said)) is not None:
+        return HostUnfit(
+            "The image must have this kernel's version of jupyter_ddl.",
+            f"another one in {image} ({other[0][:300]})",
+            "Install the same in one of them.",
+        )
+    fatal = re.search(r"FATAL:\s*(.+)", said)
+    if fatal is None:
+        return None
+    return HostUnfit(
+        f"{host} must be able to run the image.",
+        fatal[1][:500],
+        f"Try in a terminal there: apptainer exec {image} true",
+    )
 
 
 def _of_ssh(host: str, said: str, tried: str) -> HostUnfit:

@@ -55,7 +55,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": {"errors", "host", "paths", "protocol"},
     "views": {"errors", "protocol"},
     # How an MPI job gets onto hosts.
-    "launch": {"errors", "host", "protocol"},
+    "launch": {"errors", "host", "paths", "protocol"},
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
     "commands": {"errors", "launch", "protocol", "runs", "views"},

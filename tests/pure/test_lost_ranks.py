@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, likely_cause, loss_of, mpiexec_loss, read_report
+from jupyter_ddl.cluster.deaths import (
+    Death,
+    OutOfMemoryKills,
+    likely_cause,
+    loss_of,
+    mpiexec_loss,
+    named_by,
+    read_report,
+)
 from jupyter_ddl.kernel.lost_ranks import with_last_seen
-from jupyter_ddl.protocol.events import MetricsSample
+from jupyter_ddl.protocol.events import MetricsSample, RankReady
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -88,3 +96,16 @@ def test_a_loss_is_told_with_the_memory_that_was_last_seen() -> None:
         "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU 13.0 of "
         "15.0 GiB in use. Likely cause: the Linux kernel ended it for lack of memory"
     )
+
+
+def test_ranks_on_two_hosts_with_the_same_pid_are_told_apart() -> None:
+    ranks = {rank: RankReady(rank, 3, 0, host, 238, "CPU", 1) for rank, host in enumerate(("nodea", "nodeb"))}
+    ranks[2] = RankReady(2, 3, 1, "nodeb", 239, "CPU", 1)
+    by_number = loss_of(Death(1, "nodeb", 238, signal.SIGKILL, None), 5.0)
+    assert named_by(by_number, ranks) == ranks[1]
+    # MPICH names a process and its host, not the rank.
+    assert named_by(loss_of(Death(None, "nodeb", 238, 9, None), 5.0), ranks) == ranks[1]
+    # A host by another name than its own.
+    assert named_by(loss_of(Death(None, "10.0.0.2", 239, 9, None), 5.0), ranks) == ranks[2]
+    assert named_by(loss_of(Death(None, "10.0.0.2", 238, 9, None), 5.0), ranks) is None
+    assert named_by(loss_of(Death(7, "nodeb", 238, 9, None), 5.0), ranks) is None

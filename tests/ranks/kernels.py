@@ -43,12 +43,15 @@ class Kernel:
     Args:
         variables: for it, on top of this process's.
         within: a command that runs it, such as `unshare`.
+        python: that runs it there.
     """
 
-    def __init__(self, variables: dict[str, str] | None = None, within: Sequence[str] = ()) -> None:
+    def __init__(
+        self, variables: dict[str, str] | None = None, within: Sequence[str] = (), python: str = sys.executable
+    ) -> None:
         self.mark = f"{os.environ[MARK]}-{secrets.token_hex(3)}"
         self.process = subprocess.Popen(
-            [*within, sys.executable, "-W", "error", "-c", PROGRAM],
+            [*within, python, "-W", "error", "-c", PROGRAM],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -94,9 +97,11 @@ class Kernel:
 
 
 @contextmanager
-def kernel(variables: dict[str, str] | None = None, within: Sequence[str] = ()) -> Iterator[Kernel]:
+def kernel(
+    variables: dict[str, str] | None = None, within: Sequence[str] = (), python: str = sys.executable
+) -> Iterator[Kernel]:
     """Give another kernel, and leave nothing of it behind."""
-    other = Kernel(variables, within)
+    other = Kernel(variables, within, python)
     try:
         yield other
     finally:
