@@ -23,12 +23,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-# $1 is the folder, the rest the rank's command. The names of the rank's number are Open MPI's, Hydra's and PMIx's. The
-# shell ends as the rank did, so that mpiexec reports that. A signal to the whole process group, as mpiexec sends it at
-# the end, ends the shell too, and nothing is written: that is no end of the rank's own.
+# $1 is the folder; $2 has " HOST=FOLDER " for each host where it is another; the rest is the rank's command. The names
+# of the rank's number are Open MPI's, Hydra's and PMIx's. The shell ends as the rank did, so that mpiexec reports that.
+# A signal to the whole process group, as mpiexec sends it at the end, ends the shell too, and nothing is written: that
+# is no end of the rank's own.
 _SCRIPT = rf"""
 log=$1
-shift
+case $2 in
+*" $(uname -n)="*) log=${{2##*" $(uname -n)="}}; log=${{log%%" "*}} ;;
+esac
+shift 2
 oom_kills() {{
     while read -r name count; do [ "$name" = oom_kill ] && echo "$count" && return; done </proc/vmstat
     echo 0
@@ -62,12 +66,17 @@ class End:
     oom_kills: int
 
 
-def recorded(log_dir: Path) -> list[str]:
+def recorded(log_dir: Path, apart: Mapping[str, str] | None = None) -> list[str]:
     """Return what to write before a rank's command so that its end is recorded.
 
     The shell ends with MPI's daemon, its parent, and the rank with the shell.
+
+    Args:
+        log_dir: where.
+        apart: the own name of each host that does not share it -> where there.
     """
-    shell = ["/bin/sh", "-c", _SCRIPT, "jupyter_ddl rank", str(log_dir)]
+    elsewhere = "".join(f" {host}={folder}" for host, folder in (apart or {}).items())
+    shell = ["/bin/sh", "-c", _SCRIPT, "jupyter_ddl rank", str(log_dir), f"{elsewhere} "]
     return run_module.command("jupyter_ddl.cluster.witness", *shell)
 
 

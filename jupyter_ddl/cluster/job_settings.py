@@ -24,15 +24,18 @@ from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.place import HostSlots
 from jupyter_ddl.launch.survey import survey
+from jupyter_ddl.protocol.rank_files import APART_LOG
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.host.mpi import Mpi
     from jupyter_ddl.launch.survey import Surveyed
+
+_APART = "jupyter_ddl-apart_"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,9 @@ class JobSettings:
         address: where the controller listens.
         hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
         clock_offsets_s: each host's clock minus this one's, by the host's own name.
+        apart: the own name of each host that does not share the folders of clusters and runs -> its folder for the
+            ranks' files.
+        without_folder: the hosts that do not have the kernel's working folder, as they were given.
     """
 
     command: list[str]
@@ -56,6 +62,19 @@ class JobSettings:
     address: str
     hosts: dict[str, str]
     clock_offsets_s: dict[str, float]
+    apart: dict[str, str]
+    without_folder: list[str]
+
+    def notes(self) -> list[str]:
+        """Return the sentences that say what the hosts do not share; empty where they share all."""
+        said = []
+        if self.apart:
+            named = ", ".join(self.hosts[host] for host in self.apart)
+            said.append(f"No folder of runs is shared with {named}: the ranks' files are brought from there.")
+        if self.without_folder:
+            named = ", ".join(self.without_folder)
+            said.append(f"{Path.cwd()} is not on {named}: ranks there work in the home.")
+        return said
 
     def to_record(self) -> dict[str, Any]:
         """Return the settings as JSON has them."""
@@ -75,7 +94,7 @@ def settle(
     hosts = _surveyed(spec, found, shared, given_up) if spec.place.image_for_ranks or not is_here else []
     if spec.place.image_for_ranks is not None:
         check_goes_together(spec.place.image_for_ranks, hosts[0].mpi, versions_of(found))
-    network = Network() if is_here else network_to(hosts)
+    network = Network() if is_here else network_to(hosts, spec.place.interface)
     # Kernels on other hosts connect to it too.
     address = network.address if spec.served is None else address_towards(spec.served.reached_from)
     environment = launch_environment(found, spec.n, spec.place, network)
@@ -84,36 +103,40 @@ def settle(
     temporary = scratch.make(environment) if is_here else scratch.named(world_id)
     if spec.place.image_for_ranks is not None:
         environment |= variables_for_image(spec.environment)
-    environment |= (temporary if is_here else {}) | _rank_environment(spec, folder, world_id)
+    others = [] if is_here else hosts
+    apart = {one.hostname: f"{one.temporary}/{_APART}{world_id}" for one in others if not one.shares}
+    environment |= (temporary if is_here else {}) | _rank_environment(spec, folder, world_id, apart)
+    logs = {host: f"{own}/{APART_LOG}" for host, own in apart.items()}
     return JobSettings(
-        [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir))],
+        [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir, logs))],
         _rank_command(spec, shared),
         environment,
         temporary,
         address,
-        {} if is_here else {one.hostname: one.host for one in hosts},
-        {} if is_here else {one.hostname: one.clock_offset_s for one in hosts},
+        {one.hostname: one.host for one in others},
+        {one.hostname: one.clock_offset_s for one in others},
+        apart,
+        [one.host for one in others if not one.has_folder],
     )
 
 
-def _shared(folder: ClusterFolder) -> dict[str, Path]:
-    """Return the folders that the kernel and all ranks must see, by the variable that puts each elsewhere."""
-    runs = private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
-    return {paths.RUNTIME_VARIABLE: folder.path.parent, paths.RUNS_VARIABLE: runs}
+def _shared(folder: ClusterFolder) -> tuple[Path, Path]:
+    """Return the folders of the clusters and of the runs, which hosts may share with this one."""
+    return folder.path.parent, private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
 
 
-def _rank_command(spec: ClusterSpec, shared: Mapping[str, Path]) -> list[str]:
+def _rank_command(spec: ClusterSpec, shared: Sequence[Path]) -> list[str]:
     image = spec.place.image_for_ranks
     if image is None:
         return run_module.command("jupyter_ddl.rank")
     # The image has its own Horovod; another one is used where `--env` names it for the ranks.
     horovod = spec.environment.get(paths.HOROVOD_VARIABLE)
     named = [folder for folder in (paths.data_dir(), horovod and Path(horovod)) if folder]
-    return module_in_image(image, [*shared.values(), *named], "jupyter_ddl.rank")
+    return module_in_image(image, [*shared, *named], "jupyter_ddl.rank")
 
 
 def _surveyed(
-    spec: ClusterSpec, found: Mpi, shared: Mapping[str, Path], given_up: threading.Event | None
+    spec: ClusterSpec, found: Mpi, shared: Sequence[Path], given_up: threading.Event | None
 ) -> list[Surveyed]:
     place = spec.place
     if place.is_here:
@@ -128,14 +151,18 @@ def _surveyed(
         raise
 
 
-def _rank_environment(spec: ClusterSpec, folder: ClusterFolder, world_id: str) -> dict[str, str]:
+def _rank_environment(
+    spec: ClusterSpec, folder: ClusterFolder, world_id: str, apart: Mapping[str, str]
+) -> dict[str, str]:
     settings: dict[str, Any] = {
         "world_id": world_id,
         "n": spec.n,
         "devices": None if spec.finds_devices else list(spec.devices),
         "oversubscribe": spec.oversubscribe,
         "threads": spec.threads,
-        "connection_file": str(folder.engine_connection_file),
+        "folder": str(folder.path),
+        "apart": dict(apart),
+        "is_handed_over": not spec.place.is_here,
     }
     environment = {paths.RANKS_VARIABLE: json.dumps(settings)}
     horovod_dir = paths.horovod_dir()

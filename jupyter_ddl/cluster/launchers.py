@@ -11,6 +11,7 @@ from ipyparallel.cluster.launcher import LocalControllerLauncher, MPIEngineSetLa
 from traitlets import List, Unicode
 
 from jupyter_ddl.host import run_module
+from jupyter_ddl.host.process_tree import STDIN
 
 
 class _KeepsLog:
@@ -67,7 +68,9 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
 
     command = List(Unicode(), help="mpiexec and its options")
     rank_command = List(Unicode(), help="what it starts")
+    stdin_file = Unicode(help="what mpiexec reads, which it passes on to rank 0; empty for nothing")
 
     def find_args(self) -> list[str]:
         """Return mpiexec's command, tied to the lease's life."""
-        return run_module.command("jupyter_ddl.host.process_tree", *self.command, *self.rank_command)
+        read = [f"{STDIN}{self.stdin_file}"] if self.stdin_file else []
+        return run_module.command("jupyter_ddl.host.process_tree", *read, *self.command, *self.rank_command)

@@ -28,11 +28,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import psutil
 
-from jupyter_ddl.cluster import scratch
+from jupyter_ddl import paths
+from jupyter_ddl.cluster import apart_files, scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
 from jupyter_ddl.cluster.end_requests import EndRequests
 from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
+from jupyter_ddl.cluster.hand_over import HandOver
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.schedulers.scheduler import Scheduler
 
 _PARENT_CHECK_S = 1.0
+# On a crowded file system it takes as long as the ranks' own imports.
+_CONNECTION_S = 120.0
 
 
 class Lease:
@@ -66,7 +70,9 @@ class Lease:
         self._cluster: Any = None
         self._end_requests: EndRequests | None = None
         self._asked = b""
-        self._asks_scheduler: asyncio.Task[None] | None = None
+        self._judges: asyncio.Task[None] | None = None
+        self._hands_over = None if self._spec.place.is_here else HandOver()
+        self._apart = apart_files.ApartHosts.of(self._spec.place, self._settings)
         self._deaths = DeathWatch(RankProcesses(), folder.log_dir, self._left_behind, self._on_rank_end)
 
     def _on_end_request(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -86,6 +92,9 @@ class Lease:
             self._tell(ending)
         finally:
             await asyncio.to_thread(end_descendants)
+            if self._hands_over is not None:
+                self._hands_over.close()
+            await asyncio.to_thread(self._bring_files)
             scratch.clear(self._settings.get("scratch", {}))
         return ending
 
@@ -111,6 +120,7 @@ class Lease:
             command=self._settings["command"],
             rank_command=self._settings["rank_command"],
             environment=self._settings["environment"],
+            stdin_file="" if self._hands_over is None else self._hands_over.file,
         )
         await self._cluster.start_controller(address=self._settings["address"])
         if self._settings["address"] != LOOPBACK:
@@ -119,6 +129,17 @@ class Lease:
         self._cluster.engine_set.on_stop(self._on_mpiexec_end)
         self._cluster.controller.on_stop(self._on_controller_end)
         self._check_ranks()
+        if self._hands_over is not None:
+            # The controller may end meanwhile, which is reported as such.
+            with suppress(TimeoutError, RuntimeError):
+                found = await self._cluster.controller.get_connection_info(timeout=_CONNECTION_S)
+                self._hands_over.give(found["engine"])
+
+    def _bring_files(self) -> None:
+        """Bring what ranks wrote on hosts that share no folder, also for a kernel that is gone."""
+        for left in self._apart.bring_all(paths.runs_dir(), self._folder.log_dir):
+            # Into lease.log: the host may be down.
+            print(f"Files of ranks are left in {left}.", flush=True)
 
     def _on_stdin(self) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
@@ -160,19 +181,22 @@ class Lease:
 
     def _on_mpiexec_end(self, data: dict[str, Any]) -> None:
         scheduler, job = scheduler_of(self._spec.place), self._spec.place.job
-        if scheduler is None or job is None:
+        if (scheduler is None or job is None) and not self._apart.hosts:
             self._mpiexec_ended(data)
         else:
-            self._asks_scheduler = asyncio.get_running_loop().create_task(self._job_ended(scheduler, job, data))
+            self._judges = asyncio.get_running_loop().create_task(self._judge(scheduler, job, data))
 
-    async def _job_ended(self, scheduler: Scheduler, job: str, data: dict[str, Any]) -> None:
+    async def _judge(self, scheduler: Scheduler | None, job: str | None, data: dict[str, Any]) -> None:
         """Report that the job has ended, where its scheduler ended it, else how mpiexec did."""
-        outcome = await asyncio.to_thread(scheduler.end_of, job)
-        if outcome is None:
-            self._mpiexec_ended(data)
-        else:
-            facts = Facts(by=f"{scheduler.title} job {job}", outcome=outcome)
-            self._finish(Fault("lost", "job", at_s=time.time(), facts=facts))
+        if scheduler is not None and job is not None:
+            outcome = await asyncio.to_thread(scheduler.end_of, job)
+            if outcome is not None:
+                facts = Facts(by=f"{scheduler.title} job {job}", outcome=outcome)
+                self._finish(Fault("lost", "job", at_s=time.time(), facts=facts))
+                return
+        # How ranks ended stands on their hosts.
+        await asyncio.to_thread(self._apart.bring_logs, self._folder.log_dir)
+        self._mpiexec_ended(data)
 
     def _mpiexec_ended(self, data: dict[str, Any]) -> None:
         output = self._cluster.engine_set.get_output()

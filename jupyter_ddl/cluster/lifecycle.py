@@ -10,9 +10,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_ddl import paths
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster import scratch
 from jupyter_ddl.cluster.announce import announce
+from jupyter_ddl.cluster.apart_files import ApartFiles, ApartHosts
 from jupyter_ddl.cluster.channel import Channel
 from jupyter_ddl.cluster.end_requests import LEASE_TOPIC
 from jupyter_ddl.cluster.host_clocks import TIMED_ON_RANKS, on_our_clock
@@ -45,6 +47,7 @@ class Cluster:
     Attributes:
         spec: what was requested.
         supervisor: reports whether it lives.
+        files: brings the files of ranks on hosts that share no folder.
         world_id: identifies this world of ranks, which none before or after it has.
         kernel: identifies this kernel among those that use the cluster.
         hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
@@ -73,6 +76,7 @@ class Cluster:
         self._lost: RankLost | None = None
         self._stop_lock = threading.Lock()
         self._errors = ErrorsOnce()
+        self.files = ApartFiles(ApartHosts.of(self.spec.place, settings), paths.runs_dir())
         self.supervisor = Supervisor(folder, lease, self.ranks, self, self._on_event, self.warm)
 
     @property
@@ -209,6 +213,7 @@ class Cluster:
 
     def close(self) -> None:
         """Disconnect from the cluster without ending it."""
+        self.files.close()
         if self.channel is not None:
             self.channel.close()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,7 @@ def _start(
     # Left by a world of this name whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
     settings = settle(spec, found, folder, world_id, given_up)
+    spec = replace(spec, note=" ".join((spec.note, *settings.notes())))
     folder.create(spec, {"world_id": world_id, "kernel_pid": os.getpid(), **settings.to_record()})
     cluster = Cluster(folder, leases.start(folder))
     progress(f"starting {spec.n} ranks")

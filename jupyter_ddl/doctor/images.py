@@ -54,7 +54,7 @@ def check_images(images: Iterable[str], mpi: Mpi | InvalidInput) -> Iterator[Che
 
 def _check(image: str, mpi: Mpi | InvalidInput) -> Check:
     place = Place(hosts=(HostSlots(socket.gethostname(), 1),), container=image)
-    (found,) = survey(place, Path("/bin/sh"), {})
+    (found,) = survey(place, Path("/bin/sh"), ())
     facts: dict[str, object] = {"image": image, "versions": found.versions, "mpi": found.mpi and asdict(found.mpi)}
     packages = ", ".join(f"{name} {found.versions.get(name)}" for name in ("tensorflow", "horovod"))
     if found.mpi is None:

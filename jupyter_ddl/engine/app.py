@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 import traceback
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ipyparallel.engine import app
@@ -39,7 +38,10 @@ from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
 from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jupyter_ddl.engine.devices import Pinned
+    from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
@@ -56,17 +58,35 @@ class RankEngine(IPEngine):
     state: RankState
     pinned: Pinned
     warmup: Warmup
+    folder: HostFolder
 
     leaving: Leaving
     forks: Forks
 
     @classmethod
     def run(
-        cls, world: World, state: RankState, pinned: Pinned, warmup: Warmup, *, world_id: str, connection_file: str
+        cls,
+        world: World,
+        state: RankState,
+        pinned: Pinned,
+        warmup: Warmup,
+        folder: HostFolder,
+        *,
+        world_id: str,
+        connection: str,
     ) -> NoReturn:
-        """Register with the controller and serve until the rank is ended."""
-        folder = Path(connection_file).parent.parent
-        _note_process(folder / "log", world)
+        """Register with the controller and serve until the rank is ended.
+
+        Args:
+            world: this rank's.
+            state: of this process.
+            pinned: what it computes with.
+            warmup: its background imports.
+            folder: the cluster's, or this host's own.
+            world_id: identifies this world of ranks.
+            connection: ipyparallel's connection info, as JSON; empty where the cluster's folder has or will have it.
+        """
+        _note_process(folder.log_dir, world)
         # MPI_Init replaces SIGHUP's handler (Open MPI 5.0.11), which then does nothing. Restore Python's: SIGHUP ends
         # the rank, or is ignored under nohup.
         signal.signal(signal.SIGHUP, signal.getsignal(signal.SIGHUP))
@@ -78,14 +98,17 @@ class RankEngine(IPEngine):
         engine = cls.instance()
         engine.world, engine.state, engine.pinned, engine.warmup = world, state, pinned, warmup
         engine.leaving, engine.forks = leaving, forks = Leaving(), Forks()
+        engine.folder = folder
+        if connection:
+            engine.connection_info_env = connection
         forks.ours += [log, leaving.log]
         why = "its event loop was stopped"
         try:
             engine.initialize(
                 [
                     # Not ~/.ipython: the home may be read-only, and the user's start-up files are for kernels.
-                    f"--profile-dir={folder}",
-                    f"--IPEngine.url_file={connection_file}",
+                    f"--profile-dir={folder.path}",
+                    f"--IPEngine.url_file={folder.connection_file}",
                     # Both start at once, so the controller's file may appear after us, on a busy machine much later.
                     "--IPEngine.wait_for_url_file=120",
                     "--IPEngine.timeout=120",
@@ -131,9 +154,9 @@ class RankEngine(IPEngine):
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
-        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files)
+        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files, self.folder)
         capture = Capture(self.world, emit, run_files, self.leaving)
-        log_dir = Path(self.url_file).parent.parent / "log"
+        log_dir = self.folder.log_dir
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)
         write_on_signal(log_dir / rank_file(self.world.rank, STACKS))
         outlet = Outlet(self.world.rank, emit, capture)

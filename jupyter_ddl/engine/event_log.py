@@ -17,6 +17,7 @@ from jupyter_ddl.protocol.events import OutputChunk
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.host.run_files import RunFiles
     from jupyter_ddl.protocol.events import Event
 
@@ -28,12 +29,16 @@ class Journal:
         rank: this rank.
         send: publishes an event.
         files: where the run's events are kept.
+        host_folder: of this host, where it shares no runs' folder with the kernel's; None otherwise.
     """
 
-    def __init__(self, rank: int, send: Callable[[Event], None], files: RunFiles) -> None:
+    def __init__(
+        self, rank: int, send: Callable[[Event], None], files: RunFiles, host_folder: HostFolder | None = None
+    ) -> None:
         self._rank = rank
         self._send = send
         self._files = files
+        self._host_folder = host_folder
         files.tell = self._tell
         # Reentrant: a full disk is reported in an event.
         self._lock = threading.RLock()
@@ -49,6 +54,8 @@ class Journal:
         """Number the events of `run` from 1, and keep them in its folder."""
         with self._lock:
             self._run, self._count = run, 0
+            if folder is not None and self._host_folder is not None:
+                folder = self._host_folder.of_run(folder)
             self._files.begin(folder)
             for listener in self._listeners:
                 listener(folder)

@@ -25,6 +25,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 # How long a process may take over SIGTERM before it gets SIGKILL.
 _GRACE_S = 4.0
 
+STDIN = "--stdin="
+
 # Source: linux/falloc.h
 _FALLOC_FL_KEEP_SIZE = 1
 _LAST_WORDS_BYTES = 64 * 1024
@@ -107,8 +109,10 @@ def _prctl(libc: ctypes.CDLL | None, option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
-    # `python -m jupyter_ddl.host.process_tree PROGRAM ARGS...`: it ends with its parent. SIGTERM lets mpiexec
-    # end its ranks before itself.
+    # `python -m jupyter_ddl.host.process_tree [--stdin=FILE] PROGRAM ARGS...`: it ends with its parent. SIGTERM lets
+    # mpiexec end its ranks before itself.
     end_with_parent(signal.SIGTERM)
     reserve_last_words(sys.stdout.fileno())
+    if sys.argv[1].startswith(STDIN):
+        os.dup2(os.open(sys.argv.pop(1).removeprefix(STDIN), os.O_RDONLY), sys.stdin.fileno())
     os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  our own mpiexec command, as a list

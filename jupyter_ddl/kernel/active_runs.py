@@ -148,6 +148,8 @@ class ActiveRuns:
         """Route to another kernel's run all its events: the past ones, and those to come."""
         run.is_resumed = True
         with self._lock:
+            # What comes meanwhile waits for the lock.
+            self._cluster.files.bring(run.id)
             for event in run.recorder.catch_up(run.ranks, self._cluster.on_our_clock):
                 run.events.put(event)
             self._runs[run.id] = run
@@ -208,6 +210,8 @@ class ActiveRuns:
         with self._lock:
             run.take_what_came()
             rests = self._settles(run)
+        if not run.abandoned and run.lost is None:
+            self._cluster.files.bring_soon(run.id)
         if rests:
             self._cluster.send(RestHorovod(), range(self._cluster.world_size))
         self.notify(run)
@@ -226,6 +230,10 @@ class ActiveRuns:
         """Remove a run from the active ones. Called under the lock."""
         if self._runs.pop(run.id, None) is not None and not self._runs:
             self._owner.runs_ended(self, run)
+
+    def bring_last_files(self, run: Run) -> None:
+        """Bring the files of a run whose ranks are lost, from hosts that share no folder."""
+        self._cluster.files.bring(run.id, has_ended=True)
 
     def leave(self) -> None:
         """Note in the active runs' folders that no kernel records them: one that attaches may."""

@@ -197,6 +197,7 @@ class Follower:
         if run.lost is not None:
             self._outcome = "lost"
             with guarded("the search for what a lost rank printed last"):
+                self._runs.bring_last_files(run)
                 self._show_last_words()
         elif run.causes() and self._outcome in ("finished", "failed"):
             # Also where it is "failed" already: the ranks that failed first may not have known why.

@@ -14,6 +14,7 @@
 | `place` | where ranks are: this host, or hosts and their slots |
 | `place_options` | where ranks go, from a start's options |
 | `profiles` | places that a site or a user named in files |
+| `remote_files` | brings ranks' files from a host that shares no folder |
 | `remote_processes` | the states of processes on other hosts |
 | `remote_survey` | the program that looks at a host, and prints what it found |
 | `schedulers` | Slurm: the job that this process is in, and how it is asked |

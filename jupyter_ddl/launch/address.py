@@ -38,6 +38,27 @@ def address_towards(host: str) -> str:
     raise InvalidInput("A host must be reachable.", f"no route to {host!r}", "Look at `ip route` here.")
 
 
+def own_address(interface: str) -> str:
+    """Return the address of one of this host's interfaces, IPv4 where it has both.
+
+    Args:
+        interface: its name, or one of its addresses.
+
+    Raises:
+        InvalidInput: this host has none of that name or address.
+    """
+    found = {name: _own_addresses(name) for name in psutil.net_if_addrs()}
+    for name, addresses in found.items():
+        if interface in addresses or (interface == name and addresses):
+            return interface if interface in addresses else addresses[0]
+    listed = "; ".join(f"{name} ({', '.join(addresses)})" for name, addresses in found.items() if addresses)
+    raise InvalidInput(
+        "--interface must name a network interface of this host, or its address.",
+        repr(interface),
+        f"There are: {listed}.",
+    )
+
+
 def address_of(host: str) -> str:
     """Return the address of another host, as this one knows it; IPv4 where it has one.
 
@@ -64,12 +85,45 @@ def network_of(own: str, others: Iterable[str]) -> str | None:
         own: an address of this host.
         others: the addresses of the other hosts, by which this one reached them.
     """
-    masks = [entry.netmask for entries in psutil.net_if_addrs().values() for entry in entries if entry.address == own]
-    if not masks or masks[0] is None:
-        return None
-    network = ipaddress.ip_network(f"{own}/{masks[0]}", strict=False)
-    inside = all(ipaddress.ip_address(other) in network for other in others)
+    network = own_network(own)
+    inside = network is not None and all(ipaddress.ip_address(other) in network for other in others)
     return str(network) if inside else None
+
+
+def ipv4_beside(own: str) -> str:
+    """Return an IPv4 address of the interface that has an address of this host's: ipyparallel listens on no other kind.
+
+    Raises:
+        InvalidInput: it has none.
+
+    Source: ipyparallel 9.2, util.py, validate_url
+    """
+    if ":" not in own:
+        return own
+    for name in psutil.net_if_addrs():
+        addresses = _own_addresses(name)
+        if own in addresses and ":" not in addresses[0]:
+            return addresses[0]
+    raise InvalidInput(
+        "Ranks on other hosts reach this one over IPv4.",
+        f"a route to them from {own}, whose interface has no IPv4 address",
+        "Name another interface of this host with --interface.",
+    )
+
+
+def own_network(own: str) -> ipaddress.IPv4Network | None:
+    """Return the network of an address of this host's; None for IPv6, of which Open MPI takes no networks."""
+    masks = [entry.netmask for entries in psutil.net_if_addrs().values() for entry in entries if entry.address == own]
+    if not masks or masks[0] is None or ":" in own:
+        return None
+    return ipaddress.IPv4Network(f"{own}/{masks[0]}", strict=False)
+
+
+def _own_addresses(name: str) -> list[str]:
+    """Return the addresses of an interface, IPv4 first; not those that are valid on one link only."""
+    kinds = {socket.AF_INET: 0, socket.AF_INET6: 1}
+    entries = [entry for entry in psutil.net_if_addrs()[name] if entry.family in kinds and "%" not in entry.address]
+    return [entry.address for entry in sorted(entries, key=lambda entry: kinds[entry.family])]
 
 
 def _addresses_of(host: str) -> set[str]:

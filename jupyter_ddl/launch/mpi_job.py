@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import mpi, run_module
-from jupyter_ddl.launch.address import address_towards, network_of
+from jupyter_ddl.launch.address import address_towards, ipv4_beside, network_of, own_address, own_network
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.launch.schedulers.lsf import BLAUNCH
@@ -42,12 +42,29 @@ class Network:
     network: str | None = None
 
 
-def network_to(found: Sequence[Surveyed]) -> Network:
-    """Return the address and the network that reach the hosts which were surveyed; loopback where all are this one."""
+def network_to(found: Sequence[Surveyed], interface: str | None = None) -> Network:
+    """Return the address and the network that reach the hosts which were surveyed; loopback where all are this one.
+
+    Args:
+        found: the hosts.
+        interface: of this host, if the user has set one: MPI is kept to its network, whatever others lead to the hosts.
+
+    Raises:
+        InvalidInput: there is no such interface.
+    """
     others = [one.address for one in found if one.address]
     if not others:
         return Network()
-    own = address_towards(others[0])
+    if interface is not None:
+        own = ipv4_beside(own_address(interface))
+        network = own_network(own)
+        return Network(own, None if network is None else str(network))
+    route = address_towards(others[0])
+    own = ipv4_beside(route)
+    if own != route:
+        # What reached them is IPv6; the hosts have IPv4 on the same link.
+        network = own_network(own)
+        return Network(own, None if network is None else str(network))
     return Network(own, network_of(own, others))
 
 
@@ -73,12 +90,22 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
         n: ranks.
         place: where they go: a host is filled before the next one gets a rank.
         own: the variables that we set for the ranks.
+
+    Raises:
+        InvalidInput: a host is given by an IPv6 address, whose colons mpiexec takes for the one before the slots.
     """
     command = mpi.launch_command(found, n)
     if place.is_here:
         return command
     if _agent(place) is None:
         return command
+    for one in place.hosts:
+        if ":" in one.host:
+            raise InvalidInput(
+                "mpiexec takes no IPv6 addresses.",
+                one.host,
+                "Give that host's name, in DNS, /etc/hosts or ~/.ssh/config.",
+            )
     hosts = ",".join(f"{one.host}:{one.slots}" for one in place.hosts)
     if found.flavour != "openmpi":
         # Hydra carries all variables by itself.
@@ -154,6 +181,8 @@ def _networks(found: mpi.Mpi, network: Network) -> dict[str, str]:
     kept = dict.fromkeys(names, network.network)
     if ":" not in network.network:
         # It would connect over IPv6 too where interfaces have both, and Linux takes a link's IPv6 addresses away while
-        # its cable is out: these connections never come back. Source: ip-sysctl, keep_addr_on_down.
-        kept["OMPI_MCA_btl_tcp_disable_family"] = "6"
+        # its cable is out: these connections never come back, and a daemon behind one never hears of mpiexec's end.
+        # Source: ip-sysctl, keep_addr_on_down.
+        daemons = dict.fromkeys(("PRTE_MCA_oob_tcp_disable_ipv6_family", "OMPI_MCA_oob_tcp_disable_ipv6_family"), "1")
+        kept |= {"OMPI_MCA_btl_tcp_disable_family": "6"} | daemons
     return kept

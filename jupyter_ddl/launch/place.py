@@ -28,6 +28,8 @@ class Place:
         job: the scheduler's number of the job; None without one.
         container: the image in which ranks run, by its path on every host; None for the kernel's own environment.
         is_inside: the kernel is in that image too: MPI's daemons on other hosts start in it, and the hosts need no MPI.
+        interface: the network interface of this host, or its address, by which the hosts reach each other and this
+            one, e.g. "ib0"; None for the one on the route to them.
     """
 
     kind: Kind = "local"
@@ -36,6 +38,7 @@ class Place:
     job: str | None = None
     container: str | None = None
     is_inside: bool = False
+    interface: str | None = None
 
     @property
     def is_here(self) -> bool:

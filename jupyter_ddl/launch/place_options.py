@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.address import own_address
 from jupyter_ddl.launch.container import checked_image, image_here
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
 from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
@@ -18,11 +19,12 @@ def place_of(
     hosts: str | None = None,
     hostfile: str | None = None,
     ssh: str | None = None,
+    interface: str | None = None,
     *,
     local: bool = False,
     container: str | None = None,
 ) -> Place:
-    """Return where ranks go for `-H`, `--hostfile`, `--ssh` and `--container`.
+    """Return where ranks go for `-H`, `--hostfile`, `--ssh`, `--interface` and `--container`.
 
     Where no host is named, to the nodes of the batch job that this process is in, else to this host.
 
@@ -30,13 +32,23 @@ def place_of(
         hosts: as `-H` takes them.
         hostfile: the name of a file of hosts.
         ssh: the command that reaches them.
+        interface: of this host, by which all reach each other: its name or its address.
         local: to this host, also within a batch job.
         container: the image in which they run.
 
     Raises:
-        InvalidInput: hosts are named twice, `--ssh` without them, or one breaks a rule.
+        InvalidInput: hosts are named twice, `--ssh` or `--interface` without them, or one breaks a rule.
     """
     place = _hosts_of(hosts, hostfile, ssh, local=local)
+    if interface is not None:
+        if place.is_here:
+            raise InvalidInput(
+                "--interface says how hosts reach each other.",
+                f"--interface {interface!r}, and no host but this one",
+                "Leave it out, or add -H nodea:2,nodeb:2.",
+            )
+        own_address(interface)
+        place = replace(place, interface=interface)
     if container is not None:
         return replace(place, container=checked_image(container))
     image = None if place.is_here or not reached_by_ssh(place) else image_here()

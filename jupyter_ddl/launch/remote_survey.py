@@ -1,9 +1,10 @@
 """Looks at this host and prints what it found, as one line of JSON, then answers pings: `survey` runs it on each host.
 
-    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC MARK...
+    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC FOLDER MARK...
 
-A MARK is a file that only the host which asks can have written, so it shows whether both share that folder. The program
-starts as a rank does, from the same path, so an environment that is missing or broken shows before ranks start.
+A FOLDER is the one in which ranks work. A MARK is a file that only the host which asks can have written, so it shows
+whether both share that folder. The program starts as a rank does, from the same path, so an environment that is missing
+or broken shows before ranks start.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import platform
 import socket
 import sys
+import tempfile
 import time
 from dataclasses import asdict
 from importlib import metadata
@@ -29,11 +31,12 @@ from jupyter_ddl.launch.image_mpi import versions_of
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
 
 
-def look(mpiexec: str, *marks: str) -> dict[str, object]:
+def look(mpiexec: str, folder: str, *marks: str) -> dict[str, object]:
     """Return what ranks need to know of this host.
 
     Args:
         mpiexec: that starts ranks; empty in an image, whose own MPI is looked for.
+        folder: in which ranks work.
         marks: files by which shared folders are known.
     """
     problem = ""
@@ -51,7 +54,11 @@ def look(mpiexec: str, *marks: str) -> dict[str, object]:
         "versions": {"Python": platform.python_version()} | {name: _version(name) for name in PACKAGES},
         "has_mpiexec": not mpiexec or os.access(mpiexec, os.X_OK),
         "mpi": None if mpiexec else _own_mpi(),
-        "has_marks": [Path(mark).is_file() for mark in marks],
+        "has_folder": os.access(folder, os.X_OK),
+        # Another user there may not even look into our folders.
+        "has_marks": [os.access(mark, os.W_OK) and os.access(Path(mark).parent, os.W_OK) for mark in marks],
+        # Where ranks keep their files, if the others are not shared.
+        "temporary": tempfile.gettempdir(),
         "problem": problem,
     }
 

@@ -19,6 +19,7 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import __version__
@@ -29,12 +30,11 @@ from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
 from jupyter_ddl.launch.container import module_in_image, script_in_image, set_for_images
 from jupyter_ddl.launch.image_mpi import MpiVersions
 from jupyter_ddl.launch.on_host import asking, on_host
-from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, NO_FOLDER, failure_in_image, failure_of
+from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image, failure_of
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
     from jupyter_ddl.launch.place import Place
@@ -56,7 +56,11 @@ class Surveyed:
         hostname: its own.
         address: by which it was reached; empty for this host.
         clock_offset_s: its clock minus this host's, in seconds; 0 where they differ by no more than can be seen.
+        versions: of Python and the packages that ranks use.
         mpi: the image's own, for ranks that start in one.
+        shares: it sees the folders of the clusters and of the runs.
+        has_folder: it has the working folder of this process.
+        temporary: its folder for temporary files.
     """
 
     host: str
@@ -65,32 +69,33 @@ class Surveyed:
     clock_offset_s: float
     versions: dict[str, str]
     mpi: MpiVersions | None = None
+    shares: bool = True
+    has_folder: bool = True
+    temporary: str = ""
 
 
 def survey(
-    place: Place, mpiexec: Path, shared: Mapping[str, Path], given_up: threading.Event | None = None
+    place: Place, mpiexec: Path, shared: Iterable[Path], given_up: threading.Event | None = None
 ) -> list[Surveyed]:
     """Look at all hosts of a place at once.
 
     Args:
         place: the hosts, and how to reach them.
         mpiexec: which must be on each host at the same path.
-        shared: folders that every host must see, by the variable that puts each elsewhere.
+        shared: folders of which each host says whether it sees them.
         given_up: set, by another thread, to stop looking.
 
     Raises:
         HostUnfit: ranks cannot start on a host; the error names it and says why.
     """
-    marks = {variable: folder / f".survey-{secrets.token_hex(8)}" for variable, folder in shared.items()}
+    marks = [folder / f".survey-{secrets.token_hex(8)}" for folder in shared]
     with ExitStack() as stack:
-        for mark in marks.values():
+        for mark in marks:
             files.replace(mark, "")
             stack.callback(mark.unlink)
-        asked = [
-            stack.enter_context(_Question.ask(one.host, place, mpiexec, list(marks.values()))) for one in place.hosts
-        ]
+        asked = [stack.enter_context(_Question.ask(one.host, place, mpiexec, marks)) for one in place.hosts]
         _wait(asked, given_up or threading.Event())
-        found = [question.answer(shared) for question in asked]
+        found = [question.answer() for question in asked]
     check_alike(found)
     if place.image_for_ranks is not None:
         check_image(place.image_for_ranks, found[0].versions)
@@ -162,7 +167,7 @@ class _Question:
             else:
                 self.process.stdin.close()
 
-    def answer(self, shared: Mapping[str, Path]) -> Surveyed:
+    def answer(self) -> Surveyed:
         """Return what the host said.
 
         Raises:
@@ -182,13 +187,6 @@ class _Question:
             )
         if not said["has_mpiexec"]:
             raise failure_of(self.host, NO_ENVIRONMENT, "", place=self.place, timeout_s=TIMEOUT_S)
-        for (variable, folder), has_mark in zip(shared.items(), said["has_marks"], strict=True):
-            if not has_mark:
-                raise HostUnfit(
-                    "Ranks and their kernel must share the folders of the clusters and of the runs.",
-                    f"{folder}, which {self.host} does not see",
-                    f"Set {variable} to a folder that all hosts share, before JupyterLab starts.",
-                )
         return Surveyed(
             self.host,
             said["hostname"],
@@ -196,23 +194,28 @@ class _Question:
             0.0 if self.is_here else clock_offset_s(self.pings, said["at_s"], self.received_s),
             said["versions"],
             said.get("mpi") and MpiVersions(**said["mpi"]),
+            shares=all(said["has_marks"]),
+            has_folder=said["has_folder"],
+            temporary=said["temporary"],
         )
 
 
 def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], *, is_here: bool) -> list[str]:
     module = "jupyter_ddl.launch.remote_survey"
+    working = os.getcwd()  # noqa: PTH109  as the shell spells it
     image = place.image_for_ranks
     if image is None:
-        program = run_module.command(module, str(mpiexec), *map(str, marks))
+        program = run_module.command(module, str(mpiexec), working, *map(str, marks))
     else:
         # mpiexec is the host's.
-        program = module_in_image(image, [mark.parent for mark in marks], module, "", *map(str, marks))
+        program = module_in_image(image, [mark.parent for mark in marks], module, "", working, *map(str, marks))
     if is_here:
         return program
     names = (*_CARRIED, *(() if image is None else set_for_images(os.environ)))
     carried = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     script = (
-        f"cd {shlex.quote(os.getcwd())} || exit {NO_FOLDER}\n"  # noqa: PTH109  as the shell spells it
+        # Where it is not there, ranks work in the home.
+        f"cd {shlex.quote(working)} 2>/dev/null\n"
         f"[ -x {shlex.quote(sys.executable)} ] && [ -x {shlex.quote(str(mpiexec))} ] || exit {NO_ENVIRONMENT}\n"
         f"exec env {shlex.join([*carried, *program])}"
     )
@@ -260,6 +263,21 @@ def check_alike(found: Sequence[Surveyed]) -> None:
                     f"{name} {first.versions.get(name)} on {first.host}, {version} on {other.host}",
                     f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
                 )
+
+
+def check_same_folder(found: Sequence[Surveyed]) -> None:
+    """Check that hosts have the working folder of this process, in which a script and its files are.
+
+    Raises:
+        HostUnfit: one has not.
+    """
+    for one in found:
+        if not one.has_folder:
+            raise HostUnfit(
+                "A script's ranks work in this folder, so every host must have it.",
+                f"{Path.cwd()}, which {one.host} does not have",
+                "Work in a folder that all hosts share.",
+            )
 
 
 def check_image(image: str, versions: Mapping[str, str]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import HostUnfit
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.place import Place
 
 # The statuses with which the survey's script ends; sh and ssh use others.
-NO_FOLDER, NO_ENVIRONMENT, NO_RUNTIME, NO_IMAGE = 121, 122, 123, 124
+NO_ENVIRONMENT, NO_RUNTIME, NO_IMAGE = 122, 123, 124
 # Source: ssh(1), EXIT STATUS: 255 if an error occurred.
 _SSH_FAILED = 255
 
@@ -35,12 +34,6 @@ def failure_of(host: str, status: int | None, said: str, *, place: Place, timeou
     tried = f"Try in a terminal: {shlex.join([*(by_scheduler or (*shlex.split(place.ssh), host)), 'true'])}"
     if status is None:
         return HostUnfit(f"{host} must answer.", f"nothing within {timeout_s:g} s", tried)
-    if status == NO_FOLDER:
-        return HostUnfit(
-            "Ranks work in this kernel's working folder, so every host must have it.",
-            f"{Path.cwd()}, which {host} does not have",
-            "Work in a folder that all hosts share: `%cd /path/to/it`.",
-        )
     if status == NO_ENVIRONMENT:
         return HostUnfit(
             "Every host must have this Python environment at the same path.",

@@ -4,6 +4,7 @@
 |---|---|
 | a run's | LOG, STDERR_SPANS, EVENTS, ENDED |
 | a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
+| of a host's own, where it does not share these (`APART_RUNS`, `APART_LOG`) | the same |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
 """
 
@@ -19,6 +20,10 @@ RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal
 PROCESS = "process"  # the identity of the rank's process
 EXIT = "exit"  # how the rank's process ended, and when; of ranks on several hosts
+
+# The folders in the one that ranks have on a host which shares neither the runs' folder nor the clusters'.
+APART_RUNS = "runs"
+APART_LOG = "log"
 
 # A rank in a file's name, as ranks write it.
 _RANK = "0|[1-9][0-9]{0,8}"

@@ -41,6 +41,7 @@ def main() -> None:
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
@@ -53,16 +54,18 @@ def main() -> None:
         if own is None:
             own = devices.of_this_host(world.local_size, oversubscribe=settings["oversubscribe"])
         pinned = devices.pin(own, world.local_rank, world.local_size, settings["threads"])
-    except (InvalidInput, ClusterError) as error:
+        folder = HostFolder.of_this_host(settings, world.host)
+    except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     warmup = Warmup(world, state.horovod, pinned.threads, began_s)
     warmup.start()
 
     from jupyter_ddl.engine.app import RankEngine
+    from jupyter_ddl.engine.hand_over import handed_over
 
-    RankEngine.run(
-        world, state, pinned, warmup, world_id=settings["world_id"], connection_file=settings["connection_file"]
-    )
+    # The controller may start meanwhile.
+    connection = handed_over(world) if settings["is_handed_over"] else ""
+    RankEngine.run(world, state, pinned, warmup, folder, world_id=settings["world_id"], connection=connection)
 
 
 if __name__ == "__main__":

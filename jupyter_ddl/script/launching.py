@@ -13,7 +13,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
-from jupyter_ddl.launch.survey import survey
+from jupyter_ddl.launch.survey import check_same_folder, survey
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 from jupyter_ddl.protocol.codec import as_json
 
@@ -49,7 +49,8 @@ def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundi
     """
     if spec.place.is_here:
         return Surroundings()
-    found = survey(spec.place, mpi.find_mpi().mpiexec, {})
+    found = survey(spec.place, mpi.find_mpi().mpiexec, ())
+    check_same_folder(found)
     network = network_to(found)
     if interfaces is not None:
         # MPI takes names of interfaces where it takes networks.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.cluster.apart_files import ApartFiles, ApartHosts
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
 from jupyter_ddl.kernel.incarnation import Incarnation
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.launch.place import HERE
 from jupyter_ddl.protocol.events import OutputChunk, RankFinished, RankLost, RankReady
 from jupyter_ddl.protocol.faults import Fault, RankProcess, Remedy
 from jupyter_ddl.runs.folder import RunFolder
@@ -44,6 +47,7 @@ class TestCluster:
         self.world_size = len(RANKS)
         self.world_id = "world-1"
         self.folder = SimpleNamespace(connection_file="no file", log_dir=None)
+        self.files = ApartFiles(ApartHosts(HERE, {}), Path())
         self.kernel = "kernel-1"
         self.hosts: dict[str, str] = {}
         self.clock: Any = MONOTONIC

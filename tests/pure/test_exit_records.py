@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -72,6 +73,15 @@ def test_the_shell_records_an_end_and_ends_alike(
     end = first_end(tmp_path, {})
     assert end is not None
     assert (end.death.rank, end.death.status, end.death.signum, end.oom_kills) == (5, status, signum, 0)
+
+
+def test_a_host_that_does_not_share_the_folder_records_in_its_own(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    apart = {"x": "/nowhere", os.uname().nodename: str(tmp_path / "own"), f"{os.uname().nodename}2": "/nowhere"}
+    command = [*recorded(tmp_path, apart), "/bin/sh", "-c", "exit 3"]
+    subprocess.run(command, env={"PMIX_RANK": "5", "PATH": "/bin:/usr/bin"}, check=False, timeout=60)
+    assert (tmp_path / "own/rank-5.exit").read_text().startswith("3 ")
+    assert not (tmp_path / "rank-5.exit").exists()
 
 
 # The texts of prterun 5.0.11.

@@ -227,10 +227,10 @@ def test_a_host_is_looked_at_from_within_the_image(image: str, tmp_path: Path, m
     shared.mkdir()
     monkeypatch.setenv("PATH", f"{runtime(tmp_path, program=RUNS)}:{os.environ['PATH']}")
     place = Place("local", (HostSlots("localhost", 2),), container=image)
-    (found,) = survey(place, Path("/no/mpiexec"), {"SHARED": shared})
+    (found,) = survey(place, Path("/no/mpiexec"), (shared,))
     assert found.versions["jupyter_ddl"] == __version__
     with pytest.raises(HostUnfit, match=r"Every host must have the image at the same path"):
-        survey(replace(place, container=f"{image}.gone"), Path("/no/mpiexec"), {})
+        survey(replace(place, container=f"{image}.gone"), Path("/no/mpiexec"), ())
 
 
 def test_mpis_daemons_start_in_the_image_that_the_kernel_is_in(
@@ -276,8 +276,8 @@ def test_hosts_are_looked_at_in_the_image_that_the_kernel_is_in(
     runs = SAYS.replace("print(", "os.execv('/bin/sh', ['/bin/sh', *sys.argv[-2:]]) or print(")
     monkeypatch.setenv("PATH", f"{runtime(tmp_path, program=runs)}:{os.environ['PATH']}")
     place = Place("hosts", (HostSlots("node-of-a-test", 2),), str(reach), container=image, is_inside=True)
-    (found,) = survey(place, Path("/bin/sh"), {})
+    (found,) = survey(place, Path("/bin/sh"), ())
     assert found.versions["jupyter_ddl"] == __version__
     # An environment that the image does not have there is said as one that the host does not have.
     with pytest.raises(HostUnfit, match="must have this Python environment at the same path"):
-        survey(place, Path("/no/mpiexec"), {})
+        survey(place, Path("/no/mpiexec"), ())

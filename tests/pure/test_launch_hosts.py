@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -14,14 +15,15 @@ from jupyter_ddl.cluster.planning import plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import HostUnfit, InvalidInput
 from jupyter_ddl.host.mpi import Mpi
-from jupyter_ddl.launch import survey_failures
-from jupyter_ddl.launch.address import address_towards, is_this_host, network_of
+from jupyter_ddl.launch import mpi_job, survey_failures
+from jupyter_ddl.launch.address import address_towards, is_this_host, network_of, own_address, own_network
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
-from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment
+from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.place import HERE, HostSlots, Place
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.schedulers import slurm
+from jupyter_ddl.launch.survey import Surveyed
 
 TWO = Place("hosts", (HostSlots("nodea", 2), HostSlots("nodeb", 2)), "ssh -p 2222")
 OPEN_MPI = Mpi(Path("/opt/bin/mpiexec"), None, "openmpi", "5.0.11", "system", None)
@@ -159,6 +161,7 @@ def test_mpiexec_gets_the_hosts_the_variables_and_the_ssh(monkeypatch: pytest.Mo
     assert variables["PRTE_MCA_plm_ssh_agent"] == "ssh -p 2222 -o BatchMode=yes"
     assert variables["OMPI_MCA_btl_tcp_if_include"] == variables["PRTE_MCA_prte_if_include"] == "10.0.0.0/24"
     assert variables["OMPI_MCA_btl_tcp_disable_family"] == "6"
+    assert variables["PRTE_MCA_oob_tcp_disable_ipv6_family"] == "1"
     # Shared memory alone reaches no other host.
     assert "OMPI_MCA_btl" not in variables
     assert launch_command(HYDRA, 4, TWO, {}) == [
@@ -211,7 +214,6 @@ def test_the_network_is_the_one_that_all_are_on(monkeypatch: pytest.MonkeyPatch)
         (255, "something new", "n must be reached over SSH. Received: something new"),
         (255, "", "Received: ssh failed, and said nothing"),
         (None, "", "n must answer. Received: nothing within 60 s"),
-        (survey_failures.NO_FOLDER, "", "so every host must have it"),
         (survey_failures.NO_ENVIRONMENT, "", "must have this Python environment at the same path"),
         (1, "Traceback\nImportError: numpy", "must run this environment's Python. Received: ImportError: numpy"),
     ],
@@ -242,3 +244,63 @@ def test_ranks_on_several_hosts_sum_within_each_first(monkeypatch: pytest.Monkey
     assert segment not in launch_environment(OPEN_MPI, 4, TWO, Network())
     monkeypatch.setenv(priority, "0")
     assert priority not in launch_environment(OPEN_MPI, 4, TWO, Network())
+
+
+def of_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
+    v4, v6 = socket.AF_INET, socket.AF_INET6
+    entry = SimpleNamespace
+    found = {
+        "lo": [entry(family=v4, address="127.0.0.1", netmask="255.0.0.0")],
+        "ib0": [
+            entry(family=v6, address="fe80::1%ib0", netmask="ffff:ffff:ffff:ffff::"),
+            entry(family=v6, address="fd88::10", netmask="ffff:ffff:ffff:ffff::"),
+            entry(family=v4, address="10.88.0.10", netmask="255.255.0.0"),
+        ],
+        "down0": [],
+    }
+    monkeypatch.setattr(psutil, "net_if_addrs", lambda: found)
+
+
+def test_an_interface_that_is_set_has_its_address_and_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_interfaces(monkeypatch)
+    there = [Surveyed("nodea", "nodea", "10.77.0.1", 0.0, {})]
+    # Whatever route leads to the hosts.
+    assert network_to(there, "ib0") == Network("10.88.0.10", "10.88.0.0/16")
+    assert network_to(there, "10.88.0.10") == Network("10.88.0.10", "10.88.0.0/16")
+    # ipyparallel listens on IPv4 alone.
+    assert network_to(there, "fd88::10") == Network("10.88.0.10", "10.88.0.0/16")
+    assert network_to([Surveyed("login", "login", "", 0.0, {})], "ib0") == Network()
+    assert own_network("10.99.0.1") is None
+    assert place_of(hosts="nodea:2", interface="ib0").interface == "ib0"
+
+
+def test_hosts_that_are_reached_over_ipv6_use_ipv4_of_that_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    of_interfaces(monkeypatch)
+    monkeypatch.setattr(mpi_job, "address_towards", lambda _: "fd88::10")
+    there = [Surveyed("nodea6", "nodea", "fd88::1", 0.0, {})]
+    assert network_to(there) == Network("10.88.0.10", "10.88.0.0/16")
+    monkeypatch.setattr(mpi_job, "address_towards", lambda _: "fd99::10")
+    with pytest.raises(
+        InvalidInput, match=r"reach this one over IPv4\. Received: a route to them from fd99::10, whose"
+    ):
+        network_to(there)
+    with pytest.raises(
+        InvalidInput, match=r"mpiexec takes no IPv6 addresses\. Received: fd88::1\. Give that host's name"
+    ):
+        launch_command(OPEN_MPI, 2, Place("hosts", (HostSlots("fd88::1", 2),)), {})
+
+
+@pytest.mark.parametrize("given", ["ib1", "down0", "10.88.0.11", ""])
+def test_an_interface_that_this_host_does_not_have_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_interfaces(monkeypatch)
+    said = rf"must name a network interface of this host, or its address\. Received: {given!r}\. There are: "
+    with pytest.raises(InvalidInput, match=said + r"lo \(127\.0\.0\.1\); ib0 \(10\.88\.0\.10, fd88::10\)\."):
+        place_of(hosts="nodea:2", interface=given)
+    with pytest.raises(InvalidInput, match="must name a network interface"):
+        own_address(given)
+
+
+def test_an_interface_without_hosts_is_refused() -> None:
+    said = r"--interface says how hosts reach each other\. Received: --interface 'ib0'"
+    with pytest.raises(InvalidInput, match=said):
+        place_of(interface="ib0")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import tempfile
 import threading
 import time
 from dataclasses import replace
@@ -45,7 +46,7 @@ def look(folder: Path, there: str = "", given_up: threading.Event | None = None)
     shared = folder / "shared"
     shared.mkdir(exist_ok=True)
     mpiexec = folder / "reach"
-    (found,) = survey.survey(place(folder, there), mpiexec, {"SHARED": shared}, given_up)
+    (found,) = survey.survey(place(folder, there), mpiexec, (shared,), given_up)
     assert list(shared.iterdir()) == []
     return found
 
@@ -58,6 +59,8 @@ def test_a_host_says_what_it_has(tmp_path: Path) -> None:
     assert found.clock_offset_s == 0
     assert found.versions["Python"].startswith("3.")
     assert found.versions["numpy"] != "none"
+    assert found.has_folder
+    assert found.temporary == tempfile.gettempdir()
 
 
 def test_a_host_whose_commands_get_no_input_has_its_clock_compared_by_its_answer(tmp_path: Path) -> None:
@@ -67,7 +70,6 @@ def test_a_host_whose_commands_get_no_input_has_its_clock_compared_by_its_answer
 @pytest.mark.parametrize(
     ("there", "said"),
     [
-        ("exit 121", r"every host must have it\. Received: .*, which node-of-a-test does not have"),
         ("exit 122", r"must have this Python environment at the same path"),
         ("echo 'Permission denied (publickey).' >&2; exit 255", r"must let you in without a password"),
         ("exit 0", r"must run this environment's Python\. Received: it ended with status 0"),
@@ -81,10 +83,19 @@ def test_a_host_that_cannot_run_ranks(tmp_path: Path, there: str, said: str) -> 
 
 def test_folders_that_are_not_shared(tmp_path: Path) -> None:
     # It sees another folder in its place.
-    hidden = f'unshare -m sh -c \'mount -t tmpfs none {tmp_path}/shared && exec "$@"\' sh /bin/sh -c "$*"; exit $?'
+    seen = "SSH_CONNECTION='10.0.0.9 5 10.0.0.1 22'; export SSH_CONNECTION"
+    hidden = (
+        f'{seen}; unshare -m sh -c \'mount -t tmpfs none {tmp_path}/shared && exec "$@"\' sh /bin/sh -c "$*"; exit $?'
+    )
     needs_root()
-    with pytest.raises(HostUnfit, match=r"must share the folders .* Received: .*/shared, which .* Set SHARED to"):
-        look(tmp_path, hidden)
+    assert look(tmp_path, seen).shares
+    assert not look(tmp_path, hidden).shares
+
+
+def test_a_script_takes_hosts_that_have_its_folder() -> None:
+    survey.check_same_folder([ONE])
+    with pytest.raises(HostUnfit, match=r"so every host must have it\. Received: /.*, which a does not have"):
+        survey.check_same_folder([ONE, replace(ONE, has_folder=False)])
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

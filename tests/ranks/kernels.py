@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+import psutil
 from processes import MARK, marked_processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
-
-    import psutil
 
 # Runs each line of JSON that it gets as code, and answers with the JSON of the variable `answer`.
 PROGRAM = """
@@ -108,9 +108,11 @@ def kernel(
         with other.process:  # closes its pipes
             other.kill()
         left = gone_within(other, 20.0)
+        said = [described(process) for process in left]
         for process in left:
-            process.kill()
-        assert not left
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        assert not said, said
 
 
 def gone_within(other: Kernel, seconds: float) -> list[psutil.Process]:
@@ -119,6 +121,14 @@ def gone_within(other: Kernel, seconds: float) -> list[psutil.Process]:
     while (left := other.descendants()) and time.monotonic() < deadline_s:
         time.sleep(0.1)
     return left
+
+
+def described(process: psutil.Process) -> str:
+    """Return what a process is, and what it waits for."""
+    try:
+        return f"{process} {shlex.join(process.cmdline())}"
+    except psutil.NoSuchProcess:
+        return str(process)
 
 
 def eventually(condition: Callable[[], bool], seconds: float = 30.0) -> bool:

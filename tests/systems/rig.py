@@ -44,6 +44,8 @@ exec {sshd} -D -e -f {folder}/{name}.sshd
 """
 _SSHD = """
 ListenAddress {address}:22
+ListenAddress {address}:2222
+ListenAddress [{ipv6}]:22
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/id.pub
 PasswordAuthentication no
@@ -56,6 +58,16 @@ AcceptEnv LD_PRELOAD FAKETIME*
 """
 # Debian's libfaketime: clocks are no namespace.
 _FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
+
+
+def ipv6_address(host: str) -> str:
+    """Return the IPv6 address of a host's first interface, which has the name of the host and a 6."""
+    return f"fd77::{ADDRESSES[host].rpartition('.')[2]}"
+
+
+def second_address(host: str) -> str:
+    """Return the address of a host's second interface, eth1, which is in another network."""
+    return ADDRESSES[host].replace("10.77.", "10.88.")
 
 
 class Rig:
@@ -149,7 +161,9 @@ class Rig:
 
     def hold(self, host: str, stack: ExitStack) -> None:
         """Bring a host up, until the stack is left."""
-        (self.folder / f"{host}.sshd").write_text(_SSHD.format(address=ADDRESSES[host], folder=self.folder))
+        (self.folder / f"{host}.sshd").write_text(
+            _SSHD.format(address=ADDRESSES[host], ipv6=ipv6_address(host), folder=self.folder)
+        )
         script = _INIT.format(name=host, folder=self.folder, sshd=SSHD)
         log = stack.enter_context((self.folder / f"{host}.log").open("wb"))
         process = subprocess.Popen(
@@ -176,7 +190,8 @@ class Rig:
         assert process.stdout is not None
         assert process.stdout.readline() == "apart\n"
         self._pids["switch"] = process.pid
-        self._in_switch("ip link add br0 type bridge && ip link set br0 up")
+        for bridge in ("br0", "br1"):
+            self._in_switch(f"ip link add {bridge} type bridge && ip link set {bridge} up")
 
     def wait_up(self) -> None:
         """Wait until every host answers SSH."""
@@ -192,6 +207,12 @@ class Rig:
         pid, port = self._pids[host], f"to-{host}"
         self._in_switch(f"ip link add {port} type veth peer name eth0 netns {pid} && ip link set {port} master br0 up")
         self.on(host, f"ip addr add {ADDRESSES[host]}/24 dev eth0 && ip link set eth0 up")
+        self.on(host, f"ip -6 addr add {ipv6_address(host)}/64 dev eth0 nodad")
+        second = f"also-{host}"
+        self._in_switch(
+            f"ip link add {second} type veth peer name eth1 netns {pid} && ip link set {second} master br1 up"
+        )
+        self.on(host, f"ip addr add {second_address(host)}/24 dev eth1 && ip link set eth1 up")
 
     def _in_switch(self, command: str) -> None:
         subprocess.run(["nsenter", "-t", str(self._pids["switch"]), "-n", "sh", "-c", command], check=True)
@@ -235,9 +256,12 @@ def _write_keys(folder: Path) -> None:
     for name in ("id", "host_key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     host_key = " ".join((folder / "host_key.pub").read_text().split()[:2])
-    known = [f"{host},{address} {host_key}" for host, address in ADDRESSES.items()]
+    known = [
+        f"{host},{address},{host}6,{ipv6_address(host)},[{host}]:2222,[{address}]:2222 {host_key}"
+        for host, address in ADDRESSES.items()
+    ]
     (folder / "known_hosts").write_text("\n".join(known) + "\n")
-    names = [f"{address} {host}" for host, address in ADDRESSES.items()]
+    names = [f"{address} {host}\n{ipv6_address(host)} {host}6" for host, address in ADDRESSES.items()]
     (folder / "hosts").write_text("\n".join(("127.0.0.1 localhost", *names)) + "\n")
     (folder / "ssh_config").write_text(
         f"Host *\nIdentityFile {folder}/id\nUserKnownHostsFile {folder}/known_hosts\nIdentitiesOnly yes\n"

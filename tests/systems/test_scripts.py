@@ -255,7 +255,7 @@ def test_what_is_wrong_with_a_host_is_said_before_ranks_start(hosts: Rig, before
     done = run(hosts, RANK, "-H", "nodea,nodex", "--ssh", hosts.ssh)
     assert done.returncode == 1
     assert "A host's name must be known here. Received: ssh: Could not resolve hostname nodex" in done.stderr
-    done = run(hosts, RANK, *over_ssh(hosts), "-p", "2222")
+    done = run(hosts, RANK, *over_ssh(hosts), "-p", "2223")
     assert done.returncode == 1
-    assert "nodea must answer SSH. Received: ssh: connect to host nodea port 2222: Connection refused" in done.stderr
+    assert "nodea must answer SSH. Received: ssh: connect to host nodea port 2223: Connection refused" in done.stderr
     assert not left_on(hosts, before)

@@ -57,7 +57,7 @@ def measured(options: StartOptions, profile: str | None = None) -> Measured:
     spec = plan(options.n, gpus="none", environment=options.env, place=place)
     check_for_mpi()
     found = find_mpi()
-    hosts = [] if place.is_here else survey(place, found.mpiexec, {})
+    hosts = [] if place.is_here else survey(place, found.mpiexec, ())
     network = network_to(hosts) if hosts else Network()
     # The profile's choice of an interface comes before ours.
     own = {**launch_environment(found, spec.n, place, network), **spec.environment}
