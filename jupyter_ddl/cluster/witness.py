@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from jupyter_ddl.cluster import scratch
+from jupyter_ddl.cluster import image_drivers, scratch
 from jupyter_ddl.host import files
 from jupyter_ddl.host.process_tree import end_with_parent
 from jupyter_ddl.paths import RANKS_VARIABLE
@@ -41,6 +41,9 @@ _MOST_TRIES = 10
 # A daemon that can reach mpiexec ends within a second of its ranks.
 _DAEMON_ENDS_S = 10.0
 _KILL_S = 3.0
+# How often a witness looks whether its ranks are gone; waiting for the lock alone would never end where a program of
+# Apptainer's is left with it.
+_LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,20 @@ def _detach() -> None:
 def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
     """Wait until no rank is left on this host, and remove what they left."""
     with files.open_to_lock(folder / scratch.RANKS_LOCK) as ranks:
-        files.lock(ranks)
+        while not _is_free(ranks):
+            image_drivers.end_left(folder / scratch.RANKS_LOCK)
+            select.select([], [], [], _LOOK_S)
         daemon.end()
         scratch.clear(variables)
         daemon.clear()
+
+
+def _is_free(ranks: BinaryIO) -> bool:
+    try:
+        files.lock(ranks, wait=False)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def main() -> None:

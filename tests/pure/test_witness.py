@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -82,3 +83,18 @@ def test_a_place_that_is_taken_is_not_used(tmp_path: Path) -> None:
     )
     assert found.stdout == f"{tmp_path} False\n"
     assert not memory.exists()
+
+
+def test_what_apptainer_left_with_the_ranks_lock_is_ended(tmp_path: Path) -> None:
+    """A program of the name of Apptainer's, which inherits the lock, and would hold it for good."""
+    world_id = f"image{os.getpid()}"
+    driver = tmp_path / "squashfuse_ll"
+    shutil.copy(shutil.which("sleep") or "", driver)
+    own = folders(tmp_path, world_id)
+    with daemon(tmp_path, world_id, f"{driver} 600 >&2 & echo $!; read line") as running:
+        assert running.stdout is not None
+        pid = int(running.stdout.readline())
+        # Not while a rank lives.
+        time.sleep(2.5)
+        assert Path(f"/proc/{pid}/comm").read_text() == "squashfuse_ll\n"
+    wait_gone(*own, Path(f"/proc/{pid}"))
