@@ -1,8 +1,8 @@
 """An image of Apptainer's, and an ordinary user who runs it on the hosts of the rig.
 
-Apptainer takes the place of no service and no root: it is run by a user of the hosts' own, in namespaces of that
-user's. The image is not built here and not fetched: `DDL_TEST_IMAGE` names one that the steps in containers/ made, or
-`ddl.sif` in the checkout. The package in it is covered by the checkout's, so that the tests run what is here.
+Apptainer needs no root and no service: the user runs it in namespaces of their own. The image is not built here and not
+fetched: `DDL_TEST_IMAGE` names one that the steps in containers/ made, or `ddl.sif` in the checkout. Its package is
+covered by the checkout's, so that the tests run what is here.
 """
 
 from __future__ import annotations

@@ -1,0 +1,111 @@
+"""A kernel and its ranks in an image of Apptainer's, run by an ordinary user: on one host, and on two.
+
+They take an image and Apptainer, and are skipped without.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from ranks.kernels import KernelError, eventually, kernel
+from systems.images import User, user_of
+from systems.rig import NODES, Rig
+from systems.test_hosts import ALL_IN_A_COLLECTIVE, TRAINS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = [pytest.mark.mpi, pytest.mark.systems, pytest.mark.slow]
+
+WHERE = """
+import os, socket
+import horovod.tensorflow as hvd
+hvd.init()
+where = os.environ.get("APPTAINER_NAME"), socket.gethostname(), hvd.size(), hvd.__file__.startswith("/opt/ddl/")
+"""
+
+
+@pytest.fixture(scope="module")
+def user(hosts: Rig) -> Iterator[User]:
+    with user_of(hosts) as found:
+        yield found
+
+
+def left_on(hosts: Rig) -> str:
+    return "".join(hosts.on(node, "ls -A /tmp /dev/shm | grep -v : || true").strip() for node in NODES)
+
+
+def test_from_a_kernel_in_the_image_mpis_daemons_start_in_it_on_other_hosts(hosts: Rig, user: User) -> None:
+    """The daemons are the image's, so the hosts need no MPI."""
+    with kernel(user.variables(), within=user.in_image(), python="python3") as inside:
+        inside.do(f"import jupyter_ddl\ns = jupyter_ddl.start(hosts='nodea:2,nodeb:2', ssh={user.ssh!r})")
+        for node in NODES:
+            assert "/opt/ddl/bin/prted" in hosts.on(node, "ps -C prted -o args")
+        inside.do(f"s.run({WHERE!r})")
+        assert inside.do("answer = s.pull('where')") == {
+            str(rank): [user.image.name, NODES[rank // 2], 4, True] for rank in range(4)
+        }
+        inside.do(f"s.run({TRAINS!r})")
+        host, pid = inside.do("answer = s.ranks[2].host, s.ranks[2].pid")
+        inside.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+        hosts.on(host, f"kill -9 {pid}")
+        with pytest.raises(KernelError, match=r"Received: rank 2 on nodeb was ended by signal 9 \(Killed\)"):
+            inside.do("run.wait()")
+        inside.do("s.stop()")
+        assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+
+
+# How Apptainer is told to run the image that JupyterLab is in.
+KERNELS = {
+    "plain": (),
+    "no variables of the host": ("--cleanenv",),
+    "nothing of the host": ("--containall",),
+    "no network": ("--net", "--network", "none"),
+}
+
+
+@pytest.mark.parametrize("options", KERNELS.values(), ids=KERNELS)
+def test_a_kernel_in_the_image_has_its_ranks_in_it(user: User, options: tuple[str, ...]) -> None:
+    with kernel(user.variables(), within=user.in_image(*options), python="python3") as inside:
+        inside.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2)")
+        inside.do(f"s.run({WHERE!r})")
+        (first, second) = inside.do("answer = list(s.pull('where').values())")
+        assert first == second
+        assert (first[0], first[2:]) == (user.image.name, [2, True])
+        inside.do(f"s.run({TRAINS!r})")
+        weights = list(inside.do("answer = s.pull('weights')").values())
+        assert weights[0] == pytest.approx(weights[1], abs=1e-12)
+        inside.do("s.stop()")
+
+
+def test_a_home_that_is_read_only_is_named_and_other_folders_do(user: User) -> None:
+    read_only = ("--bind", f"{user.home}:{user.home}:ro")
+    with (
+        kernel(user.variables(), within=user.in_image(*read_only), python="python3") as inside,
+        pytest.raises(KernelError, match=r"FolderNotWritable: .* Set JUPYTER_DDL_RUN"),
+    ):
+        inside.do("import jupyter_ddl\njupyter_ddl.start(n=2)")
+    elsewhere = {name: f"/tmp/{name}" for name in ("JUPYTER_DDL_RUNTIME", "JUPYTER_DDL_RUNS", "JUPYTER_DDL_CACHE")}
+    with kernel(user.variables(**elsewhere), within=user.in_image(*read_only), python="python3") as inside:
+        inside.do(f"import jupyter_ddl\ns = jupyter_ddl.start(n=2)\ns.run({TRAINS!r})")
+        first, second = inside.do("answer = s.pull('weights')").values()
+        assert first == pytest.approx(second, abs=1e-12)
+        inside.do("s.stop()")
+
+
+def test_an_image_with_a_horovod_that_works_keeps_it(user: User) -> None:
+    built = user.run("login", "apptainer", "--silent", "exec", str(user.image), "jupyter-ddl", "build-horovod")
+    assert built.returncode == 0, built.stderr
+    assert "left alone" in built.stdout
+
+
+def test_the_doctor_compares_the_image_with_the_host(user: User) -> None:
+    said = user.run(
+        "login", sys.executable, "-m", "jupyter_ddl.cli", "doctor", "--json", "--container", str(user.image)
+    )
+    (check,) = (one for one in json.loads(said.stdout)["checks"] if one["name"] == "Image")
+    assert check["status"] == "ok", check
+    assert "(PMIx 5." in check["text"]
