@@ -107,7 +107,7 @@ def ipv4_beside(own: str) -> str:
     raise InvalidInput(
         "Ranks on other hosts reach this one over IPv4.",
         f"a route to them from {own}, whose interface has no IPv4 address",
-        "Name another interface of this host with --interface.",
+        "Give the hosts by names that lead there over IPv4.",
     )
 
 

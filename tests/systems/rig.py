@@ -153,7 +153,7 @@ class Rig:
         """Let a host refuse new SSH connections for the length of the block: those that are there go on."""
         config = self.folder / "ssh_config"
         before = config.read_text()
-        config.write_text(f"Host {host}\nPort 2222\n{before}")
+        config.write_text(f"Host {host}\nPort 2223\n{before}")
         try:
             yield
         finally:
