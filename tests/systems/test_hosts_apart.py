@@ -64,7 +64,7 @@ def test_ranks_train_as_on_one_host_and_their_logs_come(hosts: Rig, login: Kerne
     login.do(f"s.run({TRAINS!r})")
     on_two = login.do("answer = s.pull('weights')")
     login.do("s.stop()")
-    assert left_on(hosts) == ""
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
     assert login.do("import os\nanswer = len(os.listdir(os.environ['JUPYTER_DDL_RUNS']))") == 2
     login.do(f"s = jupyter_ddl.start(n=4)\ns.run({TRAINS!r})")
     on_one = login.do("answer = s.pull('weights')\ns.stop()")
@@ -114,7 +114,7 @@ def test_ranks_that_are_kept_serve_a_kernel_that_attaches(hosts: Rig, login: Ker
         assert second.do("answer = s.pull('x')") == {"0": 0, "1": 1, "2": 2, "3": 3}
         second.do("s.stop()")
         assert not processes_of(second)
-        assert left_on(hosts) == ""
+        assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
 
 
 @pytest.fixture
