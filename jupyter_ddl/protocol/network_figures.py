@@ -6,11 +6,12 @@ Units: seconds and bytes; a bandwidth is in bytes per second, in one direction.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from jupyter_ddl.protocol.codec import Int64  # noqa: TC001  get_type_hints reads it
 
 Level = Literal["within a host", "between hosts", "all"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 SMALL_BYTES = 8
 LARGE_BYTES = 8 << 20
 

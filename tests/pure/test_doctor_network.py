@@ -169,6 +169,15 @@ def test_what_is_slow(figures: Figures, text: str) -> None:
     assert text in said(figures)
 
 
+def test_a_sum_that_ignores_the_topology() -> None:
+    *parts, whole = SUMS
+    flat = replace(PAIR, allreduces=(*parts, replace(whole, large_s=0.55)))
+    assert said(flat) == [
+        "an allreduce of 8 MiB takes all ranks 550 ms, though within the hosts and then between them it takes 188 ms"
+    ]
+    assert said(replace(PAIR, allreduces=SUMS)) == ["4 ranks on 2 hosts: nothing is slow"]
+
+
 def test_a_slower_end_is_no_fault_of_the_faster_one() -> None:
     fast, slow = (
         replace(host, nics=(replace(ETH, mbit_per_s=speed),)) for host, speed in ((NODEA, 100_000), (NODEB, 25_000))

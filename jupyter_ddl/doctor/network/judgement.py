@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.doctor.report import Check
+from jupyter_ddl.protocol.network_figures import LEVELS
 from jupyter_ddl.views.format import counted
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _SLOW = 0.4
 # ... and its latency from this many times that of the others, and this many seconds.
 _LATE, _LATE_S = 5.0, 200e-6
 _SLOW_HOST = 1.5
+# The flat algorithms took 1.6 (ranks by slot) to 3 times (round-robin) as long between two hosts as a sum in two steps.
+_SLOW_SUM, _SLOW_SUM_S = 2.0, 0.005
 # From this part of the bytes on, an interface is the one by which they went.
 _MOST = 0.5
 _FASTER = 2.0
@@ -47,6 +50,7 @@ def judge(figures: Figures, clock_offsets_s: Mapping[str, float] | None = None) 
         *_other_interfaces(figures),
         *_ipv6(figures),
         *_slow_hosts(figures),
+        *_slow_sum(figures),
         *_clocks(clock_offsets_s or {}),
     ]
     ranks = sum(len(host.ranks) for host in figures.hosts)
@@ -209,6 +213,24 @@ def _slow_hosts(figures: Figures) -> Iterator[Check]:
             text = f"{host.name}: its own ranks exchange {speed_text(speed)}, other hosts' {speed_text(usual)}"
             remedy = "Look at what else runs there, and at /dev/shm: `df -h /dev/shm`."
             yield Check("Host", "note", text, remedy, {"host": host.name, "bytes_per_s": speed})
+
+
+def _slow_sum(figures: Figures) -> Iterator[Check]:
+    """Yield a note where a sum of all ranks takes much longer than within hosts and between them one after another."""
+    within_s, between_s, all_s = (
+        max((one.large_s for one in figures.allreduces if one.level == level), default=0.0) for level in LEVELS
+    )
+    if len(figures.hosts) > 1 and all_s > _SLOW_SUM * (within_s + between_s) + _SLOW_SUM_S:
+        text = (
+            f"an allreduce of 8 MiB takes all ranks {time_text(all_s)}, though within the hosts and then between them "
+            f"it takes {time_text(within_s + between_s)}"
+        )
+        remedy = (
+            "Let MPI sum by topology: unset OMPI_MCA_coll and OMPI_MCA_coll_han_priority, and place ranks host by "
+            "host. Other work on the cores does it too."
+        )
+        facts = {"all_s": all_s, "within_s": within_s, "between_s": between_s}
+        yield Check("Allreduce", "note", text, remedy, facts)
 
 
 def _clocks(offsets_s: Mapping[str, float]) -> Iterator[Check]:
