@@ -260,7 +260,7 @@ def submit(
         ClusterStartFailed: the job has ended, or an interrupt came; then the job stays.
 
     Example:
-        >>> session = jupyter_ddl.submit(nodes=2, ntasks_per_node=4, time="1:00")
+        >>> session = jupyter_ddl.submit(nodes=2, ntasks_per_node=2, time="1:00")
         >>> session.stop()
     """
     wanted = wanted_of(

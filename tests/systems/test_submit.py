@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from examples import OF_A_QUEUE, public_names
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import environment
 
@@ -27,6 +28,13 @@ s = jupyter_ddl.submit(nodes=2, ntasks_per_node=2, time='0:10', progress=steps.a
 PLACES = """
 s.run('import socket; where = socket.gethostname(), local_rank')
 answer = s.pull('where')
+"""
+RUN_EXAMPLE = """
+import doctest, jupyter_ddl
+runner = doctest.DocTestRunner()
+names = {{'jupyter_ddl': jupyter_ddl}}
+runner.run(doctest.DocTestParser().get_doctest({!r}, names, 'submit', None, None), out=print)
+answer = [runner.tries, runner.failures]
 """
 ON_BOTH = {"0": ["nodea", 0], "1": ["nodea", 1], "2": ["nodeb", 0], "3": ["nodeb", 1]}
 
@@ -88,6 +96,12 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
     login.do("s.stop()")
     assert login.do("answer = s.state") == "stopped"
     assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
+
+
+@pytest.mark.slow
+def test_the_example_of_submit_runs(login: Kernel) -> None:
+    (example,) = (public.example for public in public_names() if public.name in OF_A_QUEUE)
+    assert login.do(RUN_EXAMPLE.format(example)) == [2, 0]
 
 
 @pytest.mark.slow
