@@ -223,17 +223,23 @@ class Capture:
 
     def _take_in(self, pipe: _Pipe) -> int:
         """Read what is in a pipe, up to _READ_BYTES; return how much it was."""
-        data = pipe.read()
+        # Moved and not copied: what a rank prints just before it ends must be in the pipe or in the log at any moment.
+        moved = None if self._is_starting else self._files.take_output(pipe.stream, pipe.reader, _READ_BYTES)
+        data = pipe.read() if moved is None else moved
         if not data:
             return 0
         if self._is_starting:
             data = _STARTUP_LOG.sub(self._divert, data)
+        if moved is None:
+            self._write(pipe.stream, data)
         pipe.keep(self._notes.feed(self._stalls.feed(data)) if pipe.stream == "stderr" else data)
+        return len(data)
+
+    def _write(self, stream: Stream, data: bytes) -> None:
         if self._files.has_log:
-            self._files.write_output(pipe.stream, data)
+            self._files.write_output(stream, data)
         else:
             write(self.original_stderr, data)
-        return len(data)
 
     def _divert(self, match: re.Match[bytes]) -> bytes:
         write(self.original_stderr, match[0])

@@ -131,8 +131,25 @@ def open_to_append(path: Path) -> int:
     Raises:
         OSError: the file cannot be made, or a link, a FIFO or a device is there.
     """
+    return _open_own(path, os.O_WRONLY | os.O_APPEND)
+
+
+def open_to_splice(path: Path) -> int:
+    """Return a descriptor at the end of a file of this user's own, into which a pipe can be spliced; it reads too.
+
+    Linux splices into no file that was opened to append (source: splice(2), EINVAL).
+
+    Raises:
+        OSError: as `open_to_append`.
+    """
+    descriptor = _open_own(path, os.O_RDWR)
+    os.lseek(descriptor, 0, os.SEEK_END)
+    return descriptor
+
+
+def _open_own(path: Path, flags: int) -> int:
     # Opening a FIFO without a reader would block.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    flags |= os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     descriptor = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

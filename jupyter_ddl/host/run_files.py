@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.host.files import append, open_to_append
+from jupyter_ddl.host.files import append, open_to_append, open_to_splice
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, rank_file
 
 if TYPE_CHECKING:
@@ -82,6 +82,36 @@ class RunFiles:
         if problem:
             self.tell(problem)
 
+    def take_output(self, stream: Stream, pipe: int, limit_bytes: int) -> bytes | None:
+        """Move what the rank printed from its pipe into the log, in one system call.
+
+        A process that ends between a read and a write loses what it has read: here no byte is in the process only.
+
+        Args:
+            stream: which the pipe is of.
+            pipe: the descriptor that reads it, which does not block.
+            limit_bytes: how much to move at most.
+
+        Returns:
+            What was moved, empty where the pipe is; None where there is no log, or the log takes no pipe.
+        """
+        with self._lock:
+            if self._open is None:
+                return None
+            log = self._open.descriptors[LOG]
+            try:
+                size = os.splice(pipe, log, limit_bytes, flags=os.SPLICE_F_NONBLOCK)
+            except BlockingIOError:
+                return b""
+            except OSError:
+                # A file system that takes no pipe, a full disk, a closed descriptor: a read and a write tell which.
+                return None
+            data = os.pread(log, size, os.lseek(log, 0, os.SEEK_CUR) - size)
+            problem = self._written(lambda files: self._count(files, stream, size))
+        if problem:
+            self.tell(problem)
+        return data
+
     def write_event(self, line: bytes) -> None:
         """Append an event, as a line of JSON."""
         with self._lock:
@@ -90,11 +120,14 @@ class RunFiles:
             self.tell(problem)
 
     def _append_output(self, files: _Open, stream: Stream, data: bytes) -> None:
-        start = self._size_bytes
         files.append(LOG, data)
-        self._size_bytes += len(data)
-        if stream == "stderr":
-            files.append(STDERR_SPANS, f"[{start}, {len(data)}]\n".encode())
+        self._count(files, stream, len(data))
+
+    def _count(self, files: _Open, stream: Stream, size: int) -> None:
+        start = self._size_bytes
+        self._size_bytes += size
+        if size and stream == "stderr":
+            files.append(STDERR_SPANS, f"[{start}, {size}]\n".encode())
 
     def _written(self, write: Callable[[_Open], None]) -> str | None:
         """Write, where files are open; return the warning where it fails."""
@@ -123,7 +156,8 @@ class _Open:
         self.descriptors: dict[str, int] = {}
         try:
             for kind in kinds:
-                self.descriptors[kind] = open_to_append(folder / rank_file(rank, kind))
+                opened = open_to_splice if kind == LOG else open_to_append
+                self.descriptors[kind] = opened(folder / rank_file(rank, kind))
         except OSError:
             self.close()
             raise

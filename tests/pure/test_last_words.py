@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
+import subprocess
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -164,3 +167,50 @@ def test_a_run_begins_where_closing_the_one_before_fails(folder: RunFolder) -> N
     os.close(files._open.descriptors[LOG])
     files.begin(None)
     assert not files.has_log
+
+
+ENDS_WITH_WHAT_IT_READ = """
+import os, sys, time
+from jupyter_ddl.engine import capture
+from jupyter_ddl.engine.world import World
+from jupyter_ddl.host.run_files import RunFiles
+files = RunFiles(0)
+files.begin(sys.argv[1])
+captured = capture.Capture(World(0, 1, 0, 1, "here", 0, None), lambda event: None, files, lambda status, text: None)
+capture._Pipe.keep = lambda pipe, data: data and os.kill(os.getpid(), 9)
+captured.begin("run")
+os.write(2, b"why\\n")
+time.sleep(60)
+"""
+
+
+def test_a_rank_that_ends_with_what_it_has_read_has_written_it(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", ENDS_WITH_WHAT_IT_READ, str(tmp_path)], timeout=60, check=False)
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "rank-0.log").read_text() == "why\n"
+    assert (tmp_path / "rank-0.stderr.jsonl").read_text() == "[0, 4]\n"
+
+
+def test_output_is_moved_from_the_pipe_into_the_log(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    files = RunFiles(0)
+    files.begin(str(tmp_path))
+    os.set_blocking(reader, False)
+    os.write(writer, b"one\ntwo\n")
+    assert files.take_output("stdout", reader, 4) == b"one\n"
+    assert files.take_output("stderr", reader, 100) == b"two\n"
+    assert files.take_output("stdout", reader, 100) == b""
+    assert files.log_bytes == 8
+    assert (tmp_path / "rank-0.log").read_text() == "one\ntwo\n"
+    assert (tmp_path / "rank-0.stderr.jsonl").read_text() == "[4, 4]\n"
+    os.write(writer, b"three\n")
+    assert files._open is not None
+    appends = os.open(tmp_path / "rank-0.log", os.O_WRONLY | os.O_APPEND)
+    os.dup2(appends, files._open.descriptors[LOG])
+    # As of a file system that takes no pipe: nothing is taken, and the caller reads it.
+    assert files.take_output("stdout", reader, 100) is None
+    assert os.read(reader, 100) == b"three\n"
+    files.begin(None)
+    assert files.take_output("stdout", reader, 100) is None
+    for descriptor in (reader, writer, appends):
+        os.close(descriptor)
