@@ -152,6 +152,7 @@ def start(
     hostfile: str | None = None,
     ssh: str | None = None,
     local: bool = False,
+    container: str | None = None,
     profile: str | None = None,
     rebuild: Rebuild = True,
     progress: Callable[[str], None] = lambda _: None,
@@ -171,6 +172,7 @@ def start(
         hostfile: the same as a file, with lines such as `nodea slots=2`.
         ssh: the command that reaches them, e.g. "ssh -p 2222".
         local: start them on this host, also within a batch job.
+        container: run them in this image of Apptainer's or Singularity's, e.g. "ddl.sif".
         profile: of a site's or a user's file; what is given here wins over what it says.
         rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
         progress: called with a sentence at each step.
@@ -186,9 +188,9 @@ def start(
         >>> session.stop()
     """
     named = None if profile is None else profile_named(profile)
-    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local)
+    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
     options = given if named is None else with_profile(named, given)
-    place = place_of(options.hosts, options.hostfile, options.ssh, local=options.local)
+    place = place_of(options.hosts, options.hostfile, options.ssh, local=options.local, container=options.container)
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
     if named is not None:
         check_limits(named, ranks=spec.n, nodes=len(place.hosts))
@@ -229,6 +231,7 @@ def submit(
     gpus_per_node: int | None = None,
     cpus_per_task: int | None = None,
     options: Sequence[str] = (),
+    container: str | None = None,
     keep: bool = False,
     rebuild: bool = True,
     profile: str | None = None,
@@ -248,6 +251,7 @@ def submit(
         gpus_per_node: GPUs on each node.
         cpus_per_task: cores for each rank.
         options: the scheduler's own, e.g. ["--constraint=a100"].
+        container: run the ranks in this image of Apptainer's or Singularity's.
         keep: let the job outlive this kernel, for `attach` to find.
         rebuild: replace lost ranks, in the job, without being asked.
         profile: of a site's or a user's file; what is given here wins over what it says.
@@ -273,6 +277,7 @@ def submit(
             "account": account,
             "gpus_per_node": gpus_per_node,
             "cpus_per_task": cpus_per_task,
+            "container": container,
             "options": tuple(options),
         },
         name=name,

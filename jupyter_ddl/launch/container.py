@@ -116,6 +116,11 @@ def variables_for_image(own: Mapping[str, str]) -> dict[str, str]:
     return {f"{runtime.upper()}ENV_{name}": own[name] for name in _SET_BY_THE_IMAGE if name in own}
 
 
+def without_paths_of_the_host(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return what of a host's variables says something in an image too: not where the host's programs lie."""
+    return {name: value for name, value in variables.items() if name not in _SET_BY_THE_IMAGE}
+
+
 def script_in_image(image: str, script: str) -> str:
     """Return a script for a host that runs another one there in the image that this process is in.
 

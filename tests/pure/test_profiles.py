@@ -175,9 +175,17 @@ def test_ranks_of_a_scheduler_start_in_its_job() -> None:
         with_profile(of(launcher="slurm"), StartOptions())
 
 
-def test_a_container_that_a_start_cannot_give_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"container must be the one .* Received: a100\.container = 'x\.sif'"):
-        with_profile(of(container="x.sif"), StartOptions())
+def test_a_start_and_a_job_take_the_profiles_container() -> None:
+    assert with_profile(of(container="x.sif"), StartOptions()).container == "x.sif"
+    assert with_profile(of(container="x.sif"), StartOptions(container="y.sif")).container == "y.sif"
+    # What modules put on the host's paths says nothing in the image.
+    setup = ("export PATH=/of/a/module:$PATH", "export OF_A_MODULE=1")
+    assert with_profile(of(container="x.sif", setup=setup), StartOptions()).env == {"OF_A_MODULE": "1"}
+    assert set(with_profile(of(setup=setup), StartOptions()).env) == {"PATH", "OF_A_MODULE"}
+    job = of(launcher="slurm", container="x.sif")
+    assert job_options(job, {})["container"] == "x.sif"
+    assert job_options(job, {"container": "y.sif"})["container"] == "y.sif"
+    assert wanted_of(None, {"container": "y.sif"}, name=None, keep=False, rebuild=True).container == "y.sif"
 
 
 def test_a_start_beyond_the_limits_is_refused_with_the_sites_file() -> None:

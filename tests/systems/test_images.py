@@ -1,4 +1,4 @@
-"""A kernel and its ranks in an image of Apptainer's, run by an ordinary user: on one host, and on two.
+"""Ranks in an image of Apptainer's, run by an ordinary user: on one host, on two, in Slurm; and a kernel in the image.
 
 They take an image and Apptainer, and are skipped without.
 """
@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.kernels import KernelError, eventually, kernel
+from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.images import User, user_of
 from systems.rig import NODES, Rig
 from systems.test_hosts import ALL_IN_A_COLLECTIVE, TRAINS
@@ -34,8 +34,47 @@ def user(hosts: Rig) -> Iterator[User]:
         yield found
 
 
+@pytest.fixture
+def login(user: User) -> Iterator[Kernel]:
+    """A kernel of the user's on the login node, outside of the image."""
+    # Of the host's Horovod nothing may reach the image.
+    with kernel(user.variables(JUPYTER_DDL_HOROVOD=str(user.home / "horovod")), within=user.within()) as other:
+        yield other
+
+
+def start(user: User, *places: str) -> str:
+    given = ", ".join((*places, f"container={str(user.image)!r}"))
+    return f"import jupyter_ddl\ns = jupyter_ddl.start({given})"
+
+
 def left_on(hosts: Rig) -> str:
     return "".join(hosts.on(node, "ls -A /tmp /dev/shm | grep -v : || true").strip() for node in NODES)
+
+
+def test_ranks_train_in_the_image_on_two_hosts_as_on_one_and_a_killed_one_is_named(
+    hosts: Rig, user: User, login: Kernel
+) -> None:
+    login.do(start(user, "hosts='nodea:2,nodeb:2'", f"ssh={user.ssh!r}"))
+    login.do(f"s.run({WHERE!r})")
+    assert login.do("answer = s.pull('where')") == {
+        str(rank): [user.image.name, NODES[rank // 2], 4, True] for rank in range(4)
+    }
+    login.do(f"s.run({TRAINS!r})")
+    on_two = login.do("answer = s.pull('weights')")
+    host, pid = login.do("answer = s.ranks[2].host, s.ranks[2].pid")
+    login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+    hosts.on(host, f"kill -9 {pid}")
+    with pytest.raises(KernelError, match=r"Received: rank 2 on nodeb was ended by signal 9 \(Killed\)"):
+        login.do("run.wait()")
+    login.do("s.run('x = 40 + rank')")
+    assert login.do("answer = s.pull('x')") == {"0": 40, "1": 41, "2": 42, "3": 43}
+    login.do("s.stop()")
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+    login.do(f"{start(user, 'n=4')}\ns.run({TRAINS!r})")
+    on_one = login.do("answer = s.pull('weights')")
+    for rank, weights in on_two.items():
+        assert weights == pytest.approx(on_one[rank], abs=1e-12)
+    login.do("s.stop()")
 
 
 def test_from_a_kernel_in_the_image_mpis_daemons_start_in_it_on_other_hosts(hosts: Rig, user: User) -> None:
@@ -109,3 +148,14 @@ def test_the_doctor_compares_the_image_with_the_host(user: User) -> None:
     (check,) = (one for one in json.loads(said.stdout)["checks"] if one["name"] == "Image")
     assert check["status"] == "ok", check
     assert "(PMIx 5." in check["text"]
+
+
+def test_what_is_wrong_with_the_image_is_said_before_ranks_start(user: User, login: Kernel) -> None:
+    login.do("import os\nkept = os.environ['PATH']\nos.environ['PATH'] = os.path.dirname(__import__('sys').executable)")
+    with pytest.raises(KernelError, match=r"HostUnfit: Ranks in an image take Apptainer .* neither on PATH of login"):
+        login.do(start(user, "n=2"))
+    login.do("os.environ['PATH'] = kept\nos.makedirs('empty/bin')\nopen('broken.sif', 'w').close()")
+    with pytest.raises(KernelError, match=r"HostUnfit: An image for ranks must have jupyter_ddl for the first python3"):
+        login.do("jupyter_ddl.start(n=2, container='empty')")
+    with pytest.raises(KernelError, match=r"HostUnfit: login must be able to run the image\. Received: .*broken\.sif"):
+        login.do("jupyter_ddl.start(n=2, container='broken.sif')")

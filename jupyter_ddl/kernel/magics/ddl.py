@@ -50,6 +50,7 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--local", action="store_true", help="start them on this host, also within a batch job")
     start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     start.add_argument("--profile", metavar="NAME", help="start them at a place of the site's or yours")
+    start.add_argument("--container", metavar="IMAGE", help="run them in this image of Apptainer's, e.g. ddl.sif")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     job_commands.add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
@@ -102,6 +103,7 @@ class DdlMagics(Magics):
             ssh=arguments.ssh,
             local=arguments.local,
             profile=arguments.profile,
+            container=arguments.container,
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
             progress=progress,
         )

@@ -18,7 +18,16 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 # The options whose names are fields of `Wanted`.
-_OF_THE_JOB = ("nodes", "ntasks_per_node", "time", "partition", "account", "gpus_per_node", "cpus_per_task")
+_OF_THE_JOB = (
+    "nodes",
+    "ntasks_per_node",
+    "time",
+    "partition",
+    "account",
+    "gpus_per_node",
+    "cpus_per_task",
+    "container",
+)
 
 
 def add_submit_options(parser: ArgumentParser) -> None:
@@ -35,6 +44,7 @@ def add_submit_options(parser: ArgumentParser) -> None:
         "--option", action="append", default=[], metavar="'--X=Y'", help="any option of the scheduler's"
     )
     parser.add_argument("--profile", metavar="NAME", help="a place of the site's or yours: %%ddl profiles lists them")
+    parser.add_argument("--container", metavar="IMAGE", help="run the ranks in this image of Apptainer's")
     parser.add_argument("--keep", action="store_true", help="let the job outlive this kernel")
     parser.add_argument("--rebuild", choices=("auto", "never"), default="auto", help="replace lost ranks in the job")
     parser.add_argument(

@@ -9,7 +9,7 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.profiles.limits import check_limits
 from jupyter_ddl.launch.profiles.loaded_modules import setup_lines
 from jupyter_ddl.launch.profiles.profile import SUBMITS
-from jupyter_ddl.launch.profiles.start_options import check_no_container, interface_variables
+from jupyter_ddl.launch.profiles.start_options import interface_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,9 +39,10 @@ def job_options(named: Named, given: Mapping[str, Any]) -> dict[str, Any]:
             f"{named.name}, whose launcher is {profile.launcher}",
             f"Start its ranks with %ddl start --profile {named.name}.",
         )
-    check_no_container(named)
     said = {key: getattr(profile.defaults, key) for key in _DEFAULTS}
     options = {key: value for key, value in said.items() if value is not None} | dict(given)
+    if profile.container is not None:
+        options.setdefault("container", profile.container)
     options["options"] = (*profile.options, *given.get("options", ()))
     variables = {**interface_variables(profile.interface), **profile.environment}
     exports = tuple(f"export {name}={shlex.quote(value)}" for name, value in variables.items())

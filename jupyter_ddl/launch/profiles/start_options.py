@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.container import without_paths_of_the_host
 from jupyter_ddl.launch.profiles.loaded_modules import loaded_variables
 from jupyter_ddl.launch.profiles.profile import SUBMITS
 from jupyter_ddl.launch.schedulers.known import place_of_job
@@ -36,6 +37,7 @@ class StartOptions:
     hostfile: str | None = None
     ssh: str | None = None
     local: bool = False
+    container: str | None = None
 
 
 def with_profile(named: Named, given: StartOptions) -> StartOptions:
@@ -48,12 +50,15 @@ def with_profile(named: Named, given: StartOptions) -> StartOptions:
     """
     profile, defaults = named.profile, named.profile.defaults
     _check_place(named, given)
+    container = profile.container if given.container is None else given.container
+    loaded = loaded_variables(named) if container is None else without_paths_of_the_host(loaded_variables(named))
     where_given = given.hosts is not None or given.hostfile is not None or given.local
     options = replace(
         given,
         n=defaults.ranks if given.n is None else given.n,
         threads=defaults.threads if given.threads is None else given.threads,
-        env={**interface_variables(profile.interface), **loaded_variables(named), **profile.environment, **given.env},
+        container=container,
+        env={**interface_variables(profile.interface), **loaded, **profile.environment, **given.env},
     )
     if where_given or profile.launcher in SUBMITS:
         return options if given.ssh is not None or given.local else replace(options, ssh=profile.ssh)
@@ -75,23 +80,8 @@ def interface_variables(interface: str | None) -> dict[str, str]:
     return {name: interface for name in names if name not in os.environ}
 
 
-def check_no_container(named: Named) -> None:
-    """Check that a profile asks for no container, which a start and a job cannot give it.
-
-    Raises:
-        InvalidInput: it does.
-    """
-    if named.profile.container is not None:
-        raise InvalidInput(
-            "A profile's container must be the one that JupyterLab runs in.",
-            f"{named.name}.container = {named.profile.container!r}",
-            f"Start JupyterLab in that image, and leave the key out of {named.file}.",
-        )
-
-
 def _check_place(named: Named, given: StartOptions) -> None:
     profile = named.profile
-    check_no_container(named)
     if profile.launcher in SUBMITS and not (given.hosts or given.hostfile or given.local):
         job = place_of_job(os.environ)
         if job is None or job.kind != profile.launcher:
