@@ -151,6 +151,7 @@ def start(
     hosts: str | None = None,
     hostfile: str | None = None,
     ssh: str | None = None,
+    interface: str | None = None,
     local: bool = False,
     container: str | None = None,
     profile: str | None = None,
@@ -171,6 +172,8 @@ def start(
             in, else to this host.
         hostfile: the same as a file, with lines such as `nodea slots=2`.
         ssh: the command that reaches them, e.g. "ssh -p 2222".
+        interface: the network interface of this host by which all hosts reach each other, e.g. "ib0", or its address;
+            by default the one on the route to them.
         local: start them on this host, also within a batch job.
         container: run them in this image of Apptainer's or Singularity's, e.g. "ddl.sif".
         profile: of a site's or a user's file; what is given here wins over what it says.
@@ -190,7 +193,9 @@ def start(
     named = None if profile is None else profile_named(profile)
     given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
     options = given if named is None else with_profile(named, given)
-    place = place_of(options.hosts, options.hostfile, options.ssh, local=options.local, container=options.container)
+    place = place_of(
+        options.hosts, options.hostfile, options.ssh, interface, local=options.local, container=options.container
+    )
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
     if named is not None:
         check_limits(named, ranks=spec.n, nodes=len(place.hosts))

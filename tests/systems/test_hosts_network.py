@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.kernels import Kernel, kernel
-from systems.rig import Rig, environment
+from ranks.kernels import Kernel, KernelError, kernel
+from systems.rig import NODES, Rig, environment, second_address
+from systems.test_hosts import beyond_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +21,27 @@ def login(hosts: Rig) -> Iterator[Kernel]:
     """A kernel on the login node."""
     with kernel(dict(environment(hosts)), within=hosts.enter("login")) as other:
         yield other
+
+
+def peers(hosts: Rig, host: str) -> set[str]:
+    """Return the addresses of other hosts to which Python's processes and MPI's daemons there are connected."""
+    lines = [line.split() for line in hosts.on(host, "ss -Htnp state established").splitlines()]
+    ours = [words[3] for words in lines if re.search('"(python|prted)', words[4])]
+    return {address.rpartition(":")[0] for address in ours} - {"127.0.0.1"}
+
+
+def test_an_interface_that_is_set_carries_all(hosts: Rig, login: Kernel) -> None:
+    begin = f"import jupyter_ddl\ns = jupyter_ddl.start(hosts='nodea:1,nodeb:1', ssh={hosts.ssh!r}, interface="
+    with pytest.raises(KernelError, match=r"Received: 'ib0'\. There are: lo \(127\.0\.0\.1.*eth1 \(10\.88\.0\.10"):
+        login.do(f"{begin}'ib0')")
+    login.do(f"{begin}'eth1')")
+    login.do("s.run('from mpi4py import MPI\\nsum = MPI.COMM_WORLD.allreduce(rank)')")
+    listening = {at.rpartition(":")[0] for program, _, at in beyond_loopback(hosts, "login") if program == "python"}
+    assert listening == {second_address("login")}
+    for node, other in zip(NODES, reversed(NODES), strict=True):
+        assert peers(hosts, node) <= {second_address("login"), second_address(other)}
+        assert second_address("login") in peers(hosts, node)
+    login.do("s.stop()")
 
 
 @pytest.mark.slow

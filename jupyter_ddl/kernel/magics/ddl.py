@@ -51,6 +51,7 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     start.add_argument("--profile", metavar="NAME", help="start them at a place of the site's or yours")
     start.add_argument("--container", metavar="IMAGE", help="run them in this image of Apptainer's, e.g. ddl.sif")
+    start.add_argument("--interface", metavar="NAME", help="the network interface by which hosts reach each other: ib0")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     job_commands.add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
@@ -101,6 +102,7 @@ class DdlMagics(Magics):
             hosts=arguments.hosts,
             hostfile=arguments.hostfile,
             ssh=arguments.ssh,
+            interface=arguments.interface,
             local=arguments.local,
             profile=arguments.profile,
             container=arguments.container,
