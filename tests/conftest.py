@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 sys.path.insert(0, str(Path(__file__).parent))
 
 from processes import MARK, described, marked_processes
+from servers import Server
 
 LEAK_WAIT_S = 15.0
 
@@ -50,12 +51,21 @@ def _lighter_imports() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Tell with each failure what ran just then: what hung is gone when somebody reads of it."""
     report = yield
     if report.failed:
         report.sections.append(("Processes", described()))
+        report.sections.extend(("A server has ended", told) for told in _ended_servers(item))
     return report
+
+
+def _ended_servers(item: pytest.Item) -> Iterator[str]:
+    """Yield how each server of a test's ended, and what it said last."""
+    for value in getattr(item, "funcargs", {}).values():
+        server = getattr(value, "server", value)
+        if isinstance(server, Server) and (told := server.ending()):
+            yield told
 
 
 @pytest.fixture(scope="session", autouse=True)

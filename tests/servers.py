@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TOKEN = "tests"
 UP_S = 60.0
+_TOLD_CHARACTERS = 4000
 
 
 @dataclass
@@ -98,6 +99,11 @@ class Server:
             assert self.process.poll() is None, self._log.read_text()
             assert time.monotonic() < until_s, self._log.read_text()
             time.sleep(0.1)
+
+    def ending(self) -> str | None:
+        """Return how it ended and what it wrote last; None while it runs."""
+        status = self.process.poll()
+        return None if status is None else f"status {status}\n{self._log.read_text()[-_TOLD_CHARACTERS:]}"
 
     def kill(self) -> None:
         """End it as SIGKILL does."""
