@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,12 +15,11 @@ from systems.test_hosts import start
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Slow, since it may fail by libfaketime: a thread of a rank is ended now and then.
-pytestmark = [pytest.mark.mpi, pytest.mark.systems, pytest.mark.slow]
+pytestmark = [pytest.mark.mpi, pytest.mark.systems]
 
 AHEAD_S = 120
-# Rank 2 raises first, and before it is released rank 0 does. The others do not take part, and rank 2 does not sleep:
-# libfaketime may hang or fail there when a signal comes.
+CLOCK = Path(__file__).with_name("clock_ahead")
+# Rank 2 raises first, and before it is released rank 0 does.
 BOTH_RAISE = """
 import time
 if rank != 2:
@@ -29,7 +30,8 @@ raise ValueError(rank)
 
 @pytest.fixture
 def login(hosts: Rig) -> Iterator[Kernel]:
-    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as other:
+    variables = {**environment(hosts), "PYTHONPATH": f"{CLOCK}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
+    with kernel(variables, within=hosts.enter("login")) as other:
         yield other
 
 
