@@ -1,9 +1,10 @@
-"""The table in a folder's docstring names the modules that lie in the folder, and no others."""
+"""The table in a folder's docstring names its modules and no others, and each file of tests has a name of its own."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,9 @@ def test_a_table_names_the_modules_of_its_folder(folder: Path) -> None:
     modules = {file.stem for file in folder.glob("*.py")} - {"__init__", "__main__"}
     folders = {inner.name for inner in folder.iterdir() if (inner / "__init__.py").is_file()}
     assert TABLES[folder] - {"__main__"} == modules | folders
+
+
+def test_no_two_files_of_tests_have_one_name() -> None:
+    # pytest imports them by that alone, and a run of all of them would collect one of the two.
+    names = Counter(file.name for file in Path(__file__).parents[1].rglob("test_*.py"))
+    assert [name for name, count in names.items() if count > 1] == []
