@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 NO_ENVIRONMENT, NO_RUNTIME, NO_IMAGE = 122, 123, 124
 # Source: ssh(1), EXIT STATUS: 255 if an error occurred.
 _SSH_FAILED = 255
+# Apptainer colours what it says, also where that is no terminal. Source: ECMA-48, 8.3.117
+_COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def failure_of(host: str, status: int | None, said: str, *, place: Place, timeout_s: float) -> HostUnfit:
@@ -81,12 +83,13 @@ def failure_in_image(host: str, image: str, status: int | None, said: str) -> Ho
             f"another one in {image} ({other[0][:300]})",
             "Install the same in one of them.",
         )
-    fatal = re.search(r"FATAL:\s*(.+)", said)
-    if fatal is None:
+    plain = _COLOUR.sub("", said)
+    refused = re.search(r"FATAL\s*:\s*(.+)", plain) or re.search(r"ERROR\s*:\s*(.+)", plain)
+    if refused is None:
         return None
     return HostUnfit(
         f"{host} must be able to run the image.",
-        fatal[1][:500],
+        refused[1][:500],
         f"Try in a terminal there: apptainer exec {image} true",
     )
 

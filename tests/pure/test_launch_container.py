@@ -201,6 +201,11 @@ def test_the_image_that_a_process_is_in() -> None:
             "FATAL:   no user namespaces",
             r"nodea must be able to run the image\. Received: no user namespaces\. Try",
         ),
+        (
+            1,
+            "\x1b[91mERROR  : Requesting capability set 0x1\n\x1b[0m",
+            r"nodea must be able to run the image\. Received: Requesting capability set 0x1\. Try",
+        ),
     ],
 )
 def test_what_is_wrong_with_an_image_on_a_host_is_said(status: int, printed: str, said: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(jupyter_ddl.__file__).parents[1]
-_BIND = f"{ROOT}/jupyter_ddl:/opt/ddl/lib/python3.11/site-packages/jupyter_ddl"
+BIND = f"{ROOT}/jupyter_ddl:/opt/ddl/lib/python3.11/site-packages/jupyter_ddl"
 _UID = 10_771
 _PORT = 2200
 # A user of ours, and root's folders that hold Python or the checkout, which others cannot enter.
@@ -86,7 +86,7 @@ class User:
             "JUPYTER_DDL_RUNS": str(self.home / "runs"),
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             # Within the image the package is the checkout's.
-            "APPTAINER_BIND": _BIND,
+            "APPTAINER_BIND": BIND,
         }
         return {**os.environ, **own, **changes}
 
@@ -138,7 +138,7 @@ class User:
         config = self.folder / f"{host}.sshd"
         apptainer = shutil.which("apptainer")
         path = "/usr/bin:/bin" if apptainer is None else f"{Path(apptainer).parent}:/usr/bin:/bin"
-        config.write_text(_SSHD.format(address=ADDRESSES[host], port=_PORT, folder=self.folder, path=path, bind=_BIND))
+        config.write_text(_SSHD.format(address=ADDRESSES[host], port=_PORT, folder=self.folder, path=path, bind=BIND))
         log = self.folder / f"{host}.log"
         command = [*self.hosts.enter(host), "setpriv", "--pdeathsig", "KILL", "unshare", "-m", "sh", "-ec"]
         with log.open("wb") as file:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 from examples import OF_A_QUEUE, public_names
 from ranks.kernels import Kernel, KernelError, eventually, kernel
+from systems import images
 from systems.rig import environment
 
 if TYPE_CHECKING:
@@ -102,6 +103,21 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
 def test_the_example_of_submit_runs(login: Kernel) -> None:
     (example,) = (public.example for public in public_names() if public.name in OF_A_QUEUE)
     assert login.do(RUN_EXAMPLE.format(example)) == [2, 0]
+
+
+@pytest.mark.slow
+def test_a_jobs_ranks_run_in_an_image(slurm: Slurm) -> None:
+    # Within the image the package is the checkout's; root's capabilities are fewer here than Apptainer asks for.
+    in_image = {"APPTAINER_BIND": images.BIND, "APPTAINER_USERNS": "1"}
+    variables = {**environment(slurm.rig), **slurm.variables, **in_image}
+    with kernel(variables, within=slurm.rig.enter("login")) as login:
+        login.do(SUBMIT.format(f", container={str(images.image())!r}"))
+        login.do("s.run('import os, socket; where = os.environ[\"APPTAINER_NAME\"], socket.gethostname()')")
+        assert login.do("answer = s.pull('where')") == {
+            rank: [images.image().name, node] for rank, (node, _) in ON_BOTH.items()
+        }
+        login.do("s.stop()")
+    assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
 
 
 @pytest.mark.slow
