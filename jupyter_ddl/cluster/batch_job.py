@@ -22,7 +22,7 @@ from jupyter_ddl.cluster.spec import ClusterSpec, Served
 from jupyter_ddl.errors import ClusterError, ClusterStartFailed, DdlError
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.threads import Supervised
-from jupyter_ddl.views.job_texts import ended_text, waiting_text
+from jupyter_ddl.views.job_texts import ended_text, unshared_text, waiting_text
 
 if TYPE_CHECKING:
     import threading
@@ -127,9 +127,11 @@ class JobRanks:
         if found is None and is_new:
             return
         if found is None or found.state in ("ending", "ended"):
-            raise ClusterStartFailed(
-                ended_text(self._job.title, "" if found is None else found.reason, self._job.folder.last_words())
-            )
+            title, reason, folder = self._job.title, "" if found is None else found.reason, self._job.folder
+            # The scheduler opens the file of what a job prints before the job begins.
+            if found is not None and found.nodes and not folder.output.exists():
+                raise ClusterStartFailed(unshared_text(title, reason, folder.path, paths.RUNTIME_VARIABLE))
+            raise ClusterStartFailed(ended_text(title, reason, folder.last_words()))
         step(waiting_text(self._job.title, found.state, found.reason, found.ahead, found.starts_at_s, found.nodes))
 
 

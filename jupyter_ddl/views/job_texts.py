@@ -9,6 +9,7 @@ from jupyter_ddl.views.format import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 
 def waiting_text(
@@ -45,9 +46,27 @@ def ended_text(title: str, reason: str, printed: str) -> str:
         reason: how it ended, in the scheduler's words.
         printed: what it printed last.
     """
-    how = f"{title} has ended ({reason})" if reason else f"{title} has ended"
     last = f"; it printed last:\n{printed}\n" if printed else ". "
-    return f"A job must run to bring ranks. Received: {how}{last}%ddl submit sends another one."
+    return f"A job must run to bring ranks. Received: {_ended(title, reason)}{last}%ddl submit sends another one."
+
+
+def unshared_text(title: str, reason: str, folder: Path, variable: str) -> str:
+    """Return why a job has brought no ranks that ran on nodes, and wrote nothing into its folder.
+
+    Args:
+        title: of the job.
+        reason: how it ended, in the scheduler's words.
+        folder: the job's.
+        variable: of the environment, which says where such folders are.
+    """
+    return (
+        f"A job's nodes must share its folder. Received: {_ended(title, reason)}, and nothing that it printed is in "
+        f"{folder}. Set {variable} to a folder that they share before JupyterLab starts."
+    )
+
+
+def _ended(title: str, reason: str) -> str:
+    return f"{title} has ended ({reason})" if reason else f"{title} has ended"
 
 
 def interrupted_text(title: str, job: str) -> str:

@@ -433,6 +433,17 @@ def test_texts_of_a_job() -> None:
     )
 
 
+def test_a_job_that_ran_and_printed_nothing_has_nodes_without_its_folder(slurm: FakeScheduler) -> None:
+    job = job_of(slurm)
+    slurm.answers = [Job("12", "x", "ended", "FAILED", nodes=("nodea",))]
+    with pytest.raises(
+        ClusterStartFailed,
+        match=rf"A job's nodes must share its folder\. Received: Slurm job 12 has ended \(FAILED\), and nothing that "
+        rf"it printed is in {job.folder.path}\. Set JUPYTER_DDL_RUNTIME to a folder that they share",
+    ):
+        JobRanks(job).launch(job.spec(), lambda _: None, threading.Event())
+
+
 def test_ranks_that_do_not_end_are_named_unless_their_job_is_over(
     slurm: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from ranks.kernels import Kernel, kernel
+from ranks.kernels import Kernel, eventually, kernel
 from systems.rig import environment
+from systems.test_hosts_apart import OWN_FOLDERS, log_of
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
@@ -45,6 +46,19 @@ def test_a_pbs_job_is_taken_by_its_file_of_nodes(hosts: Rig) -> None:
     # The batch script runs on the first node.
     with kernel_in(hosts, "nodea", **job) as inside:
         trains_on_both(inside, hosts, "PBS job 12.login: 2 nodes (nodea, nodeb), 4 ranks.")
+
+
+@pytest.mark.slow
+def test_the_nodes_of_a_pbs_job_need_not_share_a_folder(hosts: Rig) -> None:
+    nodes = hosts.folder / "pbs_nodes"
+    nodes.write_text("nodea\nnodea\nnodeb\nnodeb\n")
+    job = {"PBS_JOBID": "12.login", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NODEFILE": str(nodes), **OWN_FOLDERS}
+    with kernel_in(hosts, "nodea", **job) as inside:
+        inside.do(f"import jupyter_ddl\ns = jupyter_ddl.start(ssh={hosts.ssh!r})")
+        assert "No folder of runs is shared with nodeb" in inside.do("answer = s.note")
+        inside.do("s.run('print(\"line\", rank)')")
+        assert eventually(lambda: log_of(hosts, 3, "nodea") == "line 3\n")
+        inside.do("s.stop()")
 
 
 @pytest.mark.slow

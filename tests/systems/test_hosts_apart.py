@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.systems]
 
 # Every host has a /tmp of its own.
 OWN = "/tmp/own"
+OWN_FOLDERS = {"JUPYTER_DDL_RUNTIME": f"{OWN}/runtime", "JUPYTER_DDL_RUNS": f"{OWN}/runs"}
 LINES = 20_000
 PRINTS = f"""
 for line in range({LINES}):
@@ -29,8 +30,7 @@ KEEPS_PRINTING = f"{PRINTS}\n{ALL_IN_A_COLLECTIVE}"
 @contextmanager
 def apart_kernel(hosts: Rig) -> Iterator[Kernel]:
     """Give a kernel whose folders, and working folder, no other host has."""
-    own = {"JUPYTER_DDL_RUNTIME": f"{OWN}/runtime", "JUPYTER_DDL_RUNS": f"{OWN}/runs"}
-    with kernel(dict(environment(hosts, **own)), within=hosts.enter("login")) as other:
+    with kernel(dict(environment(hosts, **OWN_FOLDERS)), within=hosts.enter("login")) as other:
         other.do(f"import os\nos.makedirs({OWN!r} + '/work', exist_ok=True)\nos.chdir({OWN!r} + '/work')")
         yield other
     hosts.on("login", f"rm -rf {OWN}")
@@ -42,9 +42,9 @@ def login(hosts: Rig) -> Iterator[Kernel]:
         yield other
 
 
-def log_of(hosts: Rig, rank: int) -> str:
-    """Return a rank's log of the newest run, as the kernel's host has it."""
-    return hosts.on("login", f"cat $(ls -td {OWN}/runs/*/ | head -1)rank-{rank}.log 2>/dev/null || true")
+def log_of(hosts: Rig, rank: int, host: str = "login") -> str:
+    """Return a rank's log of the newest run, by its name, as the kernel's host has it."""
+    return hosts.on(host, f"cat $(ls -d {OWN}/runs/*/ | tail -1)rank-{rank}.log 2>/dev/null || true")
 
 
 def all_lines(rank: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import environment
+from systems.test_hosts_apart import OWN_FOLDERS, log_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,6 +65,18 @@ def test_a_kernel_within_a_step_takes_the_whole_allocation(slurm: Slurm) -> None
         inside.do("import jupyter_ddl\ns = jupyter_ddl.start()")
         assert inside.do(PLACES) == ON_BOTH
         inside.do("s.stop()")
+
+
+@pytest.mark.slow
+def test_the_nodes_of_an_allocation_need_not_share_a_folder(slurm: Slurm) -> None:
+    variables = {**environment(slurm.rig, **OWN_FOLDERS), **slurm.variables}
+    with kernel(variables, within=slurm.within("-N", "2", "--ntasks-per-node=2")) as login:
+        login.do("import jupyter_ddl\ns = jupyter_ddl.start()")
+        assert "No folder of runs is shared with nodea, nodeb" in login.do("answer = s.note")
+        assert login.do(PLACES) == ON_BOTH
+        login.do("s.run('print(\"line\", rank)')")
+        assert eventually(lambda: log_of(slurm.rig, 3) == "line 3\n")
+        login.do("s.stop()")
 
 
 def test_a_job_that_is_cancelled_is_told_as_that(slurm: Slurm, login: Kernel) -> None:

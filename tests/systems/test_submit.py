@@ -12,6 +12,7 @@ from examples import OF_A_QUEUE, public_names
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems import images
 from systems.rig import environment
+from systems.test_hosts_apart import OWN_FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -103,6 +104,16 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
 def test_the_example_of_submit_runs(login: Kernel) -> None:
     (example,) = (public.example for public in public_names() if public.name in OF_A_QUEUE)
     assert login.do(RUN_EXAMPLE.format(example)) == [2, 0]
+
+
+@pytest.mark.slow
+def test_nodes_that_do_not_share_the_jobs_folder_are_told(slurm: Slurm) -> None:
+    variables = {**environment(slurm.rig, **OWN_FOLDERS), **slurm.variables}
+    with (
+        kernel(variables, within=slurm.rig.enter("login")) as login,
+        pytest.raises(KernelError, match=r"nodes must share its folder\. Received: Slurm job \d+ has ended \(FAILED\)"),
+    ):
+        login.do(SUBMIT.format(""))
 
 
 @pytest.mark.slow
