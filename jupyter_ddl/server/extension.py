@@ -14,6 +14,7 @@ from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.live import LiveHandler
+from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, RunsHandler, SearchHandler
 from jupyter_ddl.server.socket_path import socket_path
 
@@ -38,6 +39,7 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/live", LiveHandler, own),
                 (r"/jupyter-ddl/devices", DevicesHandler, own),
                 (r"/jupyter-ddl/host", HostHandler, own),
+                (r"/jupyter-ddl/places", PlacesHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),

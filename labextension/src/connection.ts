@@ -9,6 +9,7 @@ import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
+import type { Place } from './model/place';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
 import type { ControlName, LogSize, RunDetails, Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
@@ -163,6 +164,11 @@ export class Connection implements RunWire, Server {
 
   async hostRoom(): Promise<HostRoom | null> {
     return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes'])[0] ?? null;
+  }
+
+  async places(): Promise<Place[]> {
+    const fields = ['profile', 'launcher', 'title', 'description', 'ranks', 'nodes', 'ntasks_per_node', 'time', 'partition'];
+    return listOf<Place>(await this.request('GET', ['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
   }
 
   async keptClusters(): Promise<KeptCluster[]> {

@@ -3,12 +3,13 @@ import type { IStateDB } from '@jupyterlab/statedb';
 import type { CellMark, CellMarks } from './model/cell_marks';
 import { parseHubMessage } from './model/parse_hub';
 import { isRecord } from './model/parse';
-import type { StartFields } from './model/start';
+import { type KeptFields, START_FIELDS, type StartFields } from './model/start';
 import { NAMESPACE } from './tokens';
 
 const FORM = `${NAMESPACE}:form`;
 const CELLS = `${NAMESPACE}:cells`;
 const MAX_CELLS = 200;
+const KEPT = START_FIELDS.filter((name) => name !== 'name');
 
 /** Bring back the marks of cells, and keep them from now on.
  *
@@ -31,19 +32,18 @@ export function keepMarks(state: IStateDB, marks: CellMarks, restored: () => voi
 }
 
 /** Return what the form held last. */
-export async function formOf(state: IStateDB): Promise<Partial<StartFields>> {
+export async function formOf(state: IStateDB): Promise<KeptFields> {
   return fieldsOf(await state.fetch(FORM));
 }
 
 /** Keep what the form holds, but for the name: the next notebook's ranks need another one. */
-export function keepForm(state: IStateDB, { ranks, threads }: StartFields): void {
-  void state.save(FORM, { ranks, threads });
+export function keepForm(state: IStateDB, fields: StartFields): void {
+  void state.save(FORM, Object.fromEntries(KEPT.map((name) => [name, fields[name]])));
 }
 
-function fieldsOf(found: unknown): Partial<StartFields> {
-  const text = (name: string): Partial<StartFields> =>
-    isRecord(found) && typeof found[name] === 'string' ? { [name]: found[name] } : {};
-  return { ...text('ranks'), ...text('threads') };
+function fieldsOf(found: unknown): KeptFields {
+  const texts = KEPT.map((name) => [name, isRecord(found) ? found[name] : null]);
+  return Object.fromEntries(texts.filter(([, text]) => typeof text === 'string'));
 }
 
 /** Return a mark as it was kept; null for what an older version kept. */

@@ -25,6 +25,7 @@ export class FakeServer implements Server {
   readonly searchLog = this.asks<Server['searchLog']>('searchLog');
   readonly devices = this.asks<Server['devices']>('devices');
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
+  readonly places = this.asks<Server['places']>('places');
   readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
   readonly stopCluster = this.asks<Server['stopCluster']>('stopCluster');
 

@@ -168,7 +168,7 @@ describe('kept clusters', () => {
   });
 });
 
-describe('the room of the host', () => {
+describe('what ranks may have', () => {
   const device = { index: 0, name: 'H200', uuid: 'u', device: '0', total_bytes: 2, free_bytes: 1 };
 
   it('is read anew, and without devices where they cannot be read', async () => {
@@ -177,10 +177,13 @@ describe('the room of the host', () => {
     void model.read();
     await server.answer('devices', [device]);
     await server.answer('hostRoom', { cores: 4, free_bytes: 9 });
-    expect([model.devices, model.host?.cores, changes.value]).toEqual([[device], 4, 1]);
+    await server.answer('places', [{ title: 'Slurm job' }]);
+    expect([model.devices, model.host?.cores, model.places.length, model.problem, changes.value]).toEqual([[device], 4, 1, '', 1]);
     void model.read();
     await server.refuse('devices', 'no driver');
-    expect([model.devices, model.host?.cores]).toEqual([[], 4]);
+    await server.refuse('hostRoom', 'no host');
+    await server.refuse('places', 'a.toml has no such key.');
+    expect([model.devices, model.host?.cores, model.places, model.problem]).toEqual([[], 4, [], 'a.toml has no such key.']);
   });
 });
 

@@ -8,13 +8,22 @@ import { belowMagic, type Edit, readMagic, toggleMagic, withRanks } from '../src
 import { parseEvent } from '../src/model/parse';
 import { rankRows } from '../src/model/rank_rows';
 import { RunModel } from '../src/model/run';
+import type { Place } from '../src/model/place';
 import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { timeLeft } from '../src/model/wall_time';
 import { NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
-const EMPTY: StartFields = { ranks: '', gpus: null, threads: '', name: '', oversubscribe: false, keep: false };
+const EMPTY: StartFields = {
+  ...{ place: null, ranks: '', nodes: '', perNode: '', time: '', partition: '', threads: '', name: '' },
+  ...{ gpus: null, oversubscribe: false, keep: false },
+};
+const NO_PLACE: Place = {
+  ...{ profile: null, launcher: 'slurm', title: 'Slurm job', description: '', ranks: null, nodes: null, ntasks_per_node: null },
+  ...{ time: null, partition: null, most_ranks: null, most_nodes: null, most_time: null },
+};
+const A100: Place = { ...NO_PLACE, profile: 'a100', title: 'a100', nodes: 2, ntasks_per_node: 4, most_nodes: 4, most_ranks: 12, most_time: '4:00' };
 
 describe('the wall time', () => {
   it.each([
@@ -55,6 +64,37 @@ describe('the start form', () => {
     [{ name: 'a; import os' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
   ])('says what is wrong: %j', (more, field, text) => {
     expect(planStart({ ...EMPTY, ...more }, GPUS)).toEqual({ errors: { [field]: text }, warning: '', line: null });
+  });
+
+  it.each([
+    [NO_PLACE, {}, '%ddl submit'],
+    [NO_PLACE, { nodes: ' 2 ', perNode: '4', time: '1:30', partition: 'gpu,long', name: 'x', keep: true }, '%ddl submit -N 2 --ntasks-per-node 4 --time 1:30 -p gpu,long --name x --keep'],
+    // What is of this host only stays out of a job's line.
+    [A100, { ranks: '99', gpus: [], threads: '3', oversubscribe: true, nodes: '3' }, '%ddl submit --profile a100 -N 3'],
+    [{ ...A100, launcher: 'hosts' as const }, { ranks: '9', nodes: '7', gpus: ['0'], threads: '2' }, '%ddl start --profile a100 -n 9 --threads 2'],
+    [{ ...A100, launcher: 'local' as const }, { ranks: '2', gpus: ['0', '1'] }, '%ddl start --profile a100 -n 2 --gpus 0,1'],
+  ])('comes to a line for a place: %j %j', (place, more, line) => {
+    expect(planStart({ ...EMPTY, place, ...more }, GPUS)).toEqual({ errors: {}, warning: '', line });
+  });
+
+  it.each([
+    [{ nodes: '0' }, 'nodes', 'Nodes must be a whole number of at least 1.'],
+    [{ nodes: '5', perNode: '2' }, 'nodes', 'a100 allows at most 4 nodes.'],
+    [{ perNode: 'x' }, 'perNode', 'Ranks per node must be a whole number of at least 1.'],
+    // The profile's two nodes.
+    [{ perNode: '7' }, 'perNode', 'a100 allows at most 12 ranks in all.'],
+    [{ nodes: '4' }, 'perNode', 'a100 allows at most 12 ranks in all.'],
+    [{ time: '90' }, 'time', 'A time is written as hours:minutes, e.g. 1:30.'],
+    [{ time: '4:00:01' }, 'time', 'a100 allows at most a time of 4:00.'],
+    [{ time: '1-00:00' }, 'time', 'a100 allows at most a time of 4:00.'],
+    [{ partition: '-x; ls' }, 'partition', 'A partition has letters, digits, dots, underscores or hyphens.'],
+  ])('says what is wrong with a job: %j', (more, field, text) => {
+    expect(planStart({ ...EMPTY, place: A100, ...more }, GPUS)).toEqual({ errors: { [field]: text }, warning: '', line: null });
+  });
+
+  it('keeps to the ranks that a profile of hosts allows', () => {
+    const place: Place = { ...A100, launcher: 'hosts' };
+    expect(planStart({ ...EMPTY, place, ranks: '13' }, GPUS).errors).toEqual({ ranks: 'a100 allows at most 12 ranks.' });
   });
 
   const taken = new Map([

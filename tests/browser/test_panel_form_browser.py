@@ -9,9 +9,12 @@ import pytest
 import recorded
 from lab import set_theme
 from panel import search_runs, show_panel
+from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from lab import Lab
     from playwright.sync_api import Locator, Page
 
@@ -38,7 +41,7 @@ def test_fields_that_are_wrong_are_red(lab: Lab, page: Page, dark: bool) -> None
     lab.set_code(page, "%%distributed\n1")
     set_theme(page, dark=dark)
     panel = show_panel(page)
-    fields = panel.locator(".ddl-start input[type='text']")
+    fields = panel.locator(".ddl-start input[type='text']:visible")
     for field, wrong in zip(fields.all(), ("two", "x", ".a"), strict=True):
         # Whatever it is, a field that is right has no colour of a fault.
         assert colour(field) != RED[dark]
@@ -95,6 +98,69 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
     panel = show_panel(page)
     panel.locator(".ddl-start-line").filter(has_text="%ddl start -n 3").wait_for(timeout=30_000)
     assert panel.get_by_label("Name").input_value() == ""
+
+
+PROFILES = """
+[a100]
+description = "Four A100s on each node"
+launcher = "slurm"
+defaults = {nodes = 2, ntasks_per_node = 4, time = "1:00", partition = "gpu"}
+limits = {ranks = 16, time = "4:00"}
+
+[desk]
+launcher = "hosts"
+hosts = "desk:2,tower:2"
+limits = {ranks = 4}
+"""
+
+
+def test_a_profile_is_chosen_with_its_partition_nodes_and_time(lab: Lab, page: Page, tmp_path: Path) -> None:
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    where, line = panel.get_by_label("Where"), panel.locator(".ddl-start-line")
+    file = lab.folder.parent / "config" / "jupyter_ddl.d" / "site.toml"
+    file.parent.mkdir()
+    try:
+        file.write_text(PROFILES)
+        # Looked for every few seconds.
+        a100 = where.locator("option", has_text="a100")
+        expect(a100).to_have_count(1, timeout=30_000)
+        # Between them the queue of this machine's scheduler, if there is one.
+        options = where.locator("option").all_inner_texts()
+        assert (options[0], options[-2:]) == ("This host", ["a100", "desk"])
+        where.select_option("a100")
+        expect(panel.locator(".ddl-start .ddl-note").first).to_have_text("Four A100s on each node")
+        expect(line).to_have_text("%ddl submit --profile a100")
+        expect(panel.get_by_role("button", name="Submit a job")).to_be_enabled()
+        for name, placeholder in (("Nodes", "2"), ("Per node", "4"), ("Time", "1:00"), ("Partition", "gpu")):
+            expect(panel.get_by_label(name)).to_have_attribute("placeholder", placeholder)
+        expect(panel.get_by_label("Threads")).to_be_hidden()
+        expect(panel.locator(".ddl-devices")).to_be_hidden()
+        panel.get_by_label("Nodes").fill("5")
+        expect(panel.locator("#ddl-fault-perNode")).to_have_text("a100 allows at most 16 ranks in all.")
+        panel.get_by_label("Nodes").fill("3")
+        panel.get_by_label("Time").fill("2:30")
+        panel.get_by_label("Partition").fill("long")
+        expect(line).to_have_text("%ddl submit --profile a100 -N 3 --time 2:30 -p long")
+        panel.screenshot(path=tmp_path / "job.png")
+        # What is chosen stays while it is read again; there is no room for what the next place does not take.
+        where.select_option("desk")
+        ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
+        ranks.fill("5")
+        expect(panel.locator("#ddl-fault-ranks")).to_have_text("desk allows at most 4 ranks.")
+        ranks.fill("3")
+        expect(line).to_have_text("%ddl start --profile desk -n 3")
+        file.write_text("[a100]\nlauncher = 'slurmm'\n")
+        fault = panel.locator(".ddl-start .ddl-field-fault").filter(has_text="slurmm")
+        fault.wait_for(timeout=30_000)
+        # This host is there without any profile.
+        expect(line).to_have_text("%ddl start -n 3")
+        for field in (ranks, panel.get_by_label("Name")):
+            field.fill("")
+    finally:
+        file.unlink()
+        file.parent.rmdir()
+    expect(a100).to_have_count(0, timeout=30_000)
 
 
 def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:

@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
     "commands": {"errors", "launch", "protocol", "runs", "views"},
-    "server": {"cluster", "errors", "host", "paths", "protocol", "runs", "views"},
+    "server": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},

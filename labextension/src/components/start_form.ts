@@ -1,21 +1,27 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
-import { type Device, NOWHERE, planStart, type StartField, type StartFields, type Surroundings } from '../model/start';
+import { isQueue, type Place } from '../model/place';
+import { type Device, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type Surroundings } from '../model/start';
 import { h, setAttribute, setText } from './dom';
 import { number } from './format';
+import { PlaceChoice, placeholders, type PlaceTexts } from './place_choice';
 
-export interface StartTexts {
+/** The fields that only a job has, and those that only other starts have. */
+const OF_A_JOB: readonly StartField[] = ['nodes', 'perNode', 'time', 'partition'];
+const OF_RANKS: readonly StartField[] = ['ranks', 'threads'];
+
+export interface StartTexts extends PlaceTexts {
   readonly title: string;
-  readonly ranks: string;
-  readonly ranksHint: string;
-  readonly threads: string;
-  readonly threadsHint: string;
-  readonly name: string;
+  /** The labels of the fields. */
+  readonly fields: Readonly<Record<StartField, string>>;
+  /** Of a field that may stay empty. */
+  readonly automatic: string;
   readonly devices: string;
   readonly noDevices: string;
   readonly share: string;
   readonly keep: string;
   readonly runs: string;
   readonly start: string;
+  readonly submit: string;
   readonly free: (free: string, total: string) => string;
 }
 
@@ -23,6 +29,9 @@ export class StartForm {
   readonly element: HTMLFormElement;
   private readonly inputs: Readonly<Record<StartField, HTMLInputElement>>;
   private readonly faults: Readonly<Record<StartField, HTMLElement>>;
+  private readonly rows: Readonly<Record<StartField, HTMLElement>>;
+  private readonly choice: PlaceChoice;
+  private readonly deviceRow: HTMLElement;
   private readonly devices = h('div', { class: 'ddl-devices' });
   private readonly share = h('input', { type: 'checkbox' });
   private readonly keep = h('input', { type: 'checkbox' });
@@ -45,28 +54,29 @@ export class StartForm {
     start: (line: string) => void,
     private readonly typed: (fields: StartFields) => void,
   ) {
-    const input = (placeholder: string, mode: string): HTMLInputElement =>
-      h('input', { type: 'text', placeholder, inputmode: mode, autocomplete: 'off', spellcheck: 'false' });
-    this.inputs = {
-      ranks: input(texts.ranksHint, 'numeric'),
-      threads: input(texts.threadsHint, 'numeric'),
-      name: input(NOWHERE.proposed, 'text'),
-    };
-    const fault = (name: string): HTMLElement => h('p', { class: 'ddl-field-fault', id: `ddl-fault-${name}`, role: 'alert' });
-    this.faults = { ranks: fault('ranks'), threads: fault('threads'), name: fault('name') };
+    const input = (name: StartField): HTMLInputElement =>
+      h('input', { type: 'text', inputmode: name === 'name' || name === 'time' || name === 'partition' ? 'text' : 'numeric', autocomplete: 'off', spellcheck: 'false' });
+    this.inputs = byField(input);
+    this.faults = byField((name) => h('p', { class: 'ddl-field-fault', id: `ddl-fault-${name}`, role: 'alert' }));
+    this.rows = byField((name) =>
+      h('div', { class: 'ddl-field' }, h('label', {}, h('span', {}, texts.fields[name]), this.inputs[name]), this.faults[name]),
+    );
+    this.choice = new PlaceChoice(texts);
     this.runs = h('p', { class: 'ddl-start-runs' });
     this.button = h('button', { type: 'submit', class: 'ddl-button ddl-primary' }, texts.start);
     this.shareLabel = h('label', { class: 'ddl-check' }, this.share, texts.share);
-    const row = (name: StartField, label: string): HTMLElement =>
-      h('div', { class: 'ddl-field' }, h('label', {}, h('span', {}, label), this.inputs[name]), this.faults[name]);
+    this.deviceRow = h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel);
+    const { ranks, threads, name } = this.rows;
     this.element = h(
       'form',
       { class: 'ddl-start', 'aria-label': texts.title },
-      row('ranks', texts.ranks),
+      this.choice.element,
+      ranks,
       this.warning,
-      h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel),
-      row('threads', texts.threads),
-      row('name', texts.name),
+      ...OF_A_JOB.map((field) => this.rows[field]),
+      this.deviceRow,
+      threads,
+      name,
       h('div', { class: 'ddl-field' }, h('label', { class: 'ddl-check' }, this.keep, texts.keep)),
       this.runs,
       this.line,
@@ -80,8 +90,8 @@ export class StartForm {
         start(line);
       }
     });
-    for (const [name, element] of Object.entries(this.inputs)) {
-      element.setAttribute('aria-describedby', `ddl-fault-${name}`);
+    for (const name of START_FIELDS) {
+      this.inputs[name].setAttribute('aria-describedby', `ddl-fault-${name}`);
     }
     this.showDevices([]);
   }
@@ -89,10 +99,9 @@ export class StartForm {
   fields(): StartFields {
     const chosen = this.known.filter((_, at) => this.boxes[at]?.checked === true).map(({ device }) => device);
     return {
-      ranks: this.inputs.ranks.value,
+      ...byField((name) => this.inputs[name].value),
+      place: this.choice.chosen,
       gpus: chosen.length === this.known.length ? null : chosen,
-      threads: this.inputs.threads.value,
-      name: this.inputs.name.value,
       oversubscribe: this.share.checked,
       keep: this.keep.checked,
     };
@@ -101,14 +110,19 @@ export class StartForm {
   /** Say what there is already. */
   place(around: Surroundings): void {
     this.around = around;
-    setAttribute(this.inputs.name, 'placeholder', around.proposed);
     this.check(false);
   }
 
-  fill(fields: Partial<Pick<StartFields, StartField>>): void {
-    for (const name of ['ranks', 'threads', 'name'] as const) {
+  fill(fields: Partial<Record<StartField, string>>): void {
+    for (const name of START_FIELDS) {
       this.inputs[name].value = fields[name] ?? this.inputs[name].value;
     }
+    this.check(false);
+  }
+
+  /** Offer these places besides this host, and say why there are no others. */
+  showPlaces(places: readonly Place[], problem: string): void {
+    this.choice.show(places, problem);
     this.check(false);
   }
 
@@ -153,10 +167,16 @@ export class StartForm {
   private check(isTyped: boolean): void {
     const fields = this.fields();
     const { errors, warning, line } = planStart(fields, this.known, this.around);
-    for (const name of ['ranks', 'threads', 'name'] as const) {
+    const isJob = isQueue(fields.place);
+    const hints = { ...placeholders(fields.place, this.texts.automatic), threads: this.texts.automatic, name: this.around.proposed };
+    for (const name of START_FIELDS) {
+      this.rows[name].hidden = (isJob ? OF_RANKS : OF_A_JOB).includes(name);
+      setAttribute(this.inputs[name], 'placeholder', hints[name]);
       setText(this.faults[name], errors[name] ?? '');
       setAttribute(this.inputs[name], 'aria-invalid', String(errors[name] !== undefined));
     }
+    this.deviceRow.hidden = isJob || fields.place?.launcher === 'hosts';
+    setText(this.button, isJob ? this.texts.submit : this.texts.start);
     setText(this.warning, warning);
     setText(this.line, line ?? '');
     this.line.hidden = line === null;
@@ -165,4 +185,8 @@ export class StartForm {
       this.typed(fields);
     }
   }
+}
+
+function byField<T>(make: (name: StartField) => T): Record<StartField, T> {
+  return Object.fromEntries(START_FIELDS.map((name) => [name, make(name)])) as Record<StartField, T>;
 }

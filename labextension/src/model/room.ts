@@ -1,16 +1,20 @@
-// What the server's host has for ranks: its devices with their free memory, its cores and its memory. No DOM.
+// What ranks may have: the devices of the server's host with their free memory, its cores and memory, and other places. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
-import type { Server } from './server';
+import type { Place } from './place';
+import { sentence, type Server } from './server';
 import type { Device, HostRoom } from './start';
 
 export class RoomModel {
   devices: readonly Device[] = [];
   /** Null where it is not known. */
   host: HostRoom | null = null;
+  places: readonly Place[] = [];
+  /** Why places are not known; empty where they are. */
+  problem = '';
   private generation = 0;
   private readonly _changed = new Signal<this, void>(this);
 
-  constructor(private readonly server: Pick<Server, 'devices' | 'hostRoom'>) {}
+  constructor(private readonly server: Pick<Server, 'devices' | 'hostRoom' | 'places'>) {}
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -18,17 +22,13 @@ export class RoomModel {
 
   async read(): Promise<void> {
     const generation = ++this.generation;
-    let [devices, host]: [readonly Device[], HostRoom | null] = [[], this.host];
-    try {
-      devices = await this.server.devices();
-      host = await this.server.hostRoom();
-    } catch {
-      // The form works without them, and they are read again.
-      devices = [];
-    }
+    // The form works without any, and they are read again.
+    const [devices, host, places] = await Promise.allSettled([this.server.devices(), this.server.hostRoom(), this.server.places()]);
     if (generation === this.generation) {
-      this.devices = devices;
-      this.host = host;
+      this.devices = devices.status === 'fulfilled' ? devices.value : [];
+      this.host = host.status === 'fulfilled' ? host.value : this.host;
+      this.places = places.status === 'fulfilled' ? places.value : [];
+      this.problem = places.status === 'fulfilled' ? '' : sentence(places.reason);
       this._changed.emit();
     }
   }

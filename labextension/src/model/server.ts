@@ -3,6 +3,7 @@ import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { KeptCluster } from './kept';
 import type { LogPage } from './log_window';
+import type { Place } from './place';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
@@ -41,6 +42,8 @@ export interface Server {
   devices(): Promise<Device[]>;
   /** What the server's host has for ranks; null where it does not say. */
   hostRoom(): Promise<HostRoom | null>;
+  /** The queue of the server's host, and the profiles; it rejects where a file of profiles breaks a rule. */
+  places(): Promise<Place[]>;
 
   /** The clusters that run though the kernel that started them is gone. */
   keptClusters(): Promise<KeptCluster[]>;

@@ -1,4 +1,5 @@
 // What the start form says, checked as it is typed, and the line that it comes to. No DOM.
+import { COUNT, isQueue, jobErrors, type JobFields, jobOptions, type Place } from './place';
 
 export interface Device {
   readonly index: number;
@@ -11,7 +12,9 @@ export interface Device {
   readonly free_bytes: number | null;
 }
 
-export interface StartFields {
+export interface StartFields extends JobFields {
+  /** Null for this host. */
+  readonly place: Place | null;
   readonly ranks: string;
   /** The devices to use; null for all of them, empty for the cores. */
   readonly gpus: readonly string[] | null;
@@ -22,7 +25,12 @@ export interface StartFields {
   readonly keep: boolean;
 }
 
-export type StartField = 'ranks' | 'threads' | 'name';
+/** The fields that are typed into. */
+export const START_FIELDS = ['ranks', 'nodes', 'perNode', 'time', 'partition', 'threads', 'name'] as const;
+export type StartField = (typeof START_FIELDS)[number];
+
+/** What is kept of a form: the texts of its fields, but for the name. */
+export type KeptFields = Partial<Record<Exclude<StartField, 'name'>, string>>;
 
 /** What there is already where ranks are to be started. */
 export interface Surroundings {
@@ -49,7 +57,6 @@ export interface StartPlan {
 
 // As jupyter_ddl/cluster/spec.py has it; the kernel checks again.
 const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]{0,63}$/;
-const COUNT = /^[1-9][0-9]{0,4}$/;
 const DEFAULT_NAME = 'default';
 // A rank with TensorFlow and Horovod imported, as measured; a model comes on top.
 const RANK_BYTES = 0.8 * 2 ** 30;
@@ -69,20 +76,15 @@ export function proposeName(taken: ReadonlyMap<string, string>, notebook: string
   }
 }
 
-export function planStart(fields: StartFields, devices: readonly Device[], around: Surroundings = NOWHERE): StartPlan {
-  const errors: Partial<Record<StartField, string>> = {};
-  const ranks = fields.ranks.trim();
-  const threads = fields.threads.trim();
-  const name = fields.name.trim();
-  const available = fields.gpus?.length ?? devices.length;
-  if (ranks !== '' && !COUNT.test(ranks)) {
-    errors.ranks = 'Ranks must be a whole number of at least 1.';
-  } else if (available > 0 && Number(ranks) > available && !fields.oversubscribe) {
-    errors.ranks = `Ranks must not outnumber GPUs. Write ${available} or less, or let ranks share a GPU.`;
-  }
-  if (threads !== '' && !COUNT.test(threads)) {
-    errors.threads = 'Threads must be a whole number of at least 1.';
-  }
+export function planStart(typed: StartFields, devices: readonly Device[], around: Surroundings = NOWHERE): StartPlan {
+  const fields = { ...typed, ...Object.fromEntries(START_FIELDS.map((name) => [name, typed[name].trim()])) };
+  const { place, name } = fields;
+  const isJob = place !== null && isQueue(place);
+  // The devices are this host's.
+  const isElsewhere = place?.launcher === 'hosts';
+  const here = isElsewhere ? [] : devices;
+  fields.gpus = isElsewhere ? null : typed.gpus;
+  const errors: Partial<Record<StartField, string>> = isJob ? jobErrors(fields, place) : rankErrors(fields, here);
   if (name !== '' && !NAME.test(name)) {
     errors.name = 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.';
   } else if (around.taken.has(name)) {
@@ -93,16 +95,41 @@ export function planStart(fields: StartFields, devices: readonly Device[], aroun
   }
   const called = name === '' ? around.proposed : name;
   const options = [
-    ranks === '' ? '' : `-n ${ranks}`,
-    fields.gpus === null ? '' : `--gpus ${fields.gpus.length === 0 ? 'none' : fields.gpus.join(',')}`,
-    threads === '' ? '' : `--threads ${threads}`,
+    isJob ? '%ddl submit' : '%ddl start',
+    place === null || place.profile === null ? '' : `--profile ${place.profile}`,
+    ...(isJob ? jobOptions(fields) : rankOptions(fields)),
     called === DEFAULT_NAME ? '' : `--name ${called}`,
-    fields.oversubscribe ? '--oversubscribe' : '',
+    fields.oversubscribe && !isJob ? '--oversubscribe' : '',
     fields.keep ? '--keep' : '',
   ];
-  const isOnCores = devices.length === 0 || fields.gpus?.length === 0;
-  const line = ['%ddl start', ...options.filter((option) => option !== '')].join(' ');
-  return { errors, warning: wantOf(Number(ranks), isOnCores, around.host), line };
+  const line = options.filter((option) => option !== '').join(' ');
+  const isOnCores = here.length === 0 || fields.gpus?.length === 0;
+  return { errors, warning: !isJob && !isElsewhere ? wantOf(Number(fields.ranks), isOnCores, around.host) : '', line };
+}
+
+function rankErrors({ ranks, threads, gpus, oversubscribe, place }: StartFields, devices: readonly Device[]): Partial<Record<StartField, string>> {
+  const errors: Partial<Record<StartField, string>> = {};
+  const available = gpus?.length ?? devices.length;
+  const most = place?.most_ranks ?? null;
+  if (ranks !== '' && !COUNT.test(ranks)) {
+    errors.ranks = 'Ranks must be a whole number of at least 1.';
+  } else if (most !== null && Number(ranks || (place?.ranks ?? 0)) > most) {
+    errors.ranks = `${place?.title} allows at most ${most} ranks.`;
+  } else if (available > 0 && Number(ranks) > available && !oversubscribe) {
+    errors.ranks = `Ranks must not outnumber GPUs. Write ${available} or less, or let ranks share a GPU.`;
+  }
+  if (threads !== '' && !COUNT.test(threads)) {
+    errors.threads = 'Threads must be a whole number of at least 1.';
+  }
+  return errors;
+}
+
+function rankOptions({ ranks, threads, gpus }: StartFields): string[] {
+  return [
+    ranks === '' ? '' : `-n ${ranks}`,
+    gpus === null ? '' : `--gpus ${gpus.length === 0 ? 'none' : gpus.join(',')}`,
+    threads === '' ? '' : `--threads ${threads}`,
+  ];
 }
 
 function wantOf(ranks: number, isOnCores: boolean, host: HostRoom | null): string {

@@ -8,7 +8,7 @@ import type { LiveRun } from '../model/live';
 import type { KeptModel } from '../model/kept_model';
 import type { RoomModel } from '../model/room';
 import { sentence } from '../model/server';
-import { proposeName, type StartFields, type Surroundings } from '../model/start';
+import { type KeptFields, proposeName, type StartFields, type Surroundings } from '../model/start';
 import type { CurrentNotebook } from '../notebook/current';
 import { ClusterCard } from './cluster_card';
 import type { Context } from './context';
@@ -65,6 +65,7 @@ export class RanksSection extends Widget {
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
       this.form.showDevices(room.devices);
+      this.form.showPlaces(room.places, room.problem);
       this.form.place(this.around());
     });
     notebook.changed.connect(() => this.update());
@@ -72,12 +73,8 @@ export class RanksSection extends Widget {
   }
 
   /** Put what was typed last time into the form. */
-  restore(fields: Partial<StartFields>): void {
-    const { ranks, threads } = fields;
-    this.form.fill({
-      ...(ranks === undefined ? {} : { ranks }),
-      ...(threads === undefined ? {} : { threads }),
-    });
+  restore(fields: KeptFields): void {
+    this.form.fill(fields);
   }
 
   focusForm(): void {

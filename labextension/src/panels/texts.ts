@@ -6,17 +6,25 @@ import type { StartTexts } from '../components/start_form';
 export function startTexts(trans: TranslationBundle): StartTexts {
   return {
     title: trans.__('Start ranks'),
-    ranks: trans.__('Ranks'),
-    ranksHint: trans.__('automatic'),
-    threads: trans.__('Threads'),
-    threadsHint: trans.__('automatic'),
-    name: trans.__('Name'),
+    place: trans.__('Where'),
+    here: trans.__('This host'),
+    fields: {
+      ranks: trans.__('Ranks'),
+      nodes: trans.__('Nodes'),
+      perNode: trans.__('Per node'),
+      time: trans.__('Time'),
+      partition: trans.__('Partition'),
+      threads: trans.__('Threads'),
+      name: trans.__('Name'),
+    },
+    automatic: trans.__('automatic'),
     devices: trans.__('Devices'),
     noDevices: trans.__('No GPU here: the ranks compute on the cores.'),
     share: trans.__('let ranks share a GPU'),
     keep: trans.__('keep the ranks when the kernel ends'),
     runs: trans.__('Runs in %1:'),
     start: trans.__('Start ranks'),
+    submit: trans.__('Submit a job'),
     free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
 }

@@ -51,6 +51,7 @@ ADDRESSES = [
     f"runs/{RUN}/logs/0/search?pattern=a",
     "devices",
     "host",
+    "places",
     "clusters",
 ]
 
