@@ -38,15 +38,17 @@ def load_model(stock: Callable[..., Any], filepath: Any, *args: Any, **kwargs: A
     call = inspect.signature(stock).bind(filepath, *args, **kwargs)
     call.apply_defaults()
     compiled, call.arguments["compile"] = call.arguments["compile"], False
-    call.arguments["custom_objects"] = {**_operations(), **(call.arguments["custom_objects"] or {})}
+    custom = call.arguments["custom_objects"] or {}
+    call.arguments["custom_objects"] = {**_operations(), **custom}
     model = stock(*call.args, **call.kwargs)
     if compiled:
+        # Some operations have the names of losses.
         h5py = import_module("h5py")
         if isinstance(filepath, h5py.File):
-            _compile_as_saved(model, filepath, call.arguments["custom_objects"])
+            _compile_as_saved(model, filepath, custom)
         else:
             with h5py.File(filepath, "r") as file:
-                _compile_as_saved(model, file, call.arguments["custom_objects"])
+                _compile_as_saved(model, file, custom)
     return model
 
 

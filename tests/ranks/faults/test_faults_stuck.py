@@ -127,8 +127,13 @@ def escalate(session: Session, what: str) -> None:
     assert session.run("'x' in globals()").ranks[1].value == "False"
 
 
+# That Python's lock is held is known only some seconds later: the test in the time that users wait has it.
+LATE = {"in C with Python's lock"}
+
+
 @pytest.mark.parametrize(
-    "what", [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK]
+    "what",
+    [what if what in QUICK else pytest.param(what, marks=pytest.mark.slow) for what in STUCK if what not in LATE],
 )
 def test_a_rank_that_no_release_ends_is_replaced(stuck: Session, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     times = ReleaseTimes(answer_s=3.0, unwind_s=4.5, report_s=2.0)
