@@ -200,7 +200,7 @@ class ClusterLifecycle:
             # They replaced lost ones and have run no cell of the user's: the same cause may have ended both.
             return Remedy("find the cause")
         remedy = self._rebuild(self._incarnation, lost, active)
-        return Remedy("wait") if lost.fault.subject == "job" and remedy.step == "replaced" else remedy
+        return Remedy("wait") if lost.fault.subject == "job" and remedy.step.startswith("replaced") else remedy
 
     # What the next cell reports.
 

@@ -16,7 +16,7 @@ from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.bring_up import bring_up
 from jupyter_ddl.kernel.checkpoint_offer import Offer
-from jupyter_ddl.protocol.faults import Remedy
+from jupyter_ddl.protocol.faults import Remedy, Step
 from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.format import counted
 
@@ -58,7 +58,8 @@ class Rebuilder:
         text = describe(lost.fault)
         work = (lifecycle, attempt, text, _checkpoint_folders(runs))
         Supervised(self._work, "jupyter_ddl rebuild", partial(_fail, lifecycle, attempt, text), work).start()
-        return Remedy("replaced", attempt.spec.n, len(self._cells))
+        step: Step = "replaced on fewer hosts" if _elsewhere(attempt) else "replaced"
+        return Remedy(step, attempt.spec.n, len(self._cells))
 
     def _work(self, lifecycle: ClusterLifecycle, attempt: Attempt, lost: str, folders: Sequence[str]) -> None:
         began_s = time.monotonic()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
-from jupyter_ddl.protocol.faults import Facts, Fault, Frame, Place, Thread, Wait
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, StackPlace, Thread, Wait
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -139,7 +139,7 @@ def stall_fault(
     return Fault("stalled", "ranks", tuple(ranks), at_s=stalled.at_s - lasts_s, facts=facts)
 
 
-def _places(stacks: Iterable[RankStacks]) -> Iterator[Place]:
+def _places(stacks: Iterable[RankStacks]) -> Iterator[StackPlace]:
     """Yield where ranks are, with those at the same place as one: of a thousand ranks most are there."""
     found: dict[tuple[tuple[Thread, ...], str], list[RankStacks]] = {}
     for one in sorted(stacks, key=lambda one: one.rank):
@@ -148,4 +148,4 @@ def _places(stacks: Iterable[RankStacks]) -> Iterator[Place]:
         )
         found.setdefault((threads, one.note), []).append(one)
     for (threads, note), ones in found.items():
-        yield Place(tuple(one.rank for one in ones), tuple(one.host for one in ones), threads, note)
+        yield StackPlace(tuple(one.rank for one in ones), tuple(one.host for one in ones), threads, note)

@@ -69,6 +69,7 @@ Step = Literal[
     "restart",  # %ddl restart starts new ones
     "restart again",  # %ddl restart tries again
     "replaced",  # new ones are being started automatically
+    "replaced on fewer hosts",  # likewise, without a host that was lost
     "restarting",  # new ones are being started, as the user asked
     "submit",  # their batch job has ended: %ddl submit sends another
     "wait",  # their batch job was put back into the queue, and is waited for
@@ -144,7 +145,7 @@ class Thread:
 
 
 @dataclass(frozen=True)
-class Place:
+class StackPlace:
     """Where some ranks are, all at the same place.
 
     Attributes:
@@ -218,7 +219,7 @@ class Facts:
     program: Literal["cell", "script"] = "cell"
     waits: tuple[Wait, ...] = ()
     processes: tuple[RankProcess, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[StackPlace, ...] = ()
     note: str = ""
 
 

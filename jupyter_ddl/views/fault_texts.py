@@ -40,6 +40,9 @@ REMEDIES: dict[Step, str] = {
     "restart": "%ddl restart starts new ones.",
     "restart again": "%ddl restart tries again.",
     "replaced": "{ranks} being started on the same devices: the next cell waits for them. {lost}.",
+    "replaced on fewer hosts": (
+        "{ranks} being started on the hosts that are left: the next cell waits for them. {lost}."
+    ),
     "restarting": "New ones are being started.",
     "submit": "Its nodes are gone with it: %ddl submit sends another job, %ddl start --local uses this host.",
     "wait": "Its ranks are waited for: they come back when it runs again.",

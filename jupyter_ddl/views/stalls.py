@@ -11,7 +11,7 @@ from jupyter_ddl.views.stack_text import render_stacks
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jupyter_ddl.protocol.faults import Fault, Place
+    from jupyter_ddl.protocol.faults import Fault, StackPlace
 
 _NAMES = 3
 
@@ -42,7 +42,7 @@ def _waits(fault: Fault) -> list[str]:
     return lines
 
 
-def _stacks(place: Place) -> Iterator[RankStacks]:
+def _stacks(place: StackPlace) -> Iterator[RankStacks]:
     """Yield where each rank of a place is."""
     threads = tuple(
         {

@@ -23,7 +23,7 @@ from jupyter_ddl.protocol.faults import (
     Fault,
     Frame,
     LastSample,
-    Place,
+    StackPlace,
     RankProcess,
     Remedy,
     Thread,
@@ -50,7 +50,9 @@ LOST = Fault(
 )
 RAISED = Fault("raised", "ranks", (1,), "node-a", 1.5, facts=Facts(world_size=2, error="ValueError", message="no"))
 SILENT = Fault("silent", "rank", (1,), "node-a", facts=Facts(processes=(RankProcess(1, "stopped", 4711, "node-a"),)))
-_PLACE = Place((1,), ("node-a",), (Thread("MainThread", (Frame("ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle")
+_PLACE = StackPlace(
+    (1,), ("node-a",), (Thread("MainThread", (Frame("ipykernel_1/2.py", 3, "<module>", "pass"),)),), "idle"
+)
 STALLED = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("loss",), (1,)),), places=(_PLACE,)))
 
 # Each class at least once: with all its fields, and with its defaults where it has some.

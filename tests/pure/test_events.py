@@ -13,7 +13,7 @@ import pytest
 from jupyter_ddl.protocol import events, hub_messages, requests, script_frames
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
-from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
 
 FAULT = Fault(
     "stalled",
@@ -28,7 +28,7 @@ FAULT = Fault(
         last=LastSample(0.5, 2**30, step=7),
         waits=(Wait(("HorovodAllreduce",), (1,)),),
         processes=(RankProcess(1, "stopped", 77, "node-a"),),
-        places=(Place((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
+        places=(StackPlace((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
     ),
 )
 EXAMPLES = (

@@ -27,9 +27,9 @@ from jupyter_ddl.protocol.faults import (
     Fault,
     Frame,
     LastSample,
-    Place,
     RankProcess,
     Remedy,
+    StackPlace,
     Thread,
     Wait,
 )
@@ -70,8 +70,8 @@ STALL = Fault(
         seconds=5.4,
         waits=(Wait(("a", "b", "c", "d"), (1,)), Wait(("e",), (0,)), Wait(("f",))),
         places=(
-            Place((0, 2), ("host", "host"), (Thread("MainThread", (FRAME,)),)),
-            Place((1,), ("host",), (), "it held Python's lock"),
+            StackPlace((0, 2), ("host", "host"), (Thread("MainThread", (FRAME,)),)),
+            StackPlace((1,), ("host",), (), "it held Python's lock"),
         ),
     ),
 )
@@ -242,7 +242,7 @@ def test_each_remedy_has_a_text(step: faults.Step) -> None:
     told = render_remedy(Remedy(step, 1, 0, "OSError: {odd}"))
     assert told.endswith(".")
     assert ("OSError: {odd}" in told) == (step == "not replaced")
-    assert ("1 new rank is" in told) == (step == "replaced")
+    assert ("1 new rank is" in told) == step.startswith("replaced")
 
 
 @pytest.mark.parametrize("state", get_args(faults.ProcessState))

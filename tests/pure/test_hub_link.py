@@ -25,7 +25,7 @@ from jupyter_ddl.kernel.hub_link.controls import Controls
 from jupyter_ddl.kernel.hub_link.link import Link
 from jupyter_ddl.kernel.hub_link.state import State, fault_of
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.faults import Facts, Fault, LastSample, Place, Wait
+from jupyter_ddl.protocol.faults import Facts, Fault, LastSample, StackPlace, Wait
 from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelState, RunNotice, from_kernel
 from jupyter_ddl.views.fault import in_short
 
@@ -60,7 +60,7 @@ def listening(path: Path) -> socket.socket:
     return hub
 
 
-PLACE = Place((1,), ("node-a",), ())
+PLACE = StackPlace((1,), ("node-a",), ())
 
 
 def text_of(fault: Fault | None) -> str | None:

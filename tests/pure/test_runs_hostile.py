@@ -15,7 +15,7 @@ from jupyter_ddl.cli import main
 from jupyter_ddl.host import process_identity
 from jupyter_ddl.protocol import events
 from jupyter_ddl.protocol.codec import as_line, decode, encode
-from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, Place, RankProcess, Remedy, Thread, Wait
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.prune import plan_pruning, reason_to_stay
 from jupyter_ddl.runs.reading import event_of, rank_files, run_events
@@ -152,7 +152,7 @@ FAULT = Fault(
         last=LastSample(0.5, 2**30, step=7),
         waits=(Wait(("HorovodAllreduce",), (1,)),),
         processes=(RankProcess(1, "stopped", 77, "node-a"),),
-        places=(Place((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
+        places=(StackPlace((1,), ("node-a",), (Thread("MainThread", (Frame("a.py", 3, "f"),)),), "a note"),),
     ),
 )
 EXAMPLES: list[Any] = [

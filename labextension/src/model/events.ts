@@ -2,7 +2,7 @@
 
 /** What is done about lost ranks, or can be. */
 export interface Remedy {
-  readonly step: "restart" | "restart again" | "replaced" | "restarting" | "submit" | "wait" | "find the cause" | "not replaced";
+  readonly step: "restart" | "restart again" | "replaced" | "replaced on fewer hosts" | "restarting" | "submit" | "wait" | "find the cause" | "not replaced";
   readonly ranks: number;
   readonly setup_cells: number;
   readonly problem: string;
@@ -47,7 +47,7 @@ export interface Thread {
 }
 
 /** Where some ranks are, all at the same place. */
-export interface Place {
+export interface StackPlace {
   readonly ranks: readonly number[];
   readonly hosts: readonly string[];
   readonly threads: readonly Thread[];
@@ -77,7 +77,7 @@ export interface Facts {
   readonly program: "cell" | "script";
   readonly waits: readonly Wait[];
   readonly processes: readonly RankProcess[];
-  readonly places: readonly Place[];
+  readonly places: readonly StackPlace[];
   readonly note: string;
 }
 
