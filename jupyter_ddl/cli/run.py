@@ -25,8 +25,8 @@ HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
-        "jupyter ddl run [-n N] [-H HOST:SLOTS,... | --hostfile FILE | --local] [--ssh COMMAND] [--gpus 0,1] "
-        "[--threads T] [--env K=V] [--oversubscribe] "
+        "jupyter ddl run [-n N] [-H HOST:SLOTS,... | --hostfile FILE | --local] [--ssh COMMAND] [--profile NAME] "
+        "[--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
         f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
     # A script's own options, which argparse looks at too, are no abbreviations of ours.
@@ -36,6 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hostfile", "-hostfile", metavar="FILE", help="the same as a file: lines `nodea slots=2`")
     parser.add_argument("--local", action="store_true", help="ranks on this host, also within a batch job")
     parser.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
+    parser.add_argument("--profile", metavar="NAME", help="ranks at a place of the site's or yours")
     parser.add_argument(
         "--network-interfaces",
         "--network-interface",
@@ -57,6 +58,9 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.cluster.planning import plan, variables_from
     from jupyter_ddl.host.preflight import check_for_mpi
     from jupyter_ddl.launch.place_options import place_of
+    from jupyter_ddl.launch.profiles.limits import check_limits
+    from jupyter_ddl.launch.profiles.reading import profile_named
+    from jupyter_ddl.launch.profiles.start_options import StartOptions, for_script
     from jupyter_ddl.script.job import Job
     from jupyter_ddl.script.launching import look_at_hosts
 
@@ -65,15 +69,28 @@ def main(arguments: argparse.Namespace) -> int:
     variables = variables_from(spellings.variables(arguments))
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
-    place = place_of(arguments.hosts, arguments.hostfile, ssh_command(arguments), local=arguments.local)
-    spec = plan(
-        arguments.slots_each if arguments.n is None and place.is_here else arguments.n,
-        gpus=arguments.gpus,
-        threads=arguments.threads,
-        environment=variables,
-        oversubscribe=arguments.oversubscribe,
-        place=with_slots(place, arguments.hosts, arguments.slots_each),
+    named = None if arguments.profile is None else profile_named(arguments.profile)
+    given = StartOptions(
+        arguments.n,
+        arguments.threads,
+        variables,
+        arguments.hosts,
+        arguments.hostfile,
+        ssh_command(arguments),
+        arguments.local,
     )
+    start = given if named is None else for_script(named, given)
+    place = place_of(start.hosts, start.hostfile, start.ssh, local=start.local)
+    spec = plan(
+        arguments.slots_each if start.n is None and place.is_here else start.n,
+        gpus=arguments.gpus,
+        threads=start.threads,
+        environment=start.env,
+        oversubscribe=arguments.oversubscribe,
+        place=with_slots(place, start.hosts, arguments.slots_each),
+    )
+    if named is not None:
+        check_limits(named, ranks=spec.n, nodes=len(place.hosts))
     if options.auto is not None and arguments.explain:
         from jupyter_ddl.explain import explain, render
 

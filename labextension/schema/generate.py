@@ -23,9 +23,9 @@ from jupyter_ddl.protocol.faults import (
     Fault,
     Frame,
     LastSample,
-    StackPlace,
     RankProcess,
     Remedy,
+    StackPlace,
     Thread,
     Wait,
 )

@@ -35,6 +35,32 @@ def test_a_script_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[
     assert told(capsys, "-n", "2", "trian.py", "-x").startswith(rule)
 
 
+PROFILES = """
+[small]
+limits = {ranks = 2}
+
+[boxed]
+container = "ddl.sif"
+"""
+
+
+def test_a_profile_is_kept_to(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(folder / "config"))
+    (folder / "config" / "jupyter_ddl.d").mkdir(parents=True)
+    (folder / "config" / "jupyter_ddl.d" / "mine.toml").write_text(PROFILES)
+    assert "Received: 'big'" in told(capsys, "--profile", "big", "train.py")
+    assert "The profile small allows at most 2 ranks. Received: 3 ranks." in told(
+        capsys, "--profile", "small", "-n", "3", "--gpus", "none", "train.py"
+    )
+    assert (
+        "A script's ranks run where `jupyter ddl run` does. Received: the profile boxed, whose ranks run in ddl.sif. "
+        "Run it in the image: apptainer exec ddl.sif jupyter ddl run ..."
+        in told(capsys, "--profile", "boxed", "train.py")
+    )
+
+
 def test_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "The script must be named. Received: nothing. Write: jupyter ddl run -n 2 SCRIPT.py" in told(capsys)
     assert "Received: nothing." in told(capsys, "-n", "2", "--")

@@ -226,6 +226,15 @@ def test_a_second_ctrl_c_ends_ranks_that_do_not_end(tmp_path: Path) -> None:
         assert not job.left()
 
 
+def test_a_profile_settles_what_was_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
+    (tmp_path / "config" / "jupyter_ddl.d").mkdir(parents=True)
+    profile = '[two]\ndefaults = {ranks = 2, threads = 1}\nenvironment = {OF_PROFILE = "set"}\n'
+    (tmp_path / "config" / "jupyter_ddl.d" / "mine.toml").write_text(profile)
+    finished = run(tmp_path, "import os\nprint(os.environ['OF_PROFILE'])\n", "--profile=two")
+    assert (finished.returncode, finished.stdout) == (0, "[0-1] set\n")
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_asks_to_end_ends_all(tmp_path: Path, signum: signal.Signals) -> None:
     with started(tmp_path, "import time\nprint('ready')\ntime.sleep(600)\n") as job:
