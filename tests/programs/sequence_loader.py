@@ -31,7 +31,7 @@ hvd.init()
 
 (x_train, y_train), (x_test, y_test) = keras.datasets.mnist.load_data()
 train = Batches(x_train, y_train, batch_size=64)
-test = Batches(x_test, y_test, batch_size=64)
+test = Batches(x_test, y_test, batch_size=16)
 
 model = keras.Sequential(
     [

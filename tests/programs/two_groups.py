@@ -28,3 +28,6 @@ hvd_tf.broadcast_variables(model.variables, root_rank=mine.ranks[0], process_set
 history = model.fit(x, y, batch_size=64, epochs=2, verbose=0)
 total = sum(float(np.abs(weights).sum(dtype=np.float64)) for weights in model.get_weights())
 print("rank %d, %d hidden layers: sum of weights %.12f" % (hvd.rank(), layers, total))
+
+# The first rank that ends would end Horovod for the other group too, which may still train.
+hvd_tf.allreduce(tf.zeros(1), name="the_end")
