@@ -31,6 +31,7 @@ HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may st
 # These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
 SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"
+EXPORT_VARIABLE = "JUPYTER_DDL_EXPORT"  # of an exported notebook's kernel: what its job has, as JSON
 AGENT_VARIABLE = "JUPYTER_DDL_AGENT"  # how MPI's daemons get into an image on other hosts
 PIPES_VARIABLE = "JUPYTER_DDL_PIPES"  # the numbers of the descriptors that a script's rank has from its relay
 # These tell the edited CMakeLists.txt of Horovod which MPI and which NCCL to build with.

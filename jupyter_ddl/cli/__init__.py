@@ -14,7 +14,20 @@ import sys
 from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from jupyter_ddl import __version__
-from jupyter_ddl.cli import build_horovod, doctor, jobs, logs, modernise, profiles, run, runs, serve, show
+from jupyter_ddl.cli import (
+    build_horovod,
+    doctor,
+    execute,
+    export,
+    jobs,
+    logs,
+    modernise,
+    profiles,
+    run,
+    runs,
+    serve,
+    show,
+)
 from jupyter_ddl.errors import DdlError, InvalidInput
 
 if TYPE_CHECKING:
@@ -37,7 +50,10 @@ class Subcommand(Protocol):
 # As in shells: 128 plus the number of the signal that ended a process.
 _SIGNALLED = 128
 
-SUBCOMMANDS: tuple[Subcommand, ...] = (build_horovod, doctor, run, runs, show, logs, jobs, profiles, serve, modernise)
+SUBCOMMANDS: tuple[Subcommand, ...] = (
+    *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
+    *(export, execute, serve, modernise),
+)
 
 
 class _Parser(argparse.ArgumentParser):

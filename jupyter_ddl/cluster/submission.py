@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jupyter_ddl.cluster.batch_job import BatchJob
-    from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder
+    from jupyter_ddl.cluster.job_folder import JobOrder
 
 
 @dataclass(frozen=True)
@@ -45,19 +45,25 @@ class Wanted:
     setup: tuple[str, ...] = ()
     container: str | None = None
 
-    def request(self, folder: JobFolder, name: str) -> JobRequest:
+    @property
+    def ranks(self) -> int:
+        """In all."""
+        return self.nodes * self.ntasks_per_node
+
+    def request(self, name: str, output: Path | str, folder: Path | None = None) -> JobRequest:
         """Return what is asked of the scheduler.
 
         Args:
-            folder: the job's.
-            name: the cluster's.
+            name: the cluster's, or the notebook's.
+            output: the file of what the job prints.
+            folder: in which it works; by default this process's.
         """
         return JobRequest(
             f"ddl-{name}",
             self.nodes,
             self.ntasks_per_node,
-            str(folder.output),
-            str(Path.cwd()),
+            str(output),
+            str(folder or Path.cwd()),
             self.time,
             self.partition,
             self.cpus_per_task,
@@ -100,7 +106,7 @@ def submit(wanted: Wanted) -> BatchJob:
     _check_free(order.name)
     # The ranks record there what they print.
     private_folder(paths.runs_dir(), variable=paths.RUNS_VARIABLE)
-    return batch_job.submit(order, lambda folder: wanted.request(folder, order.name), scheduler)
+    return batch_job.submit(order, lambda folder: wanted.request(order.name, folder.output), scheduler)
 
 
 def script(wanted: Wanted) -> str:
@@ -114,11 +120,22 @@ def script(wanted: Wanted) -> str:
 
     order = _order(wanted)
     folder = JobFolder(paths.jobs_dir() / f"{order.name}-...")
-    return batch_job.script(wanted.request(folder, order.name), folder, scheduler_here())
+    return batch_job.script(wanted.request(order.name, folder.output), folder, scheduler_here())
 
 
 def _order(wanted: Wanted) -> JobOrder:
     name = checked_name(DEFAULT_NAME if wanted.name is None else wanted.name)
+    check_wanted(wanted)
+    order = batch_job.order_of(name, wanted.ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
+    return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
+
+
+def check_wanted(wanted: Wanted) -> None:
+    """Check what was requested of a job.
+
+    Raises:
+        InvalidInput: it breaks a rule.
+    """
     check_count("nodes", wanted.nodes, "Pass -N 1 or more.")
     check_count("ntasks_per_node", wanted.ntasks_per_node, "Pass --ntasks-per-node 1 or more.")
     if wanted.cpus_per_task is not None:
@@ -128,9 +145,6 @@ def _order(wanted: Wanted) -> JobOrder:
             raise InvalidInput(
                 "--option takes one option of the scheduler's.", repr(option), "Write --option '--constraint=a100'."
             )
-    ranks = wanted.nodes * wanted.ntasks_per_node
-    order = batch_job.order_of(name, ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
-    return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
 
 
 def _check_free(name: str) -> None:

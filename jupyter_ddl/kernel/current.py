@@ -16,6 +16,7 @@ from jupyter_ddl.cluster.batch_job import JobRanks
 from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import ClusterStartFailed, NoCluster
+from jupyter_ddl.kernel import exported
 from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.kernel.session import Session
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.batch_job import BatchJob
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.cluster.submission import Wanted
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.protocol.hub_messages import ClusterState
@@ -190,6 +192,12 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
+    job = exported.job()
+    if job is not None:
+        # The places that the notebook names are those of whoever wrote it.
+        there = exported.start_in_job(job, n, name)
+        n, name, keep, local = there.n, there.name, False, False
+        hosts = hostfile = ssh = profile = None
     named = None if profile is None else profile_named(profile)
     given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
     options = given if named is None else with_profile(named, given)
@@ -289,6 +297,19 @@ def submit(
         keep=keep,
         rebuild=rebuild,
     )
+    return submitted(wanted, progress)
+
+
+def submitted(wanted: Wanted, progress: Callable[[str], None]) -> Session:
+    """Return the session on the ranks of a job that is wanted; in an exported notebook's job, on that one's ranks.
+
+    Raises:
+        as `submit`.
+    """
+    if exported.job() is not None:
+        return start(
+            wanted.ranks, name=wanted.name, container=wanted.container, rebuild=wanted.rebuild, progress=progress
+        )
     return _sessions.wait_for(submission.submit(wanted), progress)
 
 

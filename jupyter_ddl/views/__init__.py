@@ -14,6 +14,7 @@
 | `dashboard`, `widget`, `history`, `event_batches` | how a run trains, live; the browser's side is labextension/ |
 | `browser_files` | the browser's part, as it was built |
 | `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |
+| `sweep_page` | the page that compares the points of a sweep |
 | `together` | several views of one run |
 | `replay`, `runs_table`, `log_text` | a run shown again, runs as a table, a log as lines |
 | `fault`, `fault_texts` | a fault as text, wherever it is shown |

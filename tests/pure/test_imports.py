@@ -82,12 +82,15 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # A script is released by the rules of a cell.
     "script": {"cluster", "errors", "host", "kernel", "launch", "paths", "protocol", "runs", "views"},
+    # A job of a notebook is one that brings ranks, with the notebook beside.
+    "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
     "cli": {
         "cluster",
         "commands",
         "doctor",
         "errors",
         "explain",
+        "export",
         "horovod_build",
         "host",
         "launch",
@@ -107,6 +110,7 @@ KERNEL_SIDE = {
     "commands",
     "doctor",
     "explain",
+    "export",
     "horovod_build",
     "kernel",
     "launch",

@@ -65,7 +65,7 @@ def submit(arguments: Namespace) -> None:
         print(submission.script(wanted), end="")
         return
     progress = Progress()
-    session = current.sessions().wait_for(submission.submit(wanted), progress)
+    session = current.submitted(wanted, progress)
     progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
 
 

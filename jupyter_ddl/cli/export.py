@@ -1,0 +1,75 @@
+"""`jupyter ddl export notebook.ipynb --slurm ...`: makes a batch job of a notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+
+NAME = "export"
+HELP = "Make a batch job of a notebook: the same cells in the same order on as many ranks."
+
+_OF_THE_JOB = ("nodes", "ntasks_per_node", "time", "partition", "account", "gpus_per_node", "cpus_per_task")
+_SENDS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub <"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommand's options."""
+    parser.add_argument("notebook", type=Path, metavar="NOTEBOOK.ipynb")
+    kind = parser.add_mutually_exclusive_group(required=True)
+    for name, title in (("slurm", "Slurm"), ("pbs", "PBS"), ("lsf", "LSF")):
+        kind.add_argument(f"--{name}", action="store_const", const=name, dest="kind", help=f"a job of {title}")
+    kind.add_argument("--script", action="store_const", const="script", dest="kind", help="a plain script for a host")
+    parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="where (default: NOTEBOOK-slurm, ...)")
+    parser.add_argument("--force", action="store_true", help="replace an earlier export there")
+    parser.add_argument(
+        "-p", action="append", nargs=2, default=[], metavar=("NAME", "VALUE"), dest="parameters",
+        help="set a parameter, as papermill's -p",
+    )  # fmt: skip
+    parser.add_argument(
+        "--sweep", action="append", default=[], metavar="NAME=V,V", help="a job for each value, and a page of them all"
+    )
+    parser.add_argument("-n", type=int, help="ranks in all (default: as many as the notebook says)")
+    parser.add_argument("-N", "--nodes", type=int, help="how many nodes (default: 1)")
+    parser.add_argument("--ntasks-per-node", type=int, metavar="N", help="ranks on each")
+    parser.add_argument("--time", metavar="H:MM", help="the job's wall time (default: the queue's)")
+    parser.add_argument("--partition", "--queue", help="the partition or queue (default: the site's)")
+    parser.add_argument("--account", help="what is charged")
+    parser.add_argument("--gpus-per-node", type=int, metavar="N")
+    parser.add_argument("--cpus-per-task", type=int, metavar="N", help="cores for each rank")
+    parser.add_argument("--option", action="append", default=[], metavar="'--X=Y'", help="any of the scheduler's")
+    parser.add_argument("--profile", metavar="NAME", help="a place of the site's or yours")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    """Write the folder, and say how to send it."""
+    from jupyter_ddl.cluster.jobs_known import scheduler_named
+    from jupyter_ddl.cluster.submission import wanted_of
+    from jupyter_ddl.export.execution import check_runner
+    from jupyter_ddl.export.order import SCRIPT
+    from jupyter_ddl.export.writing import Export, write
+
+    check_runner()
+    given = {name: getattr(arguments, name) for name in _OF_THE_JOB} | {"options": tuple(arguments.option)}
+    wanted = wanted_of(arguments.profile, given, name=None, keep=False, rebuild=True)
+    has_shape = arguments.nodes is not None or arguments.ntasks_per_node is not None or wanted.ranks > 1
+    folder, order = write(
+        Export(
+            arguments.notebook,
+            wanted,
+            scheduler_named(arguments.kind),
+            arguments.n,
+            has_shape,
+            [(name, value) for name, value in arguments.parameters],
+            arguments.sweep,
+            arguments.output,
+            arguments.force,
+        )
+    )
+    executions = f"{len(order.points)} times, " if len(order.points) > 1 else ""
+    print(f"{folder.path}: {arguments.notebook.name} {executions}on {order.ranks} ranks.")
+    print(f"Send it: {_SENDS.get(arguments.kind, 'bash')} {folder.path / SCRIPT}")
+    print(f"It comes back as {folder.executed(order, 0).name} there" + (" and so on." if executions else "."))
+    return 0

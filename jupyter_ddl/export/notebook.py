@@ -1,0 +1,144 @@
+"""Reads what a notebook says of its ranks and its parameters, and makes the copy of it that a job runs."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MAGIC = re.compile(r"^\s*%ddl[ \t]+(\w+)(.*)$", re.MULTILINE)
+_ON_RANKS = re.compile(r"\s*%%distributed\b")
+_START = "%load_ext jupyter_ddl\n%ddl start"
+
+
+def read_notebook(path: Path) -> Any:
+    """Read a notebook that may be exported.
+
+    Raises:
+        InvalidInput: there is none, or it uses no ranks, or those of a cluster that another notebook has started.
+    """
+    import nbformat
+
+    try:
+        notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    except (OSError, ValueError, nbformat.ValidationError) as error:
+        reason = getattr(error, "strerror", None) or "no notebook"
+        raise InvalidInput(
+            "What is exported must be a notebook.", f"{path} ({reason})", "Name a file.ipynb."
+        ) from error
+    if not any(_ON_RANKS.match(cell.source) for cell in _code(notebook)):
+        raise InvalidInput(
+            "What is exported must have cells with %%distributed.",
+            f"{path}, which has none",
+            "Submit a notebook without ranks as any other program: papermill runs it.",
+        )
+    for number, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and any(word == "attach" for word, _ in _MAGIC.findall(cell.source)):
+            raise InvalidInput(
+                "An exported notebook must start its ranks itself.",
+                f"%ddl attach in cell {number}",
+                "Write %ddl start, and the cells that define what this one uses.",
+            )
+    return notebook
+
+
+def parameter_names(notebook: Any) -> set[str]:
+    """Return the names that the notebook's cell of parameters sets, as papermill knows it: by its tag."""
+    for cell in _code(notebook):
+        if "parameters" in cell.metadata.get("tags", []):
+            return {name for node in _statements(cell.source) for name in _targets(node)}
+    return set()
+
+
+def ranks_of(notebook: Any) -> int | None:
+    """Return how many ranks the notebook starts, at most; None where it leaves that open, or a variable says it."""
+    counts = [count for cell in _code(notebook) for count in _counts(cell.source)]
+    return max(counts, default=None)
+
+
+def job_copy(notebook: Any) -> Any:
+    """Return the notebook without outputs; where nothing in it starts ranks, a cell of its own does."""
+    import nbformat
+
+    copy = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call]
+    # The job's kernel is of the environment that jupyter_ddl is in, whatever kernels its user has beside.
+    copy.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    for cell in _code(copy):
+        cell.outputs, cell.execution_count = [], None
+    if not any(_starts(cell.source) for cell in _code(copy)):
+        first = next(at for at, cell in enumerate(copy.cells) if _is_on_ranks(cell))
+        copy.cells.insert(first, nbformat.v4.new_code_cell(_START))  # type: ignore[no-untyped-call]
+    return copy
+
+
+def _code(notebook: Any) -> Iterator[Any]:
+    return (cell for cell in notebook.cells if cell.cell_type == "code")
+
+
+def _is_on_ranks(cell: Any) -> bool:
+    return cell.cell_type == "code" and _ON_RANKS.match(cell.source) is not None
+
+
+def _starts(source: str) -> bool:
+    return any(word in ("start", "submit") for word, _ in _MAGIC.findall(source)) or any(_calls(source))
+
+
+def _counts(source: str) -> Iterator[int]:
+    """Yield the numbers of ranks that a cell's starts say."""
+    for word, rest in _MAGIC.findall(source):
+        options = _options(rest)
+        if word == "start" and "-n" in options:
+            yield options["-n"]
+        elif word == "submit":
+            yield options.get("-N", options.get("--nodes", 1)) * options.get("--ntasks-per-node", 1)
+    for call in _calls(source):
+        given = dict(zip(("n",), call.args, strict=False)) | {word.arg: word.value for word in call.keywords}
+        match given.get("n"):
+            case ast.Constant(value=int(count)):
+                yield count
+
+
+def _options(rest: str) -> dict[str, int]:
+    """Return the options of a line whose values are numbers."""
+    try:
+        words = shlex.split(rest.replace("=", " "))
+    except ValueError:
+        return {}
+    pairs = itertools.pairwise(words)
+    return {word: int(value) for word, value in pairs if word.startswith("-") and value.isascii() and value.isdigit()}
+
+
+def _calls(source: str) -> Iterator[ast.Call]:
+    """Yield the calls of `jupyter_ddl.start` and `jupyter_ddl.submit`."""
+    for statement in _statements(source):
+        for node in ast.walk(statement):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="jupyter_ddl"), attr="start" | "submit")):
+                    yield node
+
+
+def _statements(source: str) -> list[ast.stmt]:
+    """Return the statements of a cell that runs here, without magics; none of one that runs on ranks, or is broken."""
+    if _ON_RANKS.match(source):
+        return []
+    lines = ("" if line.lstrip().startswith(("%", "!")) else line for line in source.splitlines())
+    try:
+        return ast.parse("\n".join(lines)).body
+    except SyntaxError:
+        return []
+
+
+def _targets(statement: ast.stmt) -> Iterator[str]:
+    match statement:
+        case ast.Assign(targets=targets):
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            yield name

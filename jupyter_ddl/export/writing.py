@@ -1,0 +1,141 @@
+"""Makes the folder of an export: the copy of the notebook, the job's script, and what the job runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.cluster.submission import check_wanted
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.export import notebook as notebooks
+from jupyter_ddl.export.order import NOTEBOOK, ORDER, SCRIPT, ExportFolder, ExportOrder
+from jupyter_ddl.export.parameters import points_of
+from jupyter_ddl.export.scripts import batch_script, output_of, plain_script
+from jupyter_ddl.host import files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.cluster.submission import Wanted
+    from jupyter_ddl.launch.schedulers.scheduler import Scheduler
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is exported, and how.
+
+    Attributes:
+        notebook: its file.
+        wanted: of the job; its ranks are those of the notebook, where `ranks` is None.
+        scheduler: takes the job; None for a plain script.
+        ranks: in all, as the user gave them; None where not.
+        has_shape: the user, or a profile, gave nodes or ranks on each.
+        parameters: names and values, the same for all points.
+        sweeps: each "NAME=VALUE,VALUE".
+        folder: where it is written; None for one beside the notebook.
+        is_forced: an earlier export there is replaced.
+    """
+
+    notebook: Path
+    wanted: Wanted
+    scheduler: Scheduler | None
+    ranks: int | None = None
+    has_shape: bool = False
+    parameters: Sequence[tuple[str, str]] = ()
+    sweeps: Sequence[str] = ()
+    folder: Path | None = None
+    is_forced: bool = False
+
+
+def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
+    """Make the folder; return it, and what its job runs.
+
+    Raises:
+        InvalidInput: the notebook cannot be exported, its ranks are not known, an option breaks a rule, or something
+            else is in the folder's place.
+    """
+    path = export.notebook.absolute()
+    check_wanted(export.wanted)
+    check_wanted(export.wanted)
+    read = notebooks.read_notebook(path)
+    wanted = _with_ranks(export, notebooks.ranks_of(read))
+    check_wanted(wanted)
+    points = points_of(export.parameters, export.sweeps, notebooks.parameter_names(read))
+    swept = [sweep.partition("=")[0] for sweep in export.sweeps]
+    order = ExportOrder(path.stem, wanted.ranks, str(path.parent), str(paths.runs_dir()), points, swept)
+    folder = ExportFolder(_made(export, path))
+    folder.write_order(order)
+    _write_notebook(folder, notebooks.job_copy(read))
+    files.replace(folder.path / SCRIPT, _script(export.scheduler, wanted, folder, order), mode=0o777)
+    return folder, order
+
+
+def _with_ranks(export: Export, said: int | None) -> Wanted:
+    """Return what is wanted, with as many ranks as the notebook starts where no number was given."""
+    wanted = export.wanted
+    if export.has_shape:
+        given: int | None = wanted.ranks
+    else:
+        given = export.ranks
+    if export.has_shape and export.ranks is not None and export.ranks != wanted.ranks:
+        raise InvalidInput(
+            "-n is the number of ranks in all.",
+            f"-n {export.ranks}, and {wanted.nodes} x {wanted.ntasks_per_node} by nodes and ranks on each",
+            "Leave one out.",
+        )
+    ranks = said if given is None else given
+    if ranks is None:
+        raise InvalidInput(
+            "The number of the job's ranks must be known.",
+            f"{export.notebook}, which leaves it open",
+            "Add -n 4, or -N 2 --ntasks-per-node 4.",
+        )
+    if said is not None and said > ranks:
+        raise InvalidInput(
+            "A job must have as many ranks as its notebook starts.",
+            f"{ranks}, and %ddl start -n {said} in {export.notebook}",
+            f"Ask for {said}, or start fewer.",
+        )
+    return wanted if export.has_shape else replace(wanted, nodes=1, ntasks_per_node=ranks)
+
+
+def _made(export: Export, notebook: Path) -> Path:
+    kind = "script" if export.scheduler is None else export.scheduler.kind
+    folder = notebook.with_name(f"{notebook.stem}-{kind}") if export.folder is None else export.folder.absolute()
+    if folder.exists():
+        is_ours = (folder / ORDER).is_file()
+        if not is_ours or not export.is_forced:
+            raise InvalidInput(
+                "An export makes a folder of its own.",
+                f"{folder}, which is there" + ("" if is_ours else " and is none of an export"),
+                "Name another with -o." if not is_ours else "Add --force to replace it, or name another with -o.",
+            )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInput(
+            "An export must be able to make its folder.", f"{folder} ({error.strerror})", "Name another with -o."
+        ) from error
+    for old in (*folder.glob("executed*.ipynb"), *folder.glob("result*.json"), *folder.glob("comparison.html")):
+        old.unlink()
+    return folder
+
+
+def _write_notebook(folder: ExportFolder, copy: object) -> None:
+    import nbformat
+
+    text: str = nbformat.writes(copy)  # type: ignore[no-untyped-call]
+    files.replace(folder.path / NOTEBOOK, text + "\n", mode=files.SHARED)
+
+
+def _script(scheduler: Scheduler | None, wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> str:
+    count = len(order.points)
+    if scheduler is None:
+        return plain_script(folder, count, wanted.setup)
+    # Schedulers take few characters in a name.
+    name = re.sub(r"[^A-Za-z0-9_-]", "-", order.title)[:40]
+    request = wanted.request(name, output_of(folder, scheduler, count), Path(order.working_folder))
+    return batch_script(folder, scheduler, request, count)

@@ -1,0 +1,299 @@
+"""What a notebook's export writes, and what it refuses; how ranks start in its job."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import nbformat
+import pytest
+
+from jupyter_ddl import paths
+from jupyter_ddl.cli import main
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.export import execution, results
+from jupyter_ddl.export.notebook import job_copy, parameter_names, ranks_of
+from jupyter_ddl.export.order import ExportFolder, ExportOrder
+from jupyter_ddl.export.parameters import points_of, value_of
+from jupyter_ddl.export.scripts import point_of
+from jupyter_ddl.kernel import exported
+from jupyter_ddl.protocol.exported_job import ExportedJob
+from jupyter_ddl.views.sweep_page import Curve, SweepRow, sweep_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+START = "%load_ext jupyter_ddl\n%ddl start -n 2"
+PARAMETERS = "rate = 0.1\nepochs: int = 1\nn = None"
+
+
+def notebook_of(*sources: str) -> Any:
+    """Return a notebook of code cells, the first of which has the parameters."""
+    first = nbformat.v4.new_code_cell(PARAMETERS, metadata={"tags": ["parameters"]})
+    outputs = [nbformat.v4.new_output("stream", text="old\n")]
+    cells = [nbformat.v4.new_code_cell(source, outputs=outputs, execution_count=3) for source in sources]
+    return nbformat.v4.new_notebook(cells=[first, *cells])
+
+
+@pytest.fixture
+def export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[Path, str]]:
+    """Return what exports a notebook of these cells by these options; it returns the folder and what was said."""
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
+
+    def run(*options: str, cells: tuple[str, ...] = (START, "%%distributed\n1")) -> tuple[Path, str]:
+        nbformat.write(notebook_of(*cells), tmp_path / "my course.ipynb")
+        status = main(["export", str(tmp_path / "my course.ipynb"), *options])
+        said = capsys.readouterr()
+        assert status == bool(said.err)
+        return tmp_path / f"my course-{options[0].lstrip('-')}", said.out + said.err
+
+    return run
+
+
+def test_slurm_gets_a_job_that_runs_the_copy(export: Callable[..., tuple[Path, str]], tmp_path: Path) -> None:
+    folder, said = export("--slurm", "-N", "2", "--ntasks-per-node", "1", "--time", "1:30", "--partition", "gpu")
+    assert said == (
+        f"{folder}: my course.ipynb on 2 ranks.\nSend it: sbatch {folder}/job.sh\n"
+        "It comes back as executed.ipynb there.\n"
+    )
+    lines = (folder / "job.sh").read_text().splitlines()
+    assert lines[:-2] == [
+        "#!/bin/bash",
+        "#SBATCH --job-name=ddl-my-course",
+        "#SBATCH --nodes=2",
+        "#SBATCH --ntasks-per-node=1",
+        f"#SBATCH --output={folder}/job.log",
+        f"#SBATCH --chdir={tmp_path}",
+        "#SBATCH --open-mode=append",
+        "#SBATCH --time=01:30:00",
+        "#SBATCH --partition=gpu",
+    ]
+    assert lines[-1].startswith(f"exec {sys.executable} ")
+    assert lines[-1].endswith(f"jupyter_ddl.cli execute '{folder}'")
+    copy = nbformat.read(folder / "notebook.ipynb", as_version=4)
+    nbformat.validate(copy)
+    assert [cell.source for cell in copy.cells] == [PARAMETERS, START, "%%distributed\n1"]
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in copy.cells)
+    order = ExportFolder(folder).order()
+    assert order == ExportOrder("my course", 2, str(tmp_path), str(tmp_path / "runs"), [{}], [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected", "command"),
+    [
+        ("--slurm", ["#SBATCH --array=0-3", "--output={}/job-%a.log"], "sbatch {}/job.sh"),
+        ("--pbs", ["#PBS -J 0-3", "#PBS -o {}\n", "select=1:ncpus=2:mpiprocs=2"], "qsub {}/job.sh"),
+        ("--lsf", ['#BSUB -J "ddl-my-course[1-4]"', "-o {}/job-%I.log"], "bsub < {}/job.sh"),
+        ("--script", ["for point in $(seq 0 3); do", '--point "$point" || status=$?'], "bash {}/job.sh"),
+    ],
+)
+def test_a_sweep_is_an_array_of_jobs(
+    export: Callable[..., tuple[Path, str]], kind: str, expected: list[str], command: str
+) -> None:
+    folder, said = export(kind, "--sweep", "rate=0.1,0.01", "--sweep", "epochs=1,2", "-p", "n", "2")
+    script = (folder / "job.sh").read_text()
+    assert all(line.format(folder) in script for line in expected), script
+    assert f"my course.ipynb 4 times, on 2 ranks.\nSend it: {command.format(folder)}\n" in said
+    assert ExportFolder(folder).order().points == [
+        {"n": 2, "rate": rate, "epochs": epochs} for rate in (0.1, 0.01) for epochs in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "point"),
+    [
+        ({}, 0),
+        ({"SLURM_ARRAY_TASK_ID": "3"}, 3),
+        ({"PBS_ARRAY_INDEX": "2"}, 2),
+        ({"LSB_JOBINDEX": "4"}, 3),
+        # Of a job that is no array.
+        ({"LSB_JOBINDEX": "0"}, 0),
+        ({"PBS_ARRAY_INDEX": "x"}, 0),
+    ],
+)
+def test_a_job_of_an_array_knows_its_point(variables: dict[str, str], point: int) -> None:
+    assert point_of(variables) == point
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "said"),
+    [
+        (("1",), (), r"must have cells with %%distributed\. Received: .*my course\.ipynb, which has none\. Submit"),
+        (
+            (START, "%ddl attach x", "%%distributed\n1"),
+            (),
+            r"start its ranks itself\. Received: %ddl attach in cell 2\.",
+        ),
+        (("%%distributed\n1",), (), r"number of the job's ranks must be known\. Received: .*leaves it open\. Add -n 4"),
+        (
+            (START, "%%distributed\n1"),
+            ("-n", "1"),
+            r"as many ranks as its notebook starts\. Received: 1, and %ddl .*-n 2",
+        ),
+        (
+            (START, "%%distributed\n1"),
+            ("-n", "4", "-N", "2"),
+            r"-n is the number of ranks in all\. Received: -n 4, and 2 x 1",
+        ),
+        (
+            (START, "%%distributed\n1"),
+            ("-p", "lr", "1"),
+            r"tag `parameters`\. Received: lr, for .* epochs, n, rate\. Set",
+        ),
+        ((START, "%%distributed\n1"), ("--sweep", "rate"), r"written as NAME=VALUE,VALUE\. Received: 'rate'\. Write"),
+        ((START, "%%distributed\n1"), ("--sweep", "rate=1,"), r"written as NAME=VALUE,VALUE\. Received: 'rate=1,'"),
+        (
+            (START, "%%distributed\n1"),
+            ("-p", "rate", "1", "--sweep", "rate=1,2"),
+            r"A parameter is given once\. Received: rate twice\. Leave one out\.",
+        ),
+        ((START, "%%distributed\n1"), ("-N", "0"), r"nodes must be .*Received: 0\. Pass -N 1 or more"),
+    ],
+)
+def test_what_cannot_be_exported_is_said(
+    export: Callable[..., tuple[Path, str]], cells: tuple[str, ...], options: tuple[str, ...], said: str
+) -> None:
+    folder, told = export("--slurm", *options, cells=cells)
+    assert re.search(said, told), told
+    assert not folder.exists()
+
+
+def test_no_notebook_and_no_folder(export: Callable[..., tuple[Path, str]], tmp_path: Path, capsys: Any) -> None:
+    assert main(["export", str(tmp_path / "none.ipynb"), "--slurm"]) == 1
+    assert "must be a notebook. Received:" in capsys.readouterr().err
+    (tmp_path / "text.ipynb").write_text("text")
+    assert main(["export", str(tmp_path / "text.ipynb"), "--slurm"]) == 1
+    assert "text.ipynb (no notebook). Name a file.ipynb." in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    _, told = export("--slurm", "-o", str(tmp_path / "file" / "in"))
+    assert "must be able to make its folder. Received:" in told
+
+
+def test_an_earlier_export_is_replaced_only_where_asked(export: Callable[..., tuple[Path, str]]) -> None:
+    folder, _ = export("--script")
+    (folder / "executed.ipynb").write_text("{}")
+    _, told = export("--script")
+    assert "makes a folder of its own. Received:" in told
+    assert "Add --force to replace it" in told
+    export("--script", "--force")
+    assert not (folder / "executed.ipynb").exists()
+    (folder / "job.json").unlink()
+    _, told = export("--script", "--force")
+    assert "is none of an export. Name another with -o." in told
+
+
+@pytest.mark.parametrize(
+    ("sources", "ranks"),
+    [
+        ((START,), 2),
+        (("%ddl start -n=3 --threads 1", "%ddl start -n 4"), 4),
+        (("%ddl submit -N 2 --ntasks-per-node 3",), 6),
+        (("%ddl submit --ntasks-per-node=3",), 3),
+        (("import jupyter_ddl\nsession = jupyter_ddl.start(n=5, progress=print)\n%ddl status",), 5),
+        (("session = jupyter_ddl.start(7)",), 7),
+        # A variable, a string that does not end, and a program on ranks say nothing.
+        (
+            ("jupyter_ddl.start(n=n)", "%ddl start -n $n", "%ddl start -n 'x", "%%distributed\njupyter_ddl.start(n=9)"),
+            None,
+        ),
+        (("def broken(",), None),
+    ],
+)
+def test_the_ranks_of_a_notebook_are_read(sources: tuple[str, ...], ranks: int | None) -> None:
+    assert ranks_of(notebook_of(*sources)) == ranks
+
+
+def test_a_notebook_whose_ranks_the_panel_started_starts_them_itself() -> None:
+    copy = job_copy(notebook_of("1", "%%distributed\n1", "%%distributed\n2"))
+    assert [cell.source for cell in copy.cells][1:] == [
+        "1",
+        "%load_ext jupyter_ddl\n%ddl start",
+        "%%distributed\n1",
+        "%%distributed\n2",
+    ]
+    assert len(job_copy(notebook_of("jupyter_ddl.start()", "%%distributed\n1")).cells) == 3
+
+
+def test_parameters_are_read_and_written_as_papermills() -> None:
+    assert parameter_names(notebook_of()) == {"rate", "epochs", "n"}
+    assert parameter_names(nbformat.v4.new_notebook()) == set()
+    assert [value_of(text) for text in ("1", "1e-3", "True", "None", "adam", "[1, 2]", "1.2.3")] == [
+        *(1, 1e-3, True, None, "adam", [1, 2], "1.2.3")
+    ]
+    numbers = ",".join(map(str, range(101)))
+    with pytest.raises(InvalidInput, match=r"at most 10,000 points\. Received: 10,201"):
+        points_of([], [f"a={numbers}", f"b={numbers}"], {"a", "b"})
+
+
+def test_ranks_start_in_the_job_whatever_the_notebook_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert exported.job() is None
+    monkeypatch.setenv(paths.EXPORT_VARIABLE, '{"type": "exported_job", "ranks": 4, "suffix": "3f9c"}')
+    job = exported.job()
+    assert job == ExportedJob(4, "3f9c")
+    assert exported.start_in_job(job, None, None) == exported.JobStart(4, "default-3f9c")
+    assert exported.start_in_job(job, 2, "mine") == exported.JobStart(2, "mine-3f9c")
+    with pytest.raises(
+        InvalidInput, match=r"as many ranks as the notebook starts\. Received: n=5 in a job of 4\. Export"
+    ):
+        exported.start_in_job(job, 5, None)
+    monkeypatch.setenv(paths.EXPORT_VARIABLE, "x")
+    with pytest.raises(InvalidInput, match=r"set by `jupyter ddl execute`\. Received: 'x', which is none"):
+        exported.job()
+
+
+def test_what_is_no_export_or_no_point_is_not_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["execute", str(tmp_path)]) == 1
+    assert "must be a folder that `jupyter ddl export` made. Received:" in capsys.readouterr().err
+    ExportFolder(tmp_path).write_order(ExportOrder("a", 2, str(tmp_path), str(tmp_path)))
+    assert main(["execute", str(tmp_path), "--point", "1"]) == 1
+    assert "has the points 0 to 0. Received: point 1." in capsys.readouterr().err
+    monkeypatch.setattr(execution.importlib.util, "find_spec", lambda _: None)
+    assert main(["execute", str(tmp_path)]) == 1
+    assert "is run by papermill. Received: an environment without it. Install it: pip" in capsys.readouterr().err
+
+
+def test_the_last_job_of_a_sweep_leaves_the_page_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path / "runs"))
+    run = "2026-11-25T10-00-00-default-aa11-0f0f"
+    made = tmp_path / "runs" / run
+    made.mkdir(parents=True)
+    record = {"run": run, "start_s": 1.0, "ranks": [0, 1], "world_size": 2, "outcome": "finished", "loss": 0.25}
+    (made / "run.json").write_text(json.dumps(record))
+    sample = {"type": "metrics", "run": run, "at_s": 1.0, "cpu_pct": 1.0, "rss_bytes": 1}
+    lines = [sample | {"rank": 0, "step": step, "loss": 1 / step, "n": step} for step in (1, 2, 4)]
+    (made / "rank-0.events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    order = ExportOrder("a <b>", 2, str(tmp_path), str(tmp_path / "runs"), [{"lr": 0.1}, {"lr": "<i>"}], ["lr"])
+    folder = ExportFolder(tmp_path)
+    first = results.with_runs(results.Result(0, {"lr": 0.1}, "finished", 61.0, "", "aa11"))
+    assert (first.runs, first.loss) == ([run], 0.25)
+    results.write(folder, order, first)
+    page = (tmp_path / "comparison.html").read_text()
+    assert "1 of 2 points are over." in page
+    assert "not there yet" in page
+    results.write(folder, order, results.Result(1, {"lr": "<i>"}, "failed", 3.0, "ValueError: <script>", "bb22"))
+    page = (tmp_path / "comparison.html").read_text()
+    assert "2 of 2 points are over." in page
+    assert '<td class="number best">0.25</td>' in page
+    assert "<polyline" in page
+    assert "&lt;script&gt;" in page
+    assert "&#x27;&lt;i&gt;&#x27;" in page
+    assert not any(text in page for text in ("<script", "<i>", "<b>", "http"))
+    assert sorted(path.name for path in tmp_path.glob("result*")) == ["result-0.json", "result-1.json"]
+
+
+def test_a_page_without_figures_and_with_strange_ones() -> None:
+    assert "0 of 0 points" in sweep_page("none", [], [])
+    rows = [SweepRow({"a": 1}, "finished", 1.0, float("nan")), SweepRow({"a": 2}, "stopped", 2.0, 0.5)]
+    page = sweep_page("nan", rows, [Curve({"a": 1}, [(1, float("nan"))])])
+    assert "nan</td>" in page
+    assert 'best"' not in page
+    assert "<svg" not in page
+    many = [Curve({"a": at}, [(0, 1.0), (5, 1.0)]) for at in range(9)]
+    assert sweep_page("many", rows, many).count("<polyline") == 9
