@@ -6,6 +6,7 @@ Runs on: the job's first node, in a process of its own; the notebook's kernel is
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import secrets
 import signal
@@ -85,6 +86,10 @@ def _run(folder: ExportFolder, order: ExportOrder, point: int) -> tuple[results.
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Who follows the job's log sees each line when it is printed.
+            stream.reconfigure(line_buffering=True)
     try:
         with _signals_end():
             papermill.execute_notebook(

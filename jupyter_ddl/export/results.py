@@ -61,7 +61,7 @@ def with_runs(result: Result) -> Result:
 
 
 def write(folder: ExportFolder, order: ExportOrder, result: Result) -> None:
-    """Record a point; of a sweep, write the page anew with all that are there by now."""
+    """Record a point; of a sweep, write the page again with all that are there by now."""
     files.replace(folder.result(order, result.point), json.dumps(asdict(result), indent=1) + "\n", mode=files.SHARED)
     if len(order.points) == 1:
         return

@@ -194,7 +194,7 @@ def start(
     """
     job = exported.job()
     if job is not None:
-        # The places that the notebook names are those of whoever wrote it.
+        # The places that the notebook names are not its job's.
         there = exported.start_in_job(job, n, name)
         n, name, keep, local = there.n, there.name, False, False
         hosts = hostfile = ssh = profile = None

@@ -152,7 +152,7 @@ def test_a_job_of_an_array_knows_its_point(variables: dict[str, str], point: int
             ("-p", "rate", "1", "--sweep", "rate=1,2"),
             r"A parameter is given once\. Received: rate twice\. Leave one out\.",
         ),
-        ((START, "%%distributed\n1"), ("-N", "0"), r"nodes must be .*Received: 0\. Pass -N 1 or more"),
+        ((START, "%%distributed\n1"), ("-N", "0"), r"nodes must be .*Received: nodes=0\. Pass -N 1 or more"),
     ],
 )
 def test_what_cannot_be_exported_is_said(
