@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 NAME = "export"
 HELP = "Make a batch job of a notebook: the same cells in the same order on as many ranks."
 
-_OF_THE_JOB = ("nodes", "ntasks_per_node", "time", "partition", "account", "gpus_per_node", "cpus_per_task")
-_SENDS = {"slurm": "sbatch", "pbs": "qsub", "lsf": "bsub <"}
-
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
@@ -45,31 +42,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the folder, and say how to send it."""
-    from jupyter_ddl.cluster.jobs_known import scheduler_named
-    from jupyter_ddl.cluster.submission import wanted_of
-    from jupyter_ddl.export.execution import check_runner
-    from jupyter_ddl.export.order import SCRIPT
-    from jupyter_ddl.export.writing import Export, write
+    from jupyter_ddl.export.asking import OF_THE_JOB, export
 
-    check_runner()
-    given = {name: getattr(arguments, name) for name in _OF_THE_JOB} | {"options": tuple(arguments.option)}
-    wanted = wanted_of(arguments.profile, given, name=None, keep=False, rebuild=True)
-    has_shape = arguments.nodes is not None or arguments.ntasks_per_node is not None or wanted.ranks > 1
-    folder, order = write(
-        Export(
-            arguments.notebook,
-            wanted,
-            scheduler_named(arguments.kind),
-            arguments.n,
-            has_shape,
-            [(name, value) for name, value in arguments.parameters],
-            arguments.sweep,
-            arguments.output,
-            arguments.force,
-        )
+    said = export(
+        arguments.notebook,
+        arguments.kind,
+        {name: getattr(arguments, name) for name in OF_THE_JOB} | {"options": tuple(arguments.option)},
+        ranks=arguments.n,
+        profile=arguments.profile,
+        parameters=[(name, value) for name, value in arguments.parameters],
+        sweeps=arguments.sweep,
+        folder=arguments.output,
+        is_forced=arguments.force,
     )
-    executions = f"{len(order.points)} times, " if len(order.points) > 1 else ""
-    print(f"{folder.path}: {arguments.notebook.name} {executions}on {order.ranks} ranks.")
-    print(f"Send it: {_SENDS.get(arguments.kind, 'bash')} {folder.path / SCRIPT}")
-    print(f"It comes back as {folder.executed(order, 0).name} there" + (" and so on." if executions else "."))
+    print(said)
     return 0

@@ -5,7 +5,7 @@
 | `notebook` | what a notebook says of its ranks and parameters; the copy that the job runs |
 | `parameters` | parameters as they are written, and the points of a sweep |
 | `order` | the folder of an export, and what its job is to run |
-| `writing` | making the folder of an export |
+| `writing`, `asking` | making the folder of an export; from what a command line or the panel asks for |
 | `scripts` | the job's script, for each scheduler and without one |
 | `execution` | running the copy, in the job |
 | `results` | what came of each point, and the page that compares them |

@@ -12,6 +12,7 @@ from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.paths import HUB_VARIABLE
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
+from jupyter_ddl.server.exports import ExportHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.places import PlacesHandler
@@ -40,6 +41,7 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/devices", DevicesHandler, own),
                 (r"/jupyter-ddl/host", HostHandler, own),
                 (r"/jupyter-ddl/places", PlacesHandler, own),
+                (r"/jupyter-ddl/export", ExportHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),

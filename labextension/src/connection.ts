@@ -9,7 +9,7 @@ import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
-import type { Place } from './model/place';
+import type { ExportRequest, Place } from './model/place';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
 import type { ControlName, LogSize, RunDetails, Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
@@ -171,6 +171,11 @@ export class Connection implements RunWire, Server {
     return listOf<Place>(await this.request('GET', ['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
   }
 
+  async export(notebook: string, request: ExportRequest): Promise<string> {
+    const found = await this.request('POST', ['export'], {}, JSON.stringify({ notebook, ...request }));
+    return isRecord(found) && typeof found['text'] === 'string' ? found['text'] : '';
+  }
+
   async keptClusters(): Promise<KeptCluster[]> {
     return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
   }
@@ -241,10 +246,10 @@ export class Connection implements RunWire, Server {
     }
   }
 
-  private async request(method: string, path: readonly string[], query: Record<string, string> = {}): Promise<unknown> {
+  private async request(method: string, path: readonly string[], query: Record<string, string> = {}, body: string | null = null): Promise<unknown> {
     const { settings } = this;
     const url = URLExt.join(settings.baseUrl, PATH, ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(query);
-    const response = await ServerConnection.makeRequest(url, { method }, settings);
+    const response = await ServerConnection.makeRequest(url, { method, body }, settings);
     if (!response.ok) {
       throw await ServerConnection.ResponseError.create(response);
     }

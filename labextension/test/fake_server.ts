@@ -26,6 +26,7 @@ export class FakeServer implements Server {
   readonly devices = this.asks<Server['devices']>('devices');
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
   readonly places = this.asks<Server['places']>('places');
+  readonly export = this.asks<Server['export']>('export');
   readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
   readonly stopCluster = this.asks<Server['stopCluster']>('stopCluster');
 

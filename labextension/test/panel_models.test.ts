@@ -12,7 +12,7 @@ import type { Place } from '../src/model/place';
 import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { timeLeft } from '../src/model/wall_time';
-import { NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
+import { exportOf, NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = {
@@ -95,6 +95,15 @@ describe('the start form', () => {
   it('keeps to the ranks that a profile of hosts allows', () => {
     const place: Place = { ...A100, launcher: 'hosts' };
     expect(planStart({ ...EMPTY, place, ranks: '13' }, GPUS).errors).toEqual({ ranks: 'a100 allows at most 12 ranks.' });
+  });
+
+  it('asks for a job of the notebook', () => {
+    const nothing = { profile: null, ranks: null, nodes: null, ntasks_per_node: null, time: null, partition: null };
+    expect(exportOf({ ...EMPTY, ranks: ' 4 ', time: '1:00' })).toEqual({ ...nothing, kind: 'script', ranks: 4 });
+    expect(exportOf({ ...EMPTY, place: { ...A100, launcher: 'hosts' }, nodes: '2' })).toEqual({ ...nothing, kind: 'script' });
+    const fields = { ...EMPTY, place: { ...A100, launcher: 'pbs' as const }, ranks: '9', nodes: '2', perNode: '3', time: ' 1:00', partition: 'gpu' };
+    const job = { profile: 'a100', ranks: null, nodes: 2, ntasks_per_node: 3, time: '1:00', partition: 'gpu' };
+    expect(exportOf(fields)).toEqual({ ...job, kind: 'pbs' });
   });
 
   const taken = new Map([

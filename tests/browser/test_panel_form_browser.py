@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -161,6 +162,29 @@ def test_a_profile_is_chosen_with_its_partition_nodes_and_time(lab: Lab, page: P
         file.unlink()
         file.parent.rmdir()
     expect(a100).to_have_count(0, timeout=30_000)
+
+
+def test_the_notebook_in_front_is_exported(lab: Lab, page: Page) -> None:
+    lab.set_code(page, "%%distributed\n1")
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
+    button = panel.get_by_role("button", name="Export the notebook")
+    button.click()
+    fault = panel.locator(".ddl-fault-box").filter(has_text="The number of the job's ranks must be known.")
+    fault.wait_for()
+    ranks.fill("3")
+    button.click()
+    folder = lab.folder / "shared-script"
+    told = panel.locator(".ddl-exported")
+    expect(told).to_have_text(
+        f"{folder}: shared.ipynb on 3 ranks.\nSend it: bash {folder}/job.sh\nIt comes back as executed.ipynb there."
+    )
+    assert fault.is_hidden()
+    # What is in the page was saved first.
+    cells = json.loads((folder / "notebook.ipynb").read_text())["cells"]
+    assert ["".join(cell["source"]) for cell in cells] == ["%load_ext jupyter_ddl\n%ddl start", "%%distributed\n1"]
+    ranks.fill("")
 
 
 def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:

@@ -59,7 +59,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
     "commands": {"errors", "launch", "protocol", "runs", "views"},
-    "server": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
+    # A job of a notebook is one that brings ranks, with the notebook beside.
+    "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
+    "server": {"cluster", "errors", "export", "host", "launch", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},
@@ -82,8 +84,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     # A script is released by the rules of a cell.
     "script": {"cluster", "errors", "host", "kernel", "launch", "paths", "protocol", "runs", "views"},
-    # A job of a notebook is one that brings ranks, with the notebook beside.
-    "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
     "cli": {
         "cluster",
         "commands",

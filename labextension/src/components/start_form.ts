@@ -1,6 +1,6 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
-import { isQueue, type Place } from '../model/place';
-import { type Device, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type Surroundings } from '../model/start';
+import { type ExportRequest, isQueue, type Place } from '../model/place';
+import { type Device, exportOf, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type Surroundings } from '../model/start';
 import { h, setAttribute, setText } from './dom';
 import { number } from './format';
 import { PlaceChoice, placeholders, type PlaceTexts } from './place_choice';
@@ -22,6 +22,7 @@ export interface StartTexts extends PlaceTexts {
   readonly runs: string;
   readonly start: string;
   readonly submit: string;
+  readonly export: string;
   readonly free: (free: string, total: string) => string;
 }
 
@@ -40,6 +41,7 @@ export class StartForm {
   private readonly line = h('code', { class: 'ddl-start-line' });
   private readonly runs: HTMLElement;
   private readonly button: HTMLButtonElement;
+  private readonly exports: HTMLButtonElement;
   private known: readonly Device[] = [];
   private around: Surroundings = NOWHERE;
   private boxes: HTMLInputElement[] = [];
@@ -47,11 +49,13 @@ export class StartForm {
 
   /**
    * @param start called with the line to run.
+   * @param exportJob called with what a job of the notebook is asked for with.
    * @param typed called with what the form holds, after each change.
    */
   constructor(
     private readonly texts: StartTexts,
     start: (line: string) => void,
+    exportJob: (request: ExportRequest) => void,
     private readonly typed: (fields: StartFields) => void,
   ) {
     const input = (name: StartField): HTMLInputElement =>
@@ -64,6 +68,8 @@ export class StartForm {
     this.choice = new PlaceChoice(texts);
     this.runs = h('p', { class: 'ddl-start-runs' });
     this.button = h('button', { type: 'submit', class: 'ddl-button ddl-primary' }, texts.start);
+    this.exports = h('button', { type: 'button', class: 'ddl-button' }, texts.export);
+    this.exports.addEventListener('click', () => exportJob(exportOf(this.fields())));
     this.shareLabel = h('label', { class: 'ddl-check' }, this.share, texts.share);
     this.deviceRow = h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel);
     const { ranks, threads, name } = this.rows;
@@ -80,7 +86,7 @@ export class StartForm {
       h('div', { class: 'ddl-field' }, h('label', { class: 'ddl-check' }, this.keep, texts.keep)),
       this.runs,
       this.line,
-      this.button,
+      h('div', { class: 'ddl-start-buttons' }, this.button, this.exports),
     );
     this.element.addEventListener('input', () => this.check(true));
     this.element.addEventListener('submit', (event) => {
@@ -181,6 +187,7 @@ export class StartForm {
     setText(this.line, line ?? '');
     this.line.hidden = line === null;
     this.button.disabled = line === null || !this.isAble;
+    this.exports.disabled = this.button.disabled;
     if (isTyped) {
       this.typed(fields);
     }

@@ -23,6 +23,17 @@ export function isQueue(place: Place | null): boolean {
   return place !== null && place.launcher !== 'local' && place.launcher !== 'hosts';
 }
 
+/** What is asked of the server to make a batch job of a notebook; null for what was not written. */
+export interface ExportRequest {
+  readonly kind: 'slurm' | 'pbs' | 'lsf' | 'script';
+  readonly profile: string | null;
+  readonly ranks: number | null;
+  readonly nodes: number | null;
+  readonly ntasks_per_node: number | null;
+  readonly time: string | null;
+  readonly partition: string | null;
+}
+
 /** What was written for a job. */
 export interface JobFields {
   readonly nodes: string;

@@ -3,7 +3,7 @@ import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { KeptCluster } from './kept';
 import type { LogPage } from './log_window';
-import type { Place } from './place';
+import type { ExportRequest, Place } from './place';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
@@ -44,6 +44,9 @@ export interface Server {
   hostRoom(): Promise<HostRoom | null>;
   /** The queue of the server's host, and the profiles; it rejects where a file of profiles breaks a rule. */
   places(): Promise<Place[]>;
+
+  /** Make a batch job of a notebook; return what was written, and how it is sent. */
+  export(notebook: string, request: ExportRequest): Promise<string>;
 
   /** The clusters that run though the kernel that started them is gone. */
   keptClusters(): Promise<KeptCluster[]>;

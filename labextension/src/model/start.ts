@@ -1,5 +1,5 @@
 // What the start form says, checked as it is typed, and the line that it comes to. No DOM.
-import { COUNT, isQueue, jobErrors, type JobFields, jobOptions, type Place } from './place';
+import { COUNT, type ExportRequest, isQueue, jobErrors, type JobFields, jobOptions, type Place } from './place';
 
 export interface Device {
   readonly index: number;
@@ -105,6 +105,23 @@ export function planStart(typed: StartFields, devices: readonly Device[], around
   const line = options.filter((option) => option !== '').join(' ');
   const isOnCores = here.length === 0 || fields.gpus?.length === 0;
   return { errors, warning: !isJob && !isElsewhere ? wantOf(Number(fields.ranks), isOnCores, around.host) : '', line };
+}
+
+/** Return what is asked for to make a job of the notebook; the form has nothing that is wrong. */
+export function exportOf(fields: StartFields): ExportRequest {
+  const { place } = fields;
+  const queue = place !== null && isQueue(place) ? place : null;
+  const text = (value: string): string | null => (queue === null || value.trim() === '' ? null : value.trim());
+  const count = (value: string): number | null => (value.trim() === '' ? null : Number(value));
+  return {
+    kind: queue === null ? 'script' : (queue.launcher as 'slurm' | 'pbs' | 'lsf'),
+    profile: queue?.profile ?? null,
+    ranks: queue === null ? count(fields.ranks) : null,
+    nodes: queue === null ? null : count(fields.nodes),
+    ntasks_per_node: queue === null ? null : count(fields.perNode),
+    time: text(fields.time),
+    partition: text(fields.partition),
+  };
 }
 
 function rankErrors({ ranks, threads, gpus, oversubscribe, place }: StartFields, devices: readonly Device[]): Partial<Record<StartField, string>> {

@@ -47,6 +47,7 @@ export interface NotebookPanel extends Widget {
   readonly context: {
     readonly path: string;
     readonly ready: Promise<void>;
+    save(): Promise<void>;
     readonly pathChanged: ISignal<unknown, string>;
   };
 }

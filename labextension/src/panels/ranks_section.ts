@@ -6,10 +6,12 @@ import { StartForm } from '../components/start_form';
 import { followTheme } from '../components/theme';
 import type { LiveRun } from '../model/live';
 import type { KeptModel } from '../model/kept_model';
+import type { ExportRequest } from '../model/place';
 import type { RoomModel } from '../model/room';
 import { sentence } from '../model/server';
 import { type KeptFields, proposeName, type StartFields, type Surroundings } from '../model/start';
 import type { CurrentNotebook } from '../notebook/current';
+import type { NotebookPanel } from '../notebook/panels';
 import { ClusterCard } from './cluster_card';
 import type { Context } from './context';
 import { KeptClusters } from './kept_clusters';
@@ -39,18 +41,22 @@ export class RanksSection extends Widget {
   private problemOf: unknown = null;
   private readonly kept: KeptClusters;
   private readonly form: StartForm;
+  /** What came of an export. */
+  private readonly exported = h('pre', { class: 'ddl-exported', role: 'status' });
   private timer = 0;
   private starting = false;
 
   /**
-   * @param start runs a line in a kernel; it rejects with what the line raised.
+   * @param starts runs a line in a kernel; it rejects with what the line raised.
+   * @param exports makes a job of a notebook; it rejects with the reason.
    * @param remember keeps what the form holds.
    */
   constructor(
     private readonly context: Context,
     private readonly models: RanksModels,
     private readonly notebook: CurrentNotebook,
-    private readonly start: (line: string) => Promise<void>,
+    private readonly starts: (line: string) => Promise<void>,
+    private readonly exports: (panel: NotebookPanel, request: ExportRequest) => Promise<string>,
     remember: (fields: StartFields) => void,
   ) {
     super();
@@ -58,10 +64,11 @@ export class RanksSection extends Widget {
     this.addClass('ddl-panel');
     this.addClass('ddl-ranks-section');
     this.title.label = trans.__('Ranks');
-    this.form = new StartForm(startTexts(trans), (line) => void this.submit(line), remember);
+    const start = (line: string): void => void this.submit(line);
+    this.form = new StartForm(startTexts(trans), start, (request) => void this.export(request), remember);
     this.problem = new Problem(trans.__('Dismiss'));
     this.kept = new KeptClusters(context, models.kept, notebook, (line) => void this.submit(line));
-    this.node.append(this.empty, this.problem.element, this.cards, this.kept.element, this.form.element);
+    this.node.append(this.empty, this.problem.element, this.cards, this.kept.element, this.form.element, this.exported);
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
       this.form.showDevices(room.devices);
@@ -135,6 +142,7 @@ export class RanksSection extends Widget {
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     if (this.problemOf !== this.notebook.panel) {
       this.problem.show('');
+      setText(this.exported, '');
     }
     this.form.place(this.around());
     this.allow();
@@ -216,13 +224,25 @@ export class RanksSection extends Widget {
     }
   }
 
+  private async export(request: ExportRequest): Promise<void> {
+    const { panel } = this.notebook;
+    this.problem.show('');
+    this.problemOf = panel;
+    setText(this.exported, '');
+    try {
+      setText(this.exported, panel === null ? '' : await this.exports(panel, request));
+    } catch (error) {
+      this.problem.show(sentence(error));
+    }
+  }
+
   private async submit(line: string): Promise<void> {
     this.problem.show('');
     this.problemOf = this.notebook.panel;
     this.starting = true;
     this.update();
     try {
-      await this.start(line);
+      await this.starts(line);
     } catch (error) {
       this.problem.show(sentence(error));
     } finally {

@@ -25,6 +25,7 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     runs: trans.__('Runs in %1:'),
     start: trans.__('Start ranks'),
     submit: trans.__('Submit a job'),
+    export: trans.__('Export the notebook'),
     free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
 }

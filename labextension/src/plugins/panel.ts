@@ -7,8 +7,10 @@ import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import { ranksIcon } from '../icons';
 import { KeptModel } from '../model/kept_model';
+import type { ExportRequest } from '../model/place';
 import { RoomModel } from '../model/room';
 import { RunsModel } from '../model/runs_model';
+import type { NotebookPanel } from '../notebook/panels';
 import { runLine } from '../notebook/start';
 import { RanksSection } from '../panels/ranks_section';
 import { RunsSection } from '../panels/runs_section';
@@ -68,7 +70,12 @@ function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSe
       await runLine(kernel, line);
     }
   };
-  const ranks = new RanksSection(distributed, models, notebook, start, (fields) => void (state !== null && keepForm(state, fields)));
+  const exports = async (panel: NotebookPanel, request: ExportRequest): Promise<string> => {
+    // The server reads the file.
+    await panel.context.save();
+    return server.export(panel.context.path, request);
+  };
+  const ranks = new RanksSection(distributed, models, notebook, start, exports, (fields) => void (state !== null && keepForm(state, fields)));
   if (state !== null) {
     void formOf(state).then((fields) => ranks.restore(fields));
   }

@@ -37,9 +37,11 @@ class Server(servers.Server):
         (folder / "data" / "kernels" / "lasting" / "kernel.json").write_text(json.dumps(spec))
         super().__init__(folder, HUB, *options, base_url=base_url, variables=variables)
 
-    def ask(self, method: str, path: str, *, token: str | None = TOKEN, **headers: str) -> Reply:
+    def ask(
+        self, method: str, path: str, *, token: str | None = TOKEN, body: str | None = None, **headers: str
+    ) -> Reply:
         """Send a request under jupyter-ddl/ exactly as it is written here."""
-        return self.request(method, f"{self.base_url}jupyter-ddl/{path}", token=token, **headers)
+        return self.request(method, f"{self.base_url}jupyter-ddl/{path}", token=token, body=body, **headers)
 
     def live(self, *, token: str = TOKEN, origin: str | None = None) -> websocket.WebSocket:
         return websocket.create_connection(

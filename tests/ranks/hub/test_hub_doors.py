@@ -95,6 +95,39 @@ def test_a_deletion_needs_the_xsrf_token(server: Server, run: Path) -> None:
     assert not run.exists()
 
 
+NOTEBOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+CELL = {
+    "cell_type": "code",
+    "id": "a",
+    "metadata": {},
+    "outputs": [],
+    "execution_count": None,
+    "source": "%%distributed",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "said"),
+    [
+        ({"notebook": "a.ipynb", "kind": "slurm", "nodes": 2, "ntasks_per_node": 2}, 200, "a.ipynb on 4 ranks."),
+        ({"notebook": "a.ipynb", "kind": "script", "ranks": 2}, 200, "a.ipynb on 2 ranks."),
+        ({"notebook": "a.ipynb", "kind": "script"}, 400, "The number of the job's ranks must be known."),
+        ({"notebook": "a.ipynb", "kind": "at"}, 400, "one of slurm, pbs, lsf and script. Received: 'at'"),
+        ({"notebook": "../a.ipynb", "kind": "slurm"}, 400, "is among the server's. Received: '../a.ipynb'"),
+        ({"notebook": "/etc/passwd", "kind": "slurm"}, 400, "is among the server's. Received: '/etc/passwd'"),
+        ({"notebook": "a.ipynb", "kind": "slurm", "nodes": True}, 400, "nodes is a number of at least 1."),
+        ({"notebook": "a.ipynb", "kind": "slurm", "partition": "a\nb"}, 400, "partition is a short text."),
+        ({"notebook": "a.ipynb", "kind": "slurm", "nodes": 2, "time": "x"}, 400, "HOURS:MINUTES"),
+        ([], 400, "An export names a notebook."),
+    ],
+)
+def test_a_notebook_of_the_servers_is_exported(server: Server, asked: object, status: int, said: str) -> None:
+    (server.notebooks / "a.ipynb").write_text(json.dumps(NOTEBOOK | {"cells": [CELL]}))
+    assert server.ask("POST", "export", body=json.dumps(asked), token="wrong").status == 403
+    reply = server.ask("POST", "export", body=json.dumps(asked))
+    assert (reply.status, said in reply.json["text" if status == 200 else "message"]) == (status, True), reply.body
+
+
 def logged_in(server: Server) -> tuple[str, str]:
     """Return the cookies of a browser that has logged in, and the XSRF token in them."""
     cookies = http.cookies.SimpleCookie()
