@@ -17,13 +17,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 from jupyter_ddl.errors import DdlError, DemoFailed, InvalidInput
+from jupyter_ddl.export.cell_teller import CellTeller, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01-from-one-gpu-to-all.ipynb"
 CELL_TIMEOUT_S = 600
-SHORT_CELL_S = 2.0
 # On 10,000 images of MNIST the notebook reaches 0.97; on scikit-learn's digits, which are fewer and smaller, 0.95.
 # Guessing gives 0.1.
 LEAST_ACCURACY = 0.9
@@ -93,7 +93,7 @@ def run(path: Path, n: int) -> dict[str, Any]:
         raise DemoFailed(
             f"The notebook's kernel must live to the end. Received: it died, under {client.heading!r}."
         ) from error
-    figures: dict[str, Any] = json.loads(_text(question))
+    figures: dict[str, Any] = json.loads(text_of(question))
     return figures
 
 
@@ -137,34 +137,23 @@ class _TellingClient(NotebookClient):
 
     heading = ""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._teller = CellTeller(indent="   ")
+
     def tell(self, cell: Any, index: int) -> None:
         """Run a code cell, or print a heading."""
-        self._began_s = time.monotonic()
-        self._told = 0
         if cell.cell_type == "markdown" and cell.source.startswith("#"):
             self.heading = cell.source.partition("\n")[0].lstrip("# ")
             print(f"-- {self.heading}", flush=True)
         self.execute_cell(cell, index)
         if cell.cell_type == "code":
-            self._tell_lines(_text(cell).splitlines())
+            self._teller.end(cell)
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         answer = super().process_message(msg, cell, cell_index)
-        # A rank's line may still become the line of all ranks, so the newest waits.
-        if time.monotonic() - self._began_s > SHORT_CELL_S:
-            self._tell_lines(_text(cell).splitlines()[:-1])
+        self._teller.follow(cell)
         return answer
-
-    def _tell_lines(self, lines: list[str]) -> None:
-        for line in lines[self._told :]:
-            print(f"   {line}", flush=True)
-        self._told = max(self._told, len(lines))
-
-
-def _text(cell: Any) -> str:
-    """Return the text of a cell's outputs."""
-    texts = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in cell.outputs]
-    return "".join(text if text.endswith("\n") else f"{text}\n" for text in texts if text)
 
 
 if __name__ == "__main__":

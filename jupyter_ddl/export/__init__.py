@@ -7,7 +7,7 @@
 | `order` | the folder of an export, and what its job is to run |
 | `writing`, `asking` | making the folder of an export; from what a command line or the panel asks for |
 | `scripts` | the job's script, for each scheduler and without one |
-| `execution` | running the copy, in the job |
+| `execution`, `runner`, `cell_teller` | running the copy, in the job, and printing what its cells show |
 | `results` | what came of each point, and the page that compares them |
 
 Runs on: a terminal's process, or the Jupyter server's; `execution` in the job.

@@ -6,7 +6,6 @@ Runs on: the job's first node, in a process of its own; the notebook's kernel is
 from __future__ import annotations
 
 import importlib.util
-import io
 import os
 import secrets
 import signal
@@ -86,10 +85,8 @@ def _run(folder: ExportFolder, order: ExportOrder, point: int) -> tuple[results.
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Who follows the job's log sees each line when it is printed.
-            stream.reconfigure(line_buffering=True)
+    from jupyter_ddl.export.runner import register
+
     try:
         with _signals_end():
             papermill.execute_notebook(
@@ -99,8 +96,7 @@ def _run(folder: ExportFolder, order: ExportOrder, point: int) -> tuple[results.
                 kernel_name="python3",
                 cwd=order.working_folder,
                 progress_bar=False,
-                stdout_file=sys.stdout,
-                stderr_file=sys.stderr,
+                engine_name=register(),
             )
     except PapermillExecutionError as error:
         print(f"Cell {error.exec_count} raised {error.ename}: {error.evalue}", file=sys.stderr)

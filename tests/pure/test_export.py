@@ -13,7 +13,7 @@ import pytest
 from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.export import execution, results
+from jupyter_ddl.export import cell_teller, execution, results
 from jupyter_ddl.export.notebook import job_copy, parameter_names, ranks_of
 from jupyter_ddl.export.order import ExportFolder, ExportOrder
 from jupyter_ddl.export.parameters import points_of, value_of
@@ -297,3 +297,22 @@ def test_a_page_without_figures_and_with_strange_ones() -> None:
     assert "<svg" not in page
     many = [Curve({"a": at}, [(0, 1.0), (5, 1.0)]) for at in range(9)]
     assert sweep_page("many", rows, many).count("<polyline") == 9
+
+
+def test_what_a_cell_shows_is_printed_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now_s = [0.0]
+    monkeypatch.setattr(cell_teller.time, "monotonic", lambda: now_s[0])
+    teller = cell_teller.CellTeller("  ")
+    cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text="one\ntwo\n")])
+    teller.follow(cell)
+    assert capsys.readouterr().out == ""
+    now_s[0] = 3.0
+    # The newest line may still change.
+    teller.follow(cell)
+    assert capsys.readouterr().out == "  one\n"
+    cell.outputs.append(nbformat.v4.new_output("display_data", data={"text/plain": "three"}))
+    teller.end(cell)
+    assert capsys.readouterr().out == "  two\n  three\n"
+    other = nbformat.v4.new_code_cell("2", outputs=[nbformat.v4.new_output("stream", text="one\n")])
+    teller.end(other)
+    assert capsys.readouterr().out == "  one\n"
