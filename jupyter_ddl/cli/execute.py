@@ -17,6 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.add_argument("folder", type=Path, help="that `jupyter ddl export` made")
     parser.add_argument("--point", type=int, metavar="K", help="of its sweep (default: the job's number in its array)")
+    parser.add_argument("--hostfile", metavar="FILE", help="the hosts of the ranks (default: those of this job)")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -26,4 +27,4 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.export.scripts import point_of
 
     point = point_of(os.environ) if arguments.point is None else arguments.point
-    return execute(ExportFolder(arguments.folder.absolute()), point)
+    return execute(ExportFolder(arguments.folder.absolute()), point, arguments.hostfile)

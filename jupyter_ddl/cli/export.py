@@ -18,6 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     kind = parser.add_mutually_exclusive_group(required=True)
     for name, title in (("slurm", "Slurm"), ("pbs", "PBS"), ("lsf", "LSF")):
         kind.add_argument(f"--{name}", action="store_const", const=name, dest="kind", help=f"a job of {title}")
+    kind.add_argument(
+        "--kubernetes", action="store_const", const="kubernetes", dest="kind", help="an MPIJob and a TrainJob"
+    )
     kind.add_argument("--script", action="store_const", const="script", dest="kind", help="a plain script for a host")
     parser.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="where (default: NOTEBOOK-slurm, ...)")
     parser.add_argument("--force", action="store_true", help="replace an earlier export there")
@@ -38,6 +41,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cpus-per-task", type=int, metavar="N", help="cores for each rank")
     parser.add_argument("--option", action="append", default=[], metavar="'--X=Y'", help="any of the scheduler's")
     parser.add_argument("--profile", metavar="NAME", help="a place of the site's or yours")
+    parser.add_argument("--image", help="of the pods of Kubernetes")
+    parser.add_argument("--claim", metavar="NAME", help="the volume claim that has the notebook's folder")
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -50,6 +55,8 @@ def main(arguments: argparse.Namespace) -> int:
         {name: getattr(arguments, name) for name in OF_THE_JOB} | {"options": tuple(arguments.option)},
         ranks=arguments.n,
         profile=arguments.profile,
+        image=arguments.image,
+        claim=arguments.claim,
         parameters=[(name, value) for name, value in arguments.parameters],
         sweeps=arguments.sweep,
         folder=arguments.output,

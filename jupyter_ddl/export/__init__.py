@@ -6,6 +6,7 @@
 | `parameters` | parameters as they are written, and the points of a sweep |
 | `order` | the folder of an export, and what its job is to run |
 | `writing`, `asking` | making the folder of an export; from what a command line or the panel asks for |
+| `kubernetes` | the job as objects of Kubernetes |
 | `scripts` | the job's script, for each scheduler and without one |
 | `execution`, `runner`, `cell_teller` | running the copy, in the job, and printing what its cells show |
 | `results` | what came of each point, and the page that compares them |

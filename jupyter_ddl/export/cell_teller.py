@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from typing import Any
 
-# A rank's line may still become the line of all ranks, and a short cell is shown when it has ended.
-_FIRST_S = 2.0
-_EVERY_S = 0.5
+# Long enough for the same line of other ranks to come, and for a short cell to end.
+_EVERY_S = 2.0
 
 
 class CellTeller:
@@ -20,25 +19,41 @@ class CellTeller:
     def __init__(self, indent: str = "") -> None:
         self._indent = indent
         self._told = 0
-        self._next_s = 0.0
         self._cell: Any = None
+        self._has_changed = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def follow(self, cell: Any) -> None:
-        """Print the lines of a cell that runs, but for the newest."""
+        """Note that a cell shows more; it is printed soon. To be called within an event loop."""
         self._begin(cell)
-        now_s = time.monotonic()
-        if now_s >= self._next_s:
-            self._next_s = now_s + _EVERY_S
-            self._tell(text_of(cell).splitlines()[:-1])
+        self._has_changed = True
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._tick)
 
     def end(self, cell: Any) -> None:
         """Print the rest of a cell that has ended."""
         self._begin(cell)
+        self._stop()
         self._tell(text_of(cell).splitlines())
 
     def _begin(self, cell: Any) -> None:
         if cell is not self._cell:
-            self._cell, self._told, self._next_s = cell, 0, time.monotonic() + _FIRST_S
+            self._stop()
+            self._cell, self._told = cell, 0
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        """Print the lines of the cell; the newest one, which may still become another, once nothing has changed."""
+        self._timer = None
+        lines = text_of(self._cell).splitlines()
+        self._tell(lines[:-1] if self._has_changed else lines)
+        self._has_changed = False
+        if self._told < len(lines):
+            self._timer = asyncio.get_running_loop().call_later(_EVERY_S, self._tick)
 
     def _tell(self, lines: list[str]) -> None:
         for line in lines[self._told :]:

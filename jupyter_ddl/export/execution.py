@@ -54,12 +54,13 @@ class _Ended(BaseException):
         self.signum = signum
 
 
-def execute(folder: ExportFolder, point: int) -> int:
+def execute(folder: ExportFolder, point: int, hostfile: str | None = None) -> int:
     """Run the notebook of an export; return the exit status.
 
     Args:
         folder: of the export.
         point: of its sweep; 0 without one.
+        hostfile: where the hosts of the ranks are listed; None for those of the job that this process is in.
 
     Raises:
         InvalidInput: the folder is none of an export, its sweep has no such point, or there is no papermill.
@@ -71,7 +72,7 @@ def execute(folder: ExportFolder, point: int) -> int:
             f"The sweep of {folder.path} has the points 0 to {len(order.points) - 1}.", f"point {point}", "Name one."
         )
     began_s, suffix = time.monotonic(), secrets.token_hex(3)
-    os.environ[paths.EXPORT_VARIABLE] = as_json(ExportedJob(order.ranks, suffix)).decode()
+    os.environ[paths.EXPORT_VARIABLE] = as_json(ExportedJob(order.ranks, suffix, hostfile)).decode()
     os.environ[paths.RUNS_VARIABLE] = order.runs
     state, status, error = _run(folder, order, point)
     result = results.Result(point, order.points[point], state, time.monotonic() - began_s, error, suffix)

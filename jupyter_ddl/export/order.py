@@ -2,7 +2,7 @@
 
 FOLDER/
 notebook.ipynb          the copy that the job runs
-job.sh                  sends it: `sbatch job.sh`
+job.sh                  sends it: `sbatch job.sh`; for Kubernetes mpijob.json and trainjob.json
 job.json                what the job runs; see `ExportOrder`
 job*.log                what the job printed
 executed[-K].ipynb      the notebook with its outputs, of point K of a sweep
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOTEBOOK, ORDER, SCRIPT, COMPARISON = "notebook.ipynb", "job.json", "job.sh", "comparison.html"
+MPI_JOB, TRAIN_JOB = "mpijob.json", "trainjob.json"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,11 +11,13 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.submission import check_wanted
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.export import kubernetes
 from jupyter_ddl.export import notebook as notebooks
-from jupyter_ddl.export.order import NOTEBOOK, ORDER, SCRIPT, ExportFolder, ExportOrder
+from jupyter_ddl.export.order import MPI_JOB, NOTEBOOK, ORDER, SCRIPT, TRAIN_JOB, ExportFolder, ExportOrder
 from jupyter_ddl.export.parameters import points_of
 from jupyter_ddl.export.scripts import batch_script, output_of, plain_script
 from jupyter_ddl.host import files
+from jupyter_ddl.launch.profiles.limits import seconds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +33,8 @@ class Export:
     Attributes:
         notebook: its file.
         wanted: of the job; its ranks are those of the notebook, where `ranks` is None.
-        scheduler: takes the job; None for a plain script.
+        scheduler: takes the job; None for a plain script, and for Kubernetes.
+        pods: the image and the volume claim of Kubernetes; None for others.
         ranks: in all, as the user gave them; None where not.
         has_shape: the user, or a profile, gave nodes or ranks on each.
         parameters: names and values, the same for all points.
@@ -48,6 +52,7 @@ class Export:
     sweeps: Sequence[str] = ()
     folder: Path | None = None
     is_forced: bool = False
+    pods: tuple[str, str] | None = None
 
 
 def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
@@ -59,17 +64,22 @@ def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
     """
     path = export.notebook.absolute()
     check_wanted(export.wanted)
-    check_wanted(export.wanted)
     read = notebooks.read_notebook(path)
     wanted = _with_ranks(export, notebooks.ranks_of(read))
     check_wanted(wanted)
     points = points_of(export.parameters, export.sweeps, notebooks.parameter_names(read))
     swept = [sweep.partition("=")[0] for sweep in export.sweeps]
-    order = ExportOrder(path.stem, wanted.ranks, str(path.parent), str(paths.runs_dir()), points, swept)
+    _check_pods(export)
     folder = ExportFolder(_made(export, path))
+    # A pod sees the folder, and not its user's home.
+    runs = paths.runs_dir() if export.pods is None else folder.path / "runs"
+    order = ExportOrder(path.stem, wanted.ranks, str(path.parent), str(runs), points, swept)
     folder.write_order(order)
     _write_notebook(folder, notebooks.job_copy(read))
-    files.replace(folder.path / SCRIPT, _script(export.scheduler, wanted, folder, order), mode=0o777)
+    if export.pods is None:
+        files.replace(folder.path / SCRIPT, _script(export.scheduler, wanted, folder, order), mode=0o777)
+    else:
+        _write_objects(export.pods, wanted, folder, order)
     return folder, order
 
 
@@ -103,7 +113,8 @@ def _with_ranks(export: Export, said: int | None) -> Wanted:
 
 
 def _made(export: Export, notebook: Path) -> Path:
-    kind = "script" if export.scheduler is None else export.scheduler.kind
+    kind = "script" if export.pods is None else "kubernetes"
+    kind = kind if export.scheduler is None else export.scheduler.kind
     folder = notebook.with_name(f"{notebook.stem}-{kind}") if export.folder is None else export.folder.absolute()
     if folder.exists():
         is_ours = (folder / ORDER).is_file()
@@ -129,6 +140,35 @@ def _write_notebook(folder: ExportFolder, copy: object) -> None:
 
     text: str = nbformat.writes(copy)  # type: ignore[no-untyped-call]
     files.replace(folder.path / NOTEBOOK, text + "\n", mode=files.SHARED)
+
+
+def _check_pods(export: Export) -> None:
+    """Raise where Kubernetes is asked for what is not written for it."""
+    if export.pods is not None and export.sweeps:
+        raise InvalidInput(
+            "A sweep is for --slurm, --pbs, --lsf or --script.",
+            "--sweep with --kubernetes",
+            "Export each point with -p and -o.",
+        )
+
+
+def _write_objects(pods: tuple[str, str], wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> None:
+    """Write the objects of Kubernetes."""
+    image, claim = pods
+    made = kubernetes.Pods(
+        image,
+        claim,
+        order.working_folder,
+        ["jupyter", "ddl", "execute", str(folder.path), "--hostfile", kubernetes.HOSTFILE],
+        wanted.nodes,
+        wanted.ntasks_per_node,
+        wanted.gpus_per_node,
+        wanted.cpus_per_task,
+        None if wanted.time is None else seconds_of(wanted.time),
+    )
+    name = kubernetes.object_name(order.title)
+    for file, content in ((MPI_JOB, kubernetes.mpi_job(name, made)), (TRAIN_JOB, kubernetes.train_job(name, made))):
+        files.replace(folder.path / file, json.dumps(content, indent=1) + "\n", mode=files.SHARED)
 
 
 def _script(scheduler: Scheduler | None, wanted: Wanted, folder: ExportFolder, order: ExportOrder) -> str:

@@ -196,8 +196,8 @@ def start(
     if job is not None:
         # The places that the notebook names are not its job's.
         there = exported.start_in_job(job, n, name)
-        n, name, keep, local = there.n, there.name, False, False
-        hosts = hostfile = ssh = profile = None
+        n, name, hostfile, keep, local = there.n, there.name, there.hostfile, False, False
+        hosts = ssh = profile = None
     named = None if profile is None else profile_named(profile)
     given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
     options = given if named is None else with_profile(named, given)

@@ -22,10 +22,12 @@ class JobStart:
     Attributes:
         n: how many.
         name: of their cluster.
+        hostfile: where their hosts are listed; None where the job's scheduler says them.
     """
 
     n: int
     name: str
+    hostfile: str | None
 
 
 def job() -> ExportedJob | None:
@@ -64,4 +66,6 @@ def start_in_job(job: ExportedJob, n: int | None, name: str | None) -> JobStart:
             f"Export it again for {n} ranks.",
         )
     # Another cluster of the name may run elsewhere in the same home.
-    return JobStart(job.ranks if n is None else n, f"{DEFAULT_NAME if name is None else name}-{job.suffix}")
+    return JobStart(
+        job.ranks if n is None else n, f"{DEFAULT_NAME if name is None else name}-{job.suffix}", job.hostfile
+    )

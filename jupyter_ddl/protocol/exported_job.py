@@ -12,9 +12,11 @@ class ExportedJob:
 
     Attributes:
         ranks: that the job has room for.
+        hostfile: where its hosts are listed; None where its scheduler says them.
         suffix: what makes the name of a cluster, and so of its runs, this execution's own.
     """
 
     type: ClassVar[str] = "exported_job"
     ranks: int
     suffix: str
+    hostfile: str | None = None

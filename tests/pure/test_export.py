@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import sys
@@ -163,6 +164,69 @@ def test_what_cannot_be_exported_is_said(
     assert not folder.exists()
 
 
+# The fields of the two kinds that may be there, and those that must: by their documentation, and compared with their
+# schemas once (CustomResourceDefinitions of mpi-operator 2026-07 and trainer 2026-08).
+MPI_JOB: dict[str, Any] = {
+    "slotsPerWorker": int,
+    "mpiImplementation": str,
+    "launcherCreationPolicy": str,
+    "runPolicy": {"cleanPodPolicy": str, "backoffLimit": int, "activeDeadlineSeconds": int},
+    "mpiReplicaSpecs": {"Launcher": {"replicas": int, "template": dict}, "Worker": {"replicas": int, "template": dict}},
+}
+TRAIN_JOB: dict[str, Any] = {
+    "runtimeRef": {"name": str},
+    "trainer": {"image": str, "command": list, "numNodes": int, "numProcPerNode": int, "resourcesPerNode": dict},
+    "runtimePatches": list,
+    "activeDeadlineSeconds": int,
+}
+
+
+def unknown(found: Any, known: Any, at: str = "") -> list[str]:
+    """Return the fields that a kind does not have, or whose value is of another type."""
+    if not isinstance(known, dict):
+        return [] if isinstance(found, known) else [at]
+    return [
+        name
+        for key, value in found.items()
+        for name in (unknown(value, known[key], f"{at}.{key}") if key in known else [key])
+    ]
+
+
+def test_kubernetes_gets_two_kinds_of_jobs(export: Callable[..., tuple[Path, str]], tmp_path: Path) -> None:
+    options = ("-N", "2", "--ntasks-per-node", "4", "--gpus-per-node", "4", "--cpus-per-task", "2", "--time", "1:00")
+    folder, said = export("--kubernetes", "--image", "site/ddl:1", "--claim", "course", *options)
+    assert f"Send it: kubectl create -f {folder}/mpijob.json (the MPI operator)" in said
+    assert not (folder / "job.sh").exists()
+    assert ExportFolder(folder).order().runs == str(folder / "runs")
+    mpi, train = (json.loads((folder / f"{kind}.json").read_text()) for kind in ("mpijob", "trainjob"))
+    assert (mpi["apiVersion"], mpi["kind"]) == ("kubeflow.org/v2beta1", "MPIJob")
+    assert (train["apiVersion"], train["kind"]) == ("trainer.kubeflow.org/v1alpha1", "TrainJob")
+    assert mpi["metadata"] == train["metadata"] == {"name": "ddl-my-course"}
+    assert unknown(mpi["spec"], MPI_JOB) == []
+    assert unknown(train["spec"], TRAIN_JOB) == []
+    launcher, worker = (mpi["spec"]["mpiReplicaSpecs"][kind]["template"]["spec"] for kind in ("Launcher", "Worker"))
+    command = ["jupyter", "ddl", "execute", str(folder), "--hostfile", "/etc/mpi/hostfile"]
+    assert launcher["containers"][0]["command"] == train["spec"]["trainer"]["command"] == command
+    assert mpi["spec"]["slotsPerWorker"] == train["spec"]["trainer"]["numProcPerNode"] == 4
+    assert worker["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": 4, "cpu": 8}}
+    assert mpi["spec"]["runPolicy"]["activeDeadlineSeconds"] == train["spec"]["activeDeadlineSeconds"] == 3600
+    for spec in (launcher, worker):
+        assert spec["volumes"] == [{"name": "work", "persistentVolumeClaim": {"claimName": "course"}}]
+        assert spec["containers"][0]["volumeMounts"] == [{"name": "work", "mountPath": str(tmp_path)}]
+    (patch,) = train["spec"]["runtimePatches"]
+    jobs = patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
+    assert [job["name"] for job in jobs] == ["launcher", "node"]
+
+
+def test_what_kubernetes_lacks_is_said(export: Callable[..., tuple[Path, str]]) -> None:
+    _, told = export("--kubernetes", "--claim", "c")
+    assert "has an image and a volume claim. Received: no --image. Add --image" in told
+    _, told = export("--kubernetes", "--image", "i")
+    assert "Received: no --claim." in told
+    _, told = export("--kubernetes", "--image", "i", "--claim", "c", "--sweep", "rate=1,2")
+    assert "A sweep is for --slurm, --pbs, --lsf or --script. Received: --sweep with --kubernetes." in told
+
+
 def test_no_notebook_and_no_folder(export: Callable[..., tuple[Path, str]], tmp_path: Path, capsys: Any) -> None:
     assert main(["export", str(tmp_path / "none.ipynb"), "--slurm"]) == 1
     assert "must be a notebook. Received:" in capsys.readouterr().err
@@ -235,8 +299,8 @@ def test_ranks_start_in_the_job_whatever_the_notebook_names(monkeypatch: pytest.
     monkeypatch.setenv(paths.EXPORT_VARIABLE, '{"type": "exported_job", "ranks": 4, "suffix": "3f9c"}')
     job = exported.job()
     assert job == ExportedJob(4, "3f9c")
-    assert exported.start_in_job(job, None, None) == exported.JobStart(4, "default-3f9c")
-    assert exported.start_in_job(job, 2, "mine") == exported.JobStart(2, "mine-3f9c")
+    assert exported.start_in_job(job, None, None) == exported.JobStart(4, "default-3f9c", None)
+    assert exported.start_in_job(job, 2, "mine") == exported.JobStart(2, "mine-3f9c", None)
     with pytest.raises(
         InvalidInput, match=r"as many ranks as the notebook starts\. Received: n=5 in a job of 4\. Export"
     ):
@@ -300,19 +364,28 @@ def test_a_page_without_figures_and_with_strange_ones() -> None:
 
 
 def test_what_a_cell_shows_is_printed_once(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s = [0.0]
-    monkeypatch.setattr(cell_teller.time, "monotonic", lambda: now_s[0])
+    monkeypatch.setattr(cell_teller, "_EVERY_S", 0.05)
     teller = cell_teller.CellTeller("  ")
     cell = nbformat.v4.new_code_cell("1", outputs=[nbformat.v4.new_output("stream", text="one\ntwo\n")])
-    teller.follow(cell)
-    assert capsys.readouterr().out == ""
-    now_s[0] = 3.0
-    # The newest line may still change.
-    teller.follow(cell)
-    assert capsys.readouterr().out == "  one\n"
-    cell.outputs.append(nbformat.v4.new_output("display_data", data={"text/plain": "three"}))
-    teller.end(cell)
-    assert capsys.readouterr().out == "  two\n  three\n"
+    told = []
+
+    async def run() -> None:
+        teller.follow(cell)
+        told.append(capsys.readouterr().out)
+        for _ in range(2):
+            before = len(told)
+            while len(told) == before:
+                await asyncio.sleep(0.01)
+                if said := capsys.readouterr().out:
+                    told.append(said)
+        cell.outputs.append(nbformat.v4.new_output("display_data", data={"text/plain": "three"}))
+        teller.follow(cell)
+        teller.end(cell)
+
+    asyncio.run(run())
+    # The newest line comes once nothing has changed for a while.
+    assert told == ["", "  one\n", "  two\n"]
+    assert capsys.readouterr().out == "  three\n"
     other = nbformat.v4.new_code_cell("2", outputs=[nbformat.v4.new_output("stream", text="one\n")])
     teller.end(other)
     assert capsys.readouterr().out == "  one\n"

@@ -112,7 +112,7 @@ CELL = {
         ({"notebook": "a.ipynb", "kind": "slurm", "nodes": 2, "ntasks_per_node": 2}, 200, "a.ipynb on 4 ranks."),
         ({"notebook": "a.ipynb", "kind": "script", "ranks": 2}, 200, "a.ipynb on 2 ranks."),
         ({"notebook": "a.ipynb", "kind": "script"}, 400, "The number of the job's ranks must be known."),
-        ({"notebook": "a.ipynb", "kind": "at"}, 400, "one of slurm, pbs, lsf and script. Received: 'at'"),
+        ({"notebook": "a.ipynb", "kind": "at"}, 400, "one of slurm, pbs, lsf, script, kubernetes. Received: 'at'"),
         ({"notebook": "../a.ipynb", "kind": "slurm"}, 400, "is among the server's. Received: '../a.ipynb'"),
         ({"notebook": "/etc/passwd", "kind": "slurm"}, 400, "is among the server's. Received: '/etc/passwd'"),
         ({"notebook": "a.ipynb", "kind": "slurm", "nodes": True}, 400, "nodes is a number of at least 1."),
