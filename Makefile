@@ -9,6 +9,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport VIRTUAL_ENV
 # Without byte code each process of each cluster compiles our modules again: a tenth of a start.
 unexport PYTHONDONTWRITEBYTECODE
+# It would have C write at once what it prints, which it does not for most users.
+unexport PYTHONUNBUFFERED
 # One more than two cores: tests wait for ranks, browsers and each other, which leaves a sixth of the cores idle otherwise.
 WORKERS ?= 3
 SAY = @printf '\n== %s\n'

@@ -54,7 +54,7 @@ def test_devices_are_chosen_in_the_form(tmp_path: Path, browser: Browser, monkey
         assert not page.locator(".ddl-ranks-section").evaluate("panel => panel.scrollWidth > panel.clientWidth")
         assert serious(page, PANEL) == []
         ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
-        line, fault = panel.locator(".ddl-start-line"), panel.locator(".ddl-field-fault").first
+        line, fault = panel.locator(".ddl-start-line"), panel.locator("#ddl-fault-ranks")
         ranks.fill("10")
         assert fault.inner_text() == "Ranks must not outnumber GPUs. Write 9 or less, or let ranks share a GPU."
         for at in (2, 3, 4, 5, 6, 8):

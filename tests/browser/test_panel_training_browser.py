@@ -88,7 +88,7 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page, tmp_path: Pat
     ranks = panel.locator(".ddl-start input[type='text']").first
     start = panel.get_by_role("button", name="Start ranks")
     ranks.fill("two")
-    assert panel.locator(".ddl-field-fault").first.inner_text() == "Ranks must be a whole number of at least 1."
+    assert panel.locator("#ddl-fault-ranks").inner_text() == "Ranks must be a whole number of at least 1."
     assert start.is_disabled()
     ranks.fill("2")
     assert panel.locator(".ddl-start-line").inner_text() == "%ddl start -n 2"

@@ -86,10 +86,24 @@ def test_output_of_c_and_of_child_processes(notebook):
 
 
 def test_c_output_that_is_not_flushed_is_there_at_the_end(notebook):
-    cell = notebook.run("import ctypes\nctypes.CDLL(None).printf(b'held back\\n');")
+    # A line, and one that has not ended.
+    cell = notebook.run("import ctypes\nctypes.CDLL(None).printf(b'held\\nback');")
     assert cell.error is None, cell.told
     logs = [path.read_text() for path in sorted(last_run().glob("rank-*.log"))]
-    assert (cell.lines, logs) == (["[0-1] held back"], ["held back\n"] * 2)
+    assert (cell.lines, logs) == (["[0-1] held", "[0-1] back"], ["held\nback"] * 2)
+
+
+def test_a_line_that_c_prints_is_there_while_the_cell_runs(notebook):
+    cell = notebook.run(
+        "import ctypes, glob, os, time\n"
+        "ctypes.CDLL(None).printf(b'at once\\n')\n"
+        "logs = glob.glob(os.path.join(os.environ['JUPYTER_DDL_RUNS'], '*', f'rank-{rank}.log'))\n"
+        "newest = max(logs, key=os.path.getmtime)\n"
+        "deadline_s = time.monotonic() + 20\n"
+        "while 'at once' not in open(newest).read() and time.monotonic() < deadline_s: time.sleep(0.05)\n"
+        "print('at once' in open(newest).read())"
+    )
+    assert cell.lines == ["[0-1] at once", "[0-1] True"], cell.told
 
 
 def test_logging_and_warnings(notebook):
