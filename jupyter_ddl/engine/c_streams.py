@@ -7,21 +7,25 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
+from typing import Any
 
 # Source: glibc, stdio.h
 _LINE_BUFFERED = 1
 
 
-def buffer_by_lines() -> None:
-    """Have C print each line when it ends, as in a terminal."""
-    with suppress(AttributeError, ValueError):
+class CStdout:
+    """C's standard output, which prints each line when it ends from here on, as in a terminal."""
+
+    def __init__(self) -> None:
+        self._library: Any = None
         # Another C library may have no such names: then lines come when its buffer is full.
-        library = ctypes.CDLL(None)
-        library.setvbuf(ctypes.c_void_p.in_dll(library, "stdout"), None, _LINE_BUFFERED, ctypes.c_size_t(0))
+        with suppress(AttributeError, ValueError):
+            library = ctypes.CDLL(None)
+            self._stream = ctypes.c_void_p.in_dll(library, "stdout")
+            library.setvbuf(self._stream, None, _LINE_BUFFERED, ctypes.c_size_t(0))
+            self._library = library
 
-
-def flush() -> None:
-    """Write what C has of a line that has not ended."""
-    with suppress(AttributeError, ValueError):
-        library = ctypes.CDLL(None)
-        library.fflush(ctypes.c_void_p.in_dll(library, "stdout"))
+    def flush(self) -> None:
+        """Write what C has of a line that has not ended."""
+        if self._library is not None:
+            self._library.fflush(self._stream)

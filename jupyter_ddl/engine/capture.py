@@ -23,7 +23,7 @@ from os import dup2, fstat, read, write
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import c_streams
+from jupyter_ddl.engine.c_streams import CStdout
 from jupyter_ddl.engine.horovod_core import with_known_ranks
 from jupyter_ddl.engine.shutdown_notes import ShutdownNotes
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
@@ -110,7 +110,7 @@ class Capture:
         sys.stderr.flush()
         self._pipes = (_Pipe("stdout", 1), _Pipe("stderr", 2))
         self._is_starting = False
-        c_streams.buffer_by_lines()
+        self._c_stdout = CStdout()
         self._stdout = sys.stdout = _text_stream(1)
         self._stderr = sys.stderr = _text_stream(2)
         self._thread = threading.Thread(target=self._pump, name="jupyter_ddl capture", daemon=True)
@@ -155,7 +155,7 @@ class Capture:
             # ValueError: a cell has closed it, or detached what is below it.
             with suppress(OSError, ValueError):
                 stream.flush()
-        c_streams.flush()
+        self._c_stdout.flush()
         with self._lock:
             for pipe in self._pipes:
                 while self._take_in(pipe):

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 Kind = Literal["slurm", "pbs", "lsf", "script", "kubernetes"]
 # The options of a job, as `jupyter_ddl.submit` names them.
 OF_THE_JOB = ("nodes", "ntasks_per_node", "time", "partition", "account", "gpus_per_node", "cpus_per_task")
+# What an export without a scheduler uses of these.
+_USES = {
+    "script": ("nodes", "ntasks_per_node"),
+    "kubernetes": ("nodes", "ntasks_per_node", "time", "gpus_per_node", "cpus_per_task"),
+}
 _SENDS = {
     "slurm": f"sbatch {{}}/{SCRIPT}",
     "pbs": f"qsub {{}}/{SCRIPT}",
@@ -57,13 +62,37 @@ def export(
     check_runner()
     if kind not in get_args(Kind):
         raise InvalidInput(f"An export is for one of {', '.join(get_args(Kind))}.", repr(kind), "Choose one.")
+    _check_used(kind, given, profile)
     wanted = wanted_of(profile, given, name=None, keep=False, rebuild=True)
+    if wanted.container is not None:
+        raise InvalidInput(
+            "An exported notebook's kernel runs on the job's first node, outside of images.",
+            f"the profile {profile}, whose ranks run in {wanted.container}",
+            f"Write %ddl start --container {wanted.container} in the notebook, and export it without the profile.",
+        )
     has_shape = given.get("nodes") is not None or given.get("ntasks_per_node") is not None or wanted.ranks > 1
     pods = check_image(image, claim) if kind == "kubernetes" else None
-    folder, order = write(Export(notebook, wanted, scheduler_named(kind), ranks, has_shape, pods=pods, **more))
+    folder, order = write(Export(notebook, kind, wanted, scheduler_named(kind), ranks, has_shape, pods=pods, **more))
     times = f"{len(order.points)} times, " if len(order.points) > 1 else ""
     return (
         f"{folder.path}: {notebook.name} {times}on {order.ranks} ranks.\n"
         f"Send it: {_SENDS[kind].format(folder.path)}\n"
         f"It comes back as {folder.executed(order, 0).name} there" + (" and so on." if times else ".")
     )
+
+
+def _check_used(kind: str, given: Mapping[str, Any], profile: str | None) -> None:
+    """Raise where an option is given that only a batch scheduler takes, and there is none."""
+    used = _USES.get(kind)
+    if used is None:
+        return
+    unused = [_spelled(name) for name, value in given.items() if value and name not in used]
+    unused += [] if profile is None else ["--profile"]
+    if unused:
+        raise InvalidInput(
+            f"{unused[0]} is for the job of a batch scheduler.", f"{unused[0]} with --{kind}", "Leave it out."
+        )
+
+
+def _spelled(name: str) -> str:
+    return "--option" if name == "options" else f"--{name.replace('_', '-')}"

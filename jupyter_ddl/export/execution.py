@@ -71,18 +71,19 @@ def execute(folder: ExportFolder, point: int, hostfile: str | None = None) -> in
         raise InvalidInput(
             f"The sweep of {folder.path} has the points 0 to {len(order.points) - 1}.", f"point {point}", "Name one."
         )
-    began_s, suffix = time.monotonic(), secrets.token_hex(3)
+    began_at_s, began_s, suffix = time.time(), time.monotonic(), secrets.token_hex(3)
     os.environ[paths.EXPORT_VARIABLE] = as_json(ExportedJob(order.ranks, suffix, hostfile)).decode()
     os.environ[paths.RUNS_VARIABLE] = order.runs
     state, status, error = _run(folder, order, point)
     result = results.Result(point, order.points[point], state, time.monotonic() - began_s, error, suffix)
-    results.write(folder, order, results.with_runs(result))
+    results.write(folder, order, results.with_runs(result, began_at_s))
     return status
 
 
 def _run(folder: ExportFolder, order: ExportOrder, point: int) -> tuple[results.State, int, str]:
     """Run the notebook; return what came of it, the exit status, and the error of the cell that failed."""
     import papermill
+    from jupyter_client.kernelspec import NoSuchKernel
     from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
@@ -100,15 +101,22 @@ def _run(folder: ExportFolder, order: ExportOrder, point: int) -> tuple[results.
                 engine_name=register(),
             )
     except PapermillExecutionError as error:
-        print(f"Cell {error.exec_count} raised {error.ename}: {error.evalue}", file=sys.stderr)
-        return "failed", _FAILED, f"{error.ename}: {error.evalue}"
+        return _failed(f"{error.ename}: {error.evalue}")
     except DeadKernelError as error:
-        return "failed", _FAILED, f"The notebook's kernel must live to the end. Received: {error}"
+        return _failed(f"The notebook's kernel must live to the end. Received: {error}")
+    except NoSuchKernel:
+        remedy = "Run: python -m ipykernel install --sys-prefix"
+        return _failed(f"The job's environment must have a kernel named python3. Received: none. {remedy}")
     except _Ended as ended:
         name = signal.Signals(ended.signum).name
         print(f"Ended by {name}.", file=sys.stderr)
         return "stopped", _SIGNALLED + ended.signum, name
     return "finished", 0, ""
+
+
+def _failed(error: str) -> tuple[results.State, int, str]:
+    print(error, file=sys.stderr)
+    return "failed", _FAILED, error
 
 
 @contextmanager

@@ -70,6 +70,7 @@ def job_copy(notebook: Any) -> Any:
 
     copy = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call]
     # The job's kernel is of the environment that jupyter_ddl is in, whatever kernels its user has beside.
+    copy.metadata.pop("widgets", None)
     copy.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     for cell in _code(copy):
         cell.outputs, cell.execution_count = [], None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.runs.store import RunRecord
 
 State = Literal["finished", "failed", "stopped"]
-_MOST_RUNS = 500
+# Of a curve: more than the page has room for.
+_MOST_STEPS = 400
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class Result:
         runs: the ids of its runs, the first one first.
         loss: the last one of the last run that has one.
         samples_per_s: of all ranks in that run.
+        losses: pairs of a step and the loss there, of that run's first rank; no more than the page shows.
     """
 
     point: int
@@ -46,18 +49,23 @@ class Result:
     runs: list[str] = field(default_factory=list)
     loss: float | None = None
     samples_per_s: float | None = None
+    losses: list[tuple[int, float]] = field(default_factory=list)
 
 
-def with_runs(result: Result) -> Result:
-    """Return the result with its runs, as they are on disk, and the figures of the last one that trained."""
-    mine = [record for record in _newest() if f"-{result.suffix}-" in record.run]
+def with_runs(result: Result, began_s: float) -> Result:
+    """Return the result with its runs, as they are on disk, and the figures of the last one that trained.
+
+    Args:
+        result: of a point.
+        began_s: when its notebook began, in seconds since the epoch.
+    """
+    since = itertools.takewhile(lambda record: record.start_s >= began_s, newest_first())
+    mine = [record for record in since if f"-{result.suffix}-" in record.run]
     trained = next((record for record in mine if record.loss is not None), None)
-    return replace(
-        result,
-        runs=[record.run for record in reversed(mine)],
-        loss=None if trained is None else trained.loss,
-        samples_per_s=None if trained is None else trained.samples_per_s,
-    )
+    found = replace(result, runs=[record.run for record in reversed(mine)])
+    if trained is None:
+        return found
+    return replace(found, loss=trained.loss, samples_per_s=trained.samples_per_s, losses=_losses(trained))
 
 
 def write(folder: ExportFolder, order: ExportOrder, result: Result) -> None:
@@ -82,8 +90,8 @@ def _page(folder: ExportFolder, order: ExportOrder) -> str:
         executed = folder.executed(order, point).name
         figures = (result.seconds, result.loss, result.samples_per_s)
         rows.append(SweepRow(shown, result.state, *figures, executed, result.runs, result.error))
-        if (curve := _curve(result)) is not None:
-            curves.append(replace(curve, parameters=shown))
+        if result.losses:
+            curves.append(Curve(shown, result.losses))
     return sweep_page(order.title, rows, curves)
 
 
@@ -95,19 +103,10 @@ def _read(folder: ExportFolder, order: ExportOrder, point: int) -> Result | None
         return None
 
 
-def _curve(result: Result) -> Curve | None:
-    """Return the loss of the last run of a point that has one, as its first rank measured it."""
-    records = {record.run: record for record in _newest() if record.run in result.runs}
-    for run in reversed(result.runs):
-        record = records.get(run)
-        if record is not None and record.loss is not None:
-            first = record.ranks[0] if record.ranks else 0
-            samples = (event for event in run_events(record.path) if isinstance(event, MetricsSample))
-            of_first = [one for one in samples if one.rank == first]
-            points = [(one.step, one.loss) for one in of_first if one.step is not None and one.loss is not None]
-            return Curve({}, points) if points else None
-    return None
-
-
-def _newest() -> list[RunRecord]:
-    return [record for _, record in zip(range(_MOST_RUNS), newest_first(), strict=False)]
+def _losses(record: RunRecord) -> list[tuple[int, float]]:
+    """Return the losses of a run as its first rank measured them: every so many steps of a long one, and the last."""
+    first = record.ranks[0] if record.ranks else 0
+    samples = (event for event in run_events(record.path) if isinstance(event, MetricsSample) and event.rank == first)
+    points = [(one.step, one.loss) for one in samples if one.step is not None and one.loss is not None]
+    every = -(-len(points) // _MOST_STEPS) or 1
+    return [*points[:-1:every], *points[-1:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ class Export:
 
     Attributes:
         notebook: its file.
+        kind: what it is for: a scheduler's kind, "script" or "kubernetes".
         wanted: of the job; its ranks are those of the notebook, where `ranks` is None.
         scheduler: takes the job; None for a plain script, and for Kubernetes.
         pods: the image and the volume claim of Kubernetes; None for others.
@@ -41,9 +43,11 @@ class Export:
         sweeps: each "NAME=VALUE,VALUE".
         folder: where it is written; None for one beside the notebook.
         is_forced: an earlier export there is replaced.
+        is_numbered: where one is there, the folder beside the notebook gets another name.
     """
 
     notebook: Path
+    kind: str
     wanted: Wanted
     scheduler: Scheduler | None
     ranks: int | None = None
@@ -52,6 +56,7 @@ class Export:
     sweeps: Sequence[str] = ()
     folder: Path | None = None
     is_forced: bool = False
+    is_numbered: bool = False
     pods: tuple[str, str] | None = None
 
 
@@ -113,9 +118,12 @@ def _with_ranks(export: Export, said: int | None) -> Wanted:
 
 
 def _made(export: Export, notebook: Path) -> Path:
-    kind = "script" if export.pods is None else "kubernetes"
-    kind = kind if export.scheduler is None else export.scheduler.kind
-    folder = notebook.with_name(f"{notebook.stem}-{kind}") if export.folder is None else export.folder.absolute()
+    beside = notebook.with_name(f"{notebook.stem}-{export.kind}")
+    folder = beside if export.folder is None else export.folder.absolute()
+    if export.is_numbered:
+        # An earlier job may still wait for its own, or has brought its notebook back there.
+        others = (beside.with_name(f"{beside.name}-{number}") for number in itertools.count(2))
+        folder = next(one for one in itertools.chain([folder], others) if not one.exists())
     if folder.exists():
         is_ours = (folder / ORDER).is_file()
         if not is_ours or not export.is_forced:

@@ -192,15 +192,14 @@ def start(
         >>> result = session.run("print(rank, world_size)")
         >>> session.stop()
     """
-    job = exported.job()
-    if job is not None:
-        # The places that the notebook names are not its job's.
-        there = exported.start_in_job(job, n, name)
-        n, name, hostfile, keep, local = there.n, there.name, there.hostfile, False, False
-        hosts = ssh = profile = None
     named = None if profile is None else profile_named(profile)
     given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
-    options = given if named is None else with_profile(named, given)
+    job = exported.job()
+    if job is None:
+        options = given if named is None else with_profile(named, given)
+    else:
+        options, name = exported.options_in_job(job, named, given), exported.name_in_job(job, name)
+        keep, interface = False, None
     place = place_of(
         options.hosts, options.hostfile, options.ssh, interface, local=options.local, container=options.container
     )

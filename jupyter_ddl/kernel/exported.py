@@ -6,28 +6,19 @@ Runs on: kernel.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.planning import DEFAULT_NAME
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.launch.profiles.start_options import with_profile
 from jupyter_ddl.paths import EXPORT_VARIABLE
 from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.exported_job import ExportedJob
 
-
-@dataclass(frozen=True)
-class JobStart:
-    """How ranks start in the job.
-
-    Attributes:
-        n: how many.
-        name: of their cluster.
-        hostfile: where their hosts are listed; None where the job's scheduler says them.
-    """
-
-    n: int
-    name: str
-    hostfile: str | None
+if TYPE_CHECKING:
+    from jupyter_ddl.launch.profiles.profile import Named
+    from jupyter_ddl.launch.profiles.start_options import StartOptions
 
 
 def job() -> ExportedJob | None:
@@ -48,24 +39,30 @@ def job() -> ExportedJob | None:
     return found
 
 
-def start_in_job(job: ExportedJob, n: int | None, name: str | None) -> JobStart:
-    """Return how ranks start there.
+def options_in_job(job: ExportedJob, named: Named | None, given: StartOptions) -> StartOptions:
+    """Return the options of a start there: what the notebook and its profile say, but for where.
 
     Args:
         job: of this kernel.
-        n: the ranks that the notebook asks for; None where it leaves that open.
-        name: of the cluster, likewise.
+        named: the profile that the notebook names; None for none.
+        given: what the notebook gives.
 
     Raises:
-        InvalidInput: the job has not as many.
+        InvalidInput: more ranks are to start than the job has, or the profile's lines of setup fail.
     """
-    if n is not None and n > job.ranks:
+    # A profile leaves the place of a start on this host as it is.
+    here = replace(given, hosts=None, hostfile=None, ssh=None, local=True)
+    options = here if named is None else with_profile(named, here)
+    if options.n is not None and options.n > job.ranks:
         raise InvalidInput(
             "The job of an exported notebook must have as many ranks as the notebook starts.",
-            f"n={n} in a job of {job.ranks}",
-            f"Export it again for {n} ranks.",
+            f"n={options.n} in a job of {job.ranks}",
+            f"Export it again for {options.n} ranks.",
         )
-    # Another cluster of the name may run elsewhere in the same home.
-    return JobStart(
-        job.ranks if n is None else n, f"{DEFAULT_NAME if name is None else name}-{job.suffix}", job.hostfile
-    )
+    n = job.ranks if options.n is None else options.n
+    return replace(options, n=n, hostfile=job.hostfile, local=False)
+
+
+def name_in_job(job: ExportedJob, name: str | None) -> str:
+    """Return the name of a cluster there: another one of the notebook's name may run elsewhere in the same home."""
+    return f"{DEFAULT_NAME if name is None else name}-{job.suffix}"

@@ -22,7 +22,7 @@ class ExportHandler(HubHandler):
     @authenticated
     @authorized
     async def post(self) -> None:
-        """Write the job beside the notebook, in place of an earlier one; 400 with the reason where it cannot be."""
+        """Write the job into a new folder beside the notebook; 400 with the reason where it cannot be."""
         asked = self.get_json_body()
         if not isinstance(asked, dict) or not isinstance(asked.get("notebook"), str):
             raise HTTPError(400, "An export names a notebook. Received: a request without one. Name it.")
@@ -31,7 +31,7 @@ class ExportHandler(HubHandler):
         notebook, kind = self._file(asked["notebook"]), str(asked.get("kind"))
         try:
             text = await self.in_thread(
-                lambda: export(notebook, kind, given, ranks=ranks, profile=profile, is_forced=True)
+                lambda: export(notebook, kind, given, ranks=ranks, profile=profile, is_numbered=True)
             )
         except DdlError as error:
             raise HTTPError(400, str(error)) from error
@@ -39,7 +39,10 @@ class ExportHandler(HubHandler):
 
     def _file(self, name: str) -> Path:
         """Return a notebook's file, by its name among the server's."""
-        root = Path(self.contents_manager.root_dir).resolve()
+        folder = getattr(self.contents_manager, "root_dir", None)
+        if folder is None:
+            raise HTTPError(400, "A notebook to export is a file. Received: one of a server that keeps no files.")
+        root = Path(folder).resolve()
         file = (root / name).resolve()
         if not file.is_relative_to(root):
             raise HTTPError(

@@ -100,7 +100,7 @@ describe('the start form', () => {
   it('asks for a job of the notebook', () => {
     const nothing = { profile: null, ranks: null, nodes: null, ntasks_per_node: null, time: null, partition: null };
     expect(exportOf({ ...EMPTY, ranks: ' 4 ', time: '1:00' })).toEqual({ ...nothing, kind: 'script', ranks: 4 });
-    expect(exportOf({ ...EMPTY, place: { ...A100, launcher: 'hosts' }, nodes: '2' })).toEqual({ ...nothing, kind: 'script' });
+    expect(exportOf({ ...EMPTY, place: { ...A100, launcher: 'hosts' }, nodes: '2' })).toEqual({ ...nothing, profile: 'a100', kind: 'script' });
     const fields = { ...EMPTY, place: { ...A100, launcher: 'pbs' as const }, ranks: '9', nodes: '2', perNode: '3', time: ' 1:00', partition: 'gpu' };
     const job = { profile: 'a100', ranks: null, nodes: 2, ntasks_per_node: 3, time: '1:00', partition: 'gpu' };
     expect(exportOf(fields)).toEqual({ ...job, kind: 'pbs' });

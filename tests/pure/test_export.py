@@ -20,6 +20,8 @@ from jupyter_ddl.export.order import ExportFolder, ExportOrder
 from jupyter_ddl.export.parameters import points_of, value_of
 from jupyter_ddl.export.scripts import point_of
 from jupyter_ddl.kernel import exported
+from jupyter_ddl.launch.profiles.profile import Defaults, Named, Profile
+from jupyter_ddl.launch.profiles.start_options import StartOptions
 from jupyter_ddl.protocol.exported_job import ExportedJob
 from jupyter_ddl.views.sweep_page import Curve, SweepRow, sweep_page
 
@@ -218,6 +220,47 @@ def test_kubernetes_gets_two_kinds_of_jobs(export: Callable[..., tuple[Path, str
     assert [job["name"] for job in jobs] == ["launcher", "node"]
 
 
+def test_a_long_curve_is_thinned_and_keeps_its_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(paths.RUNS_VARIABLE, str(tmp_path))
+    run = "2026-11-25T10-00-00-default-aa11-0f0f"
+    (tmp_path / run).mkdir()
+    record = {"run": run, "start_s": 1.0, "ranks": [0], "world_size": 1, "outcome": "finished", "loss": 1.0}
+    (tmp_path / run / "run.json").write_text(json.dumps(record))
+    sample = {"type": "metrics", "run": run, "rank": 0, "at_s": 1.0, "cpu_pct": 1.0, "rss_bytes": 1, "loss": 1.0}
+    lines = [json.dumps(sample | {"step": step, "n": step}) for step in range(1, 1002)]
+    (tmp_path / run / "rank-0.events.jsonl").write_text("\n".join(lines) + "\n")
+    losses = results.with_runs(results.Result(0, {}, "finished", 1.0, "", "aa11"), 0.0).losses
+    assert (losses[0], losses[-1], len(losses)) == ((1, 1.0), (1001, 1.0), 335)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--script", "--partition", "gpu"), "--partition is for the job of a batch scheduler. Received: --partition"),
+        (("--script", "--time", "1:00"), "--time is for the job of a batch scheduler. Received: --time with --script."),
+        (("--script", "--option=--x"), "--option is for the job of a batch scheduler."),
+        (("--script", "--profile", "a"), "--profile is for the job of a batch scheduler. Received: --profile with"),
+        (("--kubernetes", "--image", "i", "--claim", "c", "--account", "a"), "--account with --kubernetes. Leave it"),
+    ],
+)
+def test_what_would_not_be_used_is_refused(
+    export: Callable[..., tuple[Path, str]], options: tuple[str, ...], said: str
+) -> None:
+    _, told = export(*options)
+    assert said in told
+
+
+def test_a_profile_with_an_image_is_refused(
+    export: Callable[..., tuple[Path, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path / "config"))
+    (tmp_path / "config" / "jupyter_ddl.d").mkdir(parents=True)
+    profile = '[boxed]\nlauncher = "slurm"\ncontainer = "ddl.sif"\n'
+    (tmp_path / "config" / "jupyter_ddl.d" / "mine.toml").write_text(profile)
+    _, told = export("--slurm", "--profile", "boxed")
+    assert "outside of images. Received: the profile boxed, whose ranks run in ddl.sif. Write %ddl start" in told
+
+
 def test_what_kubernetes_lacks_is_said(export: Callable[..., tuple[Path, str]]) -> None:
     _, told = export("--kubernetes", "--claim", "c")
     assert "has an image and a volume claim. Received: no --image. Add --image" in told
@@ -299,15 +342,31 @@ def test_ranks_start_in_the_job_whatever_the_notebook_names(monkeypatch: pytest.
     monkeypatch.setenv(paths.EXPORT_VARIABLE, '{"type": "exported_job", "ranks": 4, "suffix": "3f9c"}')
     job = exported.job()
     assert job == ExportedJob(4, "3f9c")
-    assert exported.start_in_job(job, None, None) == exported.JobStart(4, "default-3f9c", None)
-    assert exported.start_in_job(job, 2, "mine") == exported.JobStart(2, "mine-3f9c", None)
-    with pytest.raises(
-        InvalidInput, match=r"as many ranks as the notebook starts\. Received: n=5 in a job of 4\. Export"
-    ):
-        exported.start_in_job(job, 5, None)
+    named = StartOptions(None, 3, {"A": "1"}, "elsewhere:9", "file", "ssh -p 7", local=True, container="ddl.sif")
+    assert exported.options_in_job(job, None, named) == StartOptions(4, 3, {"A": "1"}, container="ddl.sif")
+    assert exported.options_in_job(job, None, StartOptions(2)).n == 2
+    assert exported.options_in_job(ExportedJob(4, "a", "/etc/hosts"), None, named).hostfile == "/etc/hosts"
+    assert [exported.name_in_job(job, name) for name in (None, "mine")] == ["default-3f9c", "mine-3f9c"]
+    with pytest.raises(InvalidInput, match=r"as the notebook starts\. Received: n=5 in a job of 4\. Export it again"):
+        exported.options_in_job(job, None, StartOptions(5))
     monkeypatch.setenv(paths.EXPORT_VARIABLE, "x")
     with pytest.raises(InvalidInput, match=r"set by `jupyter ddl execute`\. Received: 'x', which is none"):
         exported.job()
+
+
+@pytest.mark.parametrize("launcher", ["local", "hosts", "slurm"])
+def test_a_profile_that_the_notebook_names_says_all_but_where(launcher: Any) -> None:
+    """Also one of a scheduler, where the job is of another one or of none."""
+    profile = Profile(
+        launcher=launcher,
+        hosts="nodea:2" if launcher == "hosts" else None,
+        ssh="ssh -p 7",
+        environment={"A": "1"},
+        container="ddl.sif",
+        defaults=Defaults(ranks=2, threads=3),
+    )
+    found = exported.options_in_job(ExportedJob(4, "a"), Named("site", "site.toml", profile), StartOptions())
+    assert found == StartOptions(2, 3, {"A": "1"}, container="ddl.sif")
 
 
 def test_what_is_no_export_or_no_point_is_not_executed(
@@ -335,8 +394,11 @@ def test_the_last_job_of_a_sweep_leaves_the_page_of_all(tmp_path: Path, monkeypa
     (made / "rank-0.events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     order = ExportOrder("a <b>", 2, str(tmp_path), str(tmp_path / "runs"), [{"lr": 0.1}, {"lr": "<i>"}], ["lr"])
     folder = ExportFolder(tmp_path)
-    first = results.with_runs(results.Result(0, {"lr": 0.1}, "finished", 61.0, "", "aa11"))
-    assert (first.runs, first.loss) == ([run], 0.25)
+    before = results.Result(0, {"lr": 0.1}, "finished", 61.0, "", "aa11")
+    first = results.with_runs(before, 1.0)
+    assert (first.runs, first.loss, first.losses) == ([run], 0.25, [(1, 1.0), (2, 0.5), (4, 0.25)])
+    # Those that began before are not looked at.
+    assert results.with_runs(before, 2.0) == before
     results.write(folder, order, first)
     page = (tmp_path / "comparison.html").read_text()
     assert "1 of 2 points are over." in page

@@ -28,17 +28,18 @@ if TYPE_CHECKING:
 ROOT = Path(jupyter_ddl.__file__).parents[1]
 BIND = f"{ROOT}/jupyter_ddl:/opt/ddl/lib/python3.11/site-packages/jupyter_ddl"
 _UID = 10_771
+_ROOTS = Path("~root").expanduser()
 _PORT = 2200
 # A user of ours, and root's folders that hold Python or the checkout, which others cannot enter.
 _ROOM = """
 mount --make-rprivate /
 mount --bind {folder}/passwd /etc/passwd
 kept={folder}/kept
-mount --rbind /root $kept
-mount -t tmpfs -o mode=755 tmpfs /root
+mount --rbind {root} $kept
+mount -t tmpfs -o mode=755 tmpfs {root}
 for each in {hidden}; do
-    mkdir -p "/root/$each"
-    mount --bind "$kept/$each" "/root/$each"
+    mkdir -p "{root}/$each"
+    mount --bind "$kept/$each" "{root}/$each"
 done
 umount -l $kept
 """
@@ -157,8 +158,8 @@ class User:
     @property
     def _room(self) -> str:
         needed = {Path(sys.base_prefix), Path(sys.prefix), ROOT}
-        hidden = sorted(str(path.relative_to("/root")) for path in needed if path.is_relative_to("/root"))
-        return _ROOM.format(folder=self.folder, hidden=" ".join(hidden))
+        hidden = sorted(str(path.relative_to(_ROOTS)) for path in needed if path.is_relative_to(_ROOTS))
+        return _ROOM.format(folder=self.folder, root=_ROOTS, hidden=" ".join(hidden))
 
 
 def image() -> Path:

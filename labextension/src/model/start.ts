@@ -115,7 +115,7 @@ export function exportOf(fields: StartFields): ExportRequest {
   const count = (value: string): number | null => (value.trim() === '' ? null : Number(value));
   return {
     kind: queue === null ? 'script' : (queue.launcher as 'slurm' | 'pbs' | 'lsf'),
-    profile: queue?.profile ?? null,
+    profile: place?.profile ?? null,
     ranks: queue === null ? count(fields.ranks) : null,
     nodes: queue === null ? null : count(fields.nodes),
     ntasks_per_node: queue === null ? null : count(fields.perNode),

@@ -128,6 +128,16 @@ def test_a_notebook_of_the_servers_is_exported(server: Server, asked: object, st
     assert (reply.status, said in reply.json["text" if status == 200 else "message"]) == (status, True), reply.body
 
 
+def test_an_earlier_export_is_left_as_it_is(server: Server) -> None:
+    (server.notebooks / "kept.ipynb").write_text(json.dumps(NOTEBOOK | {"cells": [CELL]}))
+    asked = json.dumps({"notebook": "kept.ipynb", "kind": "script", "ranks": 2})
+    assert server.ask("POST", "export", body=asked).status == 200
+    brought_back = server.notebooks / "kept-script" / "executed.ipynb"
+    brought_back.write_text("{}")
+    assert "kept-script-2: kept.ipynb on 2 ranks." in server.ask("POST", "export", body=asked).json["text"]
+    assert brought_back.read_text() == "{}"
+
+
 def logged_in(server: Server) -> tuple[str, str]:
     """Return the cookies of a browser that has logged in, and the XSRF token in them."""
     cookies = http.cookies.SimpleCookie()
