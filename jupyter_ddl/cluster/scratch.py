@@ -22,10 +22,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.host.preflight import SHARED_MEMORY as _SHARED_MEMORY
+from jupyter_ddl.host.preflight import has_shared_memory
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  where Open MPI has it
 _PREFIX = "jupyter_ddl-"
 _NAME = re.compile(rf"{_PREFIX}[A-Za-z0-9_]+")
 LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
@@ -34,6 +36,8 @@ _OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*")
 _LEFT_BEHIND = (*_OF_MPI, "__autograph_generated_file*.py", "__pycache__", *LOCKS)
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
+# How many ranks of a world this host has. Source: Open MPI 5.0, "Environment variables set by mpirun"
+_RANKS_HERE = "OMPI_COMM_WORLD_LOCAL_SIZE"
 
 
 def make(environment: Mapping[str, str]) -> dict[str, str]:
@@ -53,26 +57,45 @@ def make(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def named(name: str) -> dict[str, str]:
-    """Return the folders that `make_named` makes for a world on this host, where it has ranks."""
-    memory = str(_SHARED_MEMORY / f"{_PREFIX}{name}")
-    return {_TEMPORARY: str(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"), **dict.fromkeys(_BACKING, memory)}
+    """Return the folders that `make_named` makes for a world on this host, where it has ranks, for `clear` alone."""
+    # It makes one of the places for shared memory; `clear` takes each that is there.
+    memory = (str(path) for path in _memory_places(name))
+    return {
+        _TEMPORARY: str(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"),
+        **dict(zip(_BACKING, memory, strict=True)),
+    }
 
 
 def make_named(environment: Mapping[str, str], name: str) -> dict[str, str]:
     """Make the folders of a world by its name, or find those that another rank of this host has made; none where full.
 
     Args:
-        environment: what the ranks have; variables for shared memory that are set there are kept.
+        environment: what a rank has; variables for shared memory that are set there are kept.
         name: the world's id.
     """
-    temporary = _named(Path(tempfile.gettempdir()), name)
+    temporary = _private(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}")
     if temporary is None:
         return {}
     variables = {_TEMPORARY: temporary}
     if not any(variable in environment for variable in _BACKING):
-        memory = _named(_SHARED_MEMORY, name)
+        memory = _private(_memory_place(name, int(environment.get(_RANKS_HERE, "1"))))
         variables |= {} if memory is None else dict.fromkeys(_BACKING, memory)
     return variables
+
+
+def _memory_place(name: str, ranks: int) -> Path:
+    """Return the folder for a world's segments of shared memory, the same for all ranks of a host.
+
+    Where shared memory is full, Open MPI would leave it out, and exchange within the host by TCP.
+    """
+    in_memory, in_files = places = _memory_places(name)
+    made = next((place for place in places if place.is_dir()), None)
+    return made or (in_memory if has_shared_memory(ranks) else in_files)
+
+
+def _memory_places(name: str) -> tuple[Path, Path]:
+    """Return where a world's segments may be: in shared memory, or in files beside its temporary folder."""
+    return _SHARED_MEMORY / f"{_PREFIX}{name}", Path(tempfile.gettempdir()) / f"{_PREFIX}{name}_memory"
 
 
 def clear(variables: object) -> None:
@@ -130,9 +153,8 @@ def _clear(own: int, *, everything: bool) -> None:
                 os.unlink(entry.name, dir_fd=own)
 
 
-def _named(parent: Path, name: str) -> str | None:
+def _private(path: Path) -> str | None:
     """Make or find a private folder; None where that fails, or another user made it."""
-    path = parent / f"{_PREFIX}{name}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
         found = path.lstat()

@@ -366,6 +366,26 @@ def test_what_a_world_left_is_removed_and_what_is_the_users_stays(own_tmp: Path)
     assert not temporary.exists()
 
 
+@pytest.mark.parametrize("has_room", [True, False])
+def test_a_hosts_ranks_share_files_where_there_is_no_shared_memory(
+    has_room: bool, own_tmp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(scratch, "has_shared_memory", lambda ranks: asked.append(ranks) or has_room)
+    name = f"room{os.getpid()}"
+    first, second = (scratch.make_named({"OMPI_COMM_WORLD_LOCAL_SIZE": "3"}, name) for _ in range(2))
+    assert asked == [3]
+    assert first == second
+    memory = Path(first[BACKING])
+    assert memory == (Path("/dev/shm") / f"jupyter_ddl-{name}" if has_room else own_tmp / f"jupyter_ddl-{name}_memory")
+    (memory / "segment").touch()
+    (Path(first["TMPDIR"]) / "mine.csv").touch()
+    # The witness clears what it made, and the lease what it knows by name.
+    scratch.clear(first if has_room else scratch.named(name))
+    assert not memory.exists()
+    assert [path.name for path in Path(first["TMPDIR"]).iterdir()] == ["mine.csv"]
+
+
 def not_ours(own_tmp: Path) -> dict[str, Path]:
     """Return folders that no world of ours made, each with something in it."""
     made = {

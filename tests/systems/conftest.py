@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from ranks.kernels import Kernel, kernel
 from systems import batch, rig
 
 if TYPE_CHECKING:
@@ -21,3 +22,10 @@ def hosts() -> Iterator[rig.Rig]:
 def slurm(hosts: rig.Rig) -> Iterator[batch.Slurm]:
     with batch.slurm(hosts) as made:
         yield made
+
+
+@pytest.fixture
+def login(hosts: rig.Rig) -> Iterator[Kernel]:
+    """A kernel on the login node."""
+    with kernel(dict(rig.environment(hosts)), within=hosts.enter("login")) as other:
+        yield other

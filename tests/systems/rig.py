@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from memory_cgroups import memory_cgroup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,6 +131,27 @@ class Rig:
             yield
         finally:
             self.on(host, "tc qdisc del dev eth0 root")
+
+    @contextmanager
+    def full(self, host: str, folder: str) -> Iterator[None]:
+        """Leave no room in a host's /tmp or /dev/shm for the length of the block."""
+        before = self.on(host, f"df --output=size -k {folder} | tail -n 1").strip()
+        self.on(host, f"mount -o remount,size=1m {folder} && ! dd if=/dev/zero of={folder}/fills bs=4k 2>/dev/null")
+        assert self.on(host, f"df --output=avail -k {folder} | tail -n 1").strip() == "0"
+        try:
+            yield
+        finally:
+            self.on(host, f"rm {folder}/fills && mount -o remount,size={before}k {folder}")
+
+    @contextmanager
+    def little_memory(self, host: str, mib: int) -> Iterator[None]:
+        """Let all that is started on a host in the block have so much memory together."""
+        with memory_cgroup(f"ddl-{host}", mib) as folder:
+            (folder / "cgroup.procs").write_text(str(self._pids[host]))
+            try:
+                yield
+            finally:
+                (folder.parent / "cgroup.procs").write_text(str(self._pids[host]))
 
     @contextmanager
     def clock_ahead(self, host: str, seconds: int) -> Iterator[None]:

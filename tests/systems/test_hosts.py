@@ -10,8 +10,6 @@ from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import ADDRESSES, NODES, Rig, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import psutil
 
 pytestmark = [pytest.mark.mpi, pytest.mark.systems]
@@ -58,13 +56,6 @@ def beyond_loopback(hosts: Rig, host: str) -> list[tuple[str, int, str]]:
         if not at.startswith(("127.", "[::1]"))
         for program, pid in holders
     ]
-
-
-@pytest.fixture
-def login(hosts: Rig) -> Iterator[Kernel]:
-    """A kernel on the login node."""
-    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as other:
-        yield other
 
 
 def processes_of(login: Kernel) -> list[psutil.Process]:

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 import pytest
-from ranks.kernels import Kernel, KernelError, kernel
-from systems.rig import NODES, Rig, environment, second_address
+from ranks.kernels import Kernel, KernelError
+from systems.rig import NODES, Rig, second_address
 from systems.test_hosts import beyond_loopback
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = [pytest.mark.mpi, pytest.mark.systems]
-
-
-@pytest.fixture
-def login(hosts: Rig) -> Iterator[Kernel]:
-    """A kernel on the login node."""
-    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as other:
-        yield other
 
 
 def peers(hosts: Rig, host: str) -> set[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from kernels import eventually, without
+from memory_cgroups import memory_cgroup
 from ranks.kernel import Kernel
 from ranks.sizes import TWO_AND_FOUR
 
@@ -111,26 +112,11 @@ def test_a_rank_that_dies_is_named_and_replaced(sessions: Callable[[int], Sessio
     assert why in text
 
 
-MEMORY = Path("/sys/fs/cgroup/memory")
-
-
 @pytest.fixture
 def small_cgroup() -> Iterator[Path]:
     """Give a memory cgroup of 256 MiB, where this machine lets us make one."""
-    own = next(
-        (line.split(":")[2] for line in Path("/proc/self/cgroup").read_text().split("\n") if ":memory:" in line), ""
-    )
-    folder = MEMORY / own.lstrip("/") / f"ddl-test-{os.getpid()}"
-    try:
-        folder.mkdir()
-        (folder / "memory.limit_in_bytes").write_text(str(2**28))
-    except OSError as error:
-        pytest.skip(f"no memory cgroup (version 1) can be made here: {error}")
-    yield folder
-    deadline_s = time.monotonic() + DEADLINE_S
-    while (folder / "cgroup.procs").read_text() and time.monotonic() < deadline_s:
-        time.sleep(0.1)
-    folder.rmdir()
+    with memory_cgroup(f"ddl-test-{os.getpid()}", 256) as folder:
+        yield folder
 
 
 def test_a_rank_that_the_kernel_kills_for_memory(sessions: Callable[[int], Session], small_cgroup: Path) -> None:
