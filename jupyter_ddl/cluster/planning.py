@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import InvalidInput
@@ -26,6 +27,9 @@ from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.views.format import counted
+
+if TYPE_CHECKING:
+    from jupyter_ddl.launch.profiles.limits import Allowed
 
 DEFAULT_NAME = "default"
 THREADS_VARIABLE = "TF_NUM_INTRAOP_THREADS"
@@ -139,7 +143,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     """Return a spec with other arguments of `plan`, those in `changes`; their `env` is added to the variables.
 
     Raises:
-        InvalidInput: what was requested breaks a rule.
+        InvalidInput: what was requested breaks a rule, or is more than the profile allows that the ranks started with.
     """
     wanted: dict[str, Any] = {
         "n": spec.n,
@@ -156,7 +160,18 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         # Another number of ranks takes other GPUs.
         del wanted["gpus"]
     wanted |= {name: value for name, value in changes.items() if name != "env"}
-    return plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
+    new = plan(**wanted, environment=spec.environment | dict(changes.get("env", {})))
+    return new if spec.allowed is None else limited(new, spec.allowed)
+
+
+def limited(spec: ClusterSpec, allowed: Allowed) -> ClusterSpec:
+    """Return a spec that keeps what a profile allows, and is within it.
+
+    Raises:
+        InvalidInput: it is more.
+    """
+    allowed.check(ranks=spec.n, nodes=len(spec.place.hosts))
+    return replace(spec, allowed=allowed)
 
 
 def variables_from(pairs: Sequence[str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from jupyter_ddl.launch.place import HERE, Place
+from jupyter_ddl.launch.profiles.limits import Allowed
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ClusterSpec:
         place: where the ranks are.
         finds_devices: each rank takes a GPU of the host that it is on, where there is one.
         served: the batch job that brings them; None where a kernel starts them.
+        allowed: what the profile that they were started with allows, also at a restart; None without one.
     """
 
     name: str
@@ -59,6 +61,7 @@ class ClusterSpec:
     place: Place = HERE
     finds_devices: bool = False
     served: Served | None = None
+    allowed: Allowed | None = None
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""
@@ -71,4 +74,6 @@ class ClusterSpec:
         # A cluster that an older version started has no place, and is here.
         place = Place.from_record(fields["place"]) if "place" in fields else HERE
         served = Served(**fields["served"]) if fields.get("served") else None
-        return cls(**{**fields, "devices": tuple(fields["devices"]), "place": place, "served": served})
+        allowed = Allowed(**fields["allowed"]) if fields.get("allowed") else None
+        read = {"devices": tuple(fields["devices"]), "place": place, "served": served, "allowed": allowed}
+        return cls(**{**fields, **read})

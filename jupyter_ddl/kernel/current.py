@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import batch_job, finding, starting, submission
 from jupyter_ddl.cluster.batch_job import JobRanks
-from jupyter_ddl.cluster.planning import plan
+from jupyter_ddl.cluster.planning import limited, plan
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import ClusterStartFailed, NoCluster
 from jupyter_ddl.kernel import exported
@@ -21,7 +21,7 @@ from jupyter_ddl.kernel.observers import Observers
 from jupyter_ddl.kernel.rebuild_choice import checked_rebuild
 from jupyter_ddl.kernel.session import Session
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.launch.profiles.limits import check_limits
+from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
 from jupyter_ddl.views.job_texts import interrupted_text
@@ -205,7 +205,7 @@ def start(
     )
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
     if named is not None:
-        check_limits(named, ranks=spec.n, nodes=len(place.hosts))
+        spec = limited(spec, allowed_by(named))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))
 
 

@@ -305,6 +305,7 @@ class Session:
             A sentence on the setup cells, which ran again; empty where there are none.
 
         Raises:
+            InvalidInput: what is given breaks a rule, or is more than the profile of the start allows.
             SetupFailed: a setup cell raised on the new ranks.
             ClusterError: ranks are being started already.
         """
@@ -314,12 +315,12 @@ class Session:
                 ", ".join(other) or "env",
                 "Pass no options, or %ddl stop and %ddl submit.",
             )
-        if "rebuild" in other:
-            rebuild = checked_rebuild(other.pop("rebuild"))
-            self._lifecycle.replaces_lost, self._lifecycle.shrinks = bool(rebuild), rebuild == SHRINK
+        rebuild = checked_rebuild(other.pop("rebuild")) if "rebuild" in other else None
         new = replanned(self._cluster.spec, other)
         # Before the old ranks end: where `start` refused after that, no ranks would be left.
         check_free(new)
+        if rebuild is not None:
+            self._lifecycle.replaces_lost, self._lifecycle.shrinks = bool(rebuild), rebuild == SHRINK
         with starting(self._lifecycle, new, "restart", progress) as (attempt, step):
             step("ending the ranks")
             bring_up(self._lifecycle, attempt, self._launch, step)

@@ -10,10 +10,11 @@ import pytest
 from nvml import build_nvml, h200s
 
 from jupyter_ddl.cluster import planning
-from jupyter_ddl.cluster.planning import plan
+from jupyter_ddl.cluster.planning import limited, plan, replanned
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.errors import ClusterError, InvalidInput
 from jupyter_ddl.host.topology import Gpu
+from jupyter_ddl.launch.profiles.limits import Allowed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,19 @@ class TestOnCores:
     def test_survives_json(self) -> None:
         planned = plan(n=3, name="a.b-c_1", environment={"HOROVOD_CYCLE_TIME": "2", "B": ""}, keep=True)
         assert ClusterSpec.from_json(planned.to_json()) == planned
+
+    def test_a_restart_keeps_to_what_the_profile_of_its_start_allows(self) -> None:
+        started = limited(plan(n=2), Allowed("small", "/etc/site.toml", ranks=3))
+        # A kernel that attaches knows the ranks by this text.
+        kept = ClusterSpec.from_json(started.to_json())
+        assert kept == started
+        assert replanned(kept, {"n": 3}).allowed == kept.allowed
+        said = r"The profile small allows at most 3 ranks\. Received: 4 ranks\. Ask for less; /etc/site\.toml has"
+        with pytest.raises(InvalidInput, match=said):
+            replanned(replanned(kept, {"n": 3, "env": {"A": "1"}}), {"n": 4})
+        with pytest.raises(InvalidInput, match="at most 3 ranks"):
+            limited(plan(n=4), Allowed("small", "/etc/site.toml", ranks=3))
+        assert replanned(plan(n=2), {"n": 4}).n == 4
 
 
 @pytest.mark.usefixtures("four_gpus")

@@ -12,8 +12,10 @@ from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.commands.profiles import listing
 from jupyter_ddl.doctor.profiles import check_profiles
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.current import KernelSessions
 from jupyter_ddl.launch.profiles.job_defaults import job_options
-from jupyter_ddl.launch.profiles.limits import check_limits, seconds_of
+from jupyter_ddl.launch.profiles.limits import Allowed, check_limits, seconds_of
 from jupyter_ddl.launch.profiles.loaded_modules import changed, loaded_variables
 from jupyter_ddl.launch.profiles.places import check_trusted, profile_folders
 from jupyter_ddl.launch.profiles.profile import Named, Profile
@@ -25,6 +27,8 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "docs/profiles").glob("*.toml"))
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jupyter_ddl.cluster.spec import ClusterSpec
 
     Write = Callable[[str], Path]
 
@@ -309,3 +313,16 @@ def test_the_doctor_says_what_is_wrong_with_a_profile(
     (broken,) = check_profiles((home,))
     assert broken.status == "problem"
     assert "A file of profiles must be TOML" in broken.text
+
+
+def test_ranks_started_with_a_profile_keep_its_limits_for_their_restarts(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write("[small]\n[small.limits]\nranks = 3\nnodes = 1")
+    started: list[ClusterSpec] = []
+    monkeypatch.setattr(KernelSessions, "start", lambda _self, spec, *_, **__: started.append(spec))
+    current.start(2, gpus="none", profile="small")
+    current.start(2, gpus="none")
+    assert [spec.allowed for spec in started] == [Allowed("small", str(file), ranks=3, nodes=1), None]
+    with pytest.raises(InvalidInput, match=r"The profile small allows at most 3 ranks\. Received: 4 ranks"):
+        current.start(4, gpus="none", profile="small")

@@ -1,8 +1,9 @@
-"""Checks a start or a job against what its profile allows."""
+"""Checks a start, a restart or a job against what its profile allows."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
@@ -11,6 +12,44 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.profiles.profile import Named
 
 _TIME = re.compile(r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>\d{2})(?::(?P<seconds>\d{2}))?")
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The most ranks and nodes that a profile allows, as a cluster keeps them for its restarts.
+
+    Attributes:
+        profile: its name.
+        file: that says so.
+        ranks: in all; None for no limit, as for `nodes`.
+    """
+
+    profile: str
+    file: str
+    ranks: int | None = None
+    nodes: int | None = None
+
+    def check(self, *, ranks: int | None = None, nodes: int | None = None) -> None:
+        """Check what is asked for; None for what is not known.
+
+        Raises:
+            InvalidInput: it is more than the profile allows; the error names the file that says so.
+        """
+        for what, asked, most in (("ranks", ranks, self.ranks), ("nodes", nodes, self.nodes)):
+            if asked is not None and most is not None and asked > most:
+                raise self.too_much(f"{most} {what}", f"{asked} {what}")
+
+    def too_much(self, most: str, asked: str) -> InvalidInput:
+        """Return the error that says so."""
+        return InvalidInput(
+            f"The profile {self.profile} allows at most {most}.", asked, f"Ask for less; {self.file} has the limit."
+        )
+
+
+def allowed_by(named: Named) -> Allowed:
+    """Return the most that a profile allows."""
+    limits = named.profile.limits
+    return Allowed(named.name, named.file, limits.ranks, limits.nodes)
 
 
 def seconds_of(time: str) -> int | None:
@@ -34,15 +73,7 @@ def check_limits(named: Named, *, ranks: int | None = None, nodes: int | None = 
     Raises:
         InvalidInput: it is more than the profile allows; the error names the file that says so.
     """
-    limits = named.profile.limits
-    for what, asked, most in (("ranks", ranks, limits.ranks), ("nodes", nodes, limits.nodes)):
-        if asked is not None and most is not None and asked > most:
-            raise _too_much(named, f"{most} {what}", f"{asked} {what}")
-    if time is not None and limits.time is not None and (seconds_of(time) or 0) > (seconds_of(limits.time) or 0):
-        raise _too_much(named, f"a time of {limits.time}", f"a time of {time}")
-
-
-def _too_much(named: Named, most: str, asked: str) -> InvalidInput:
-    return InvalidInput(
-        f"The profile {named.name} allows at most {most}.", asked, f"Ask for less; {named.file} has the limit."
-    )
+    allowed, longest = allowed_by(named), named.profile.limits.time
+    allowed.check(ranks=ranks, nodes=nodes)
+    if time is not None and longest is not None and (seconds_of(time) or 0) > (seconds_of(longest) or 0):
+        raise allowed.too_much(f"a time of {longest}", f"a time of {time}")
