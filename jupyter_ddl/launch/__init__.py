@@ -19,5 +19,5 @@
 | `remote_survey` | the program that looks at a host, and prints what it found |
 | `schedulers` | Slurm: the job that this process is in, and how it is asked |
 | `survey` | looks at every host before ranks start there |
-| `survey_failures` | why a host could not be looked at |
+| `survey_failures` | why hosts cannot run ranks, all in one error |
 """

@@ -30,7 +30,7 @@ from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
 from jupyter_ddl.launch.container import module_in_image, script_in_image, set_for_images
 from jupyter_ddl.launch.image_mpi import MpiVersions
 from jupyter_ddl.launch.on_host import asking, on_host
-from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image, failure_of
+from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image, failure_of, raise_for_all
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def survey(
         given_up: set, by another thread, to stop looking.
 
     Raises:
-        HostUnfit: ranks cannot start on a host; the error names it and says why.
+        HostUnfit: ranks cannot start on a host, or on several; the error names each and says why.
     """
     marks = [folder / f".survey-{secrets.token_hex(8)}" for folder in shared]
     with ExitStack() as stack:
@@ -95,7 +95,7 @@ def survey(
             stack.callback(mark.unlink)
         asked = [stack.enter_context(_Question.ask(one.host, place, mpiexec, marks)) for one in place.hosts]
         _wait(asked, given_up or threading.Event())
-        found = [question.answer() for question in asked]
+        found = _answers(asked)
     check_alike(found)
     if place.image_for_ranks is not None:
         check_image(place.image_for_ranks, found[0].versions)
@@ -200,6 +200,22 @@ class _Question:
         )
 
 
+def _answers(asked: Sequence[_Question]) -> list[Surveyed]:
+    """Return what each host said.
+
+    Raises:
+        HostUnfit: ranks cannot start on some of them.
+    """
+    found, failures = list[Surveyed](), dict[str, HostUnfit]()
+    for question in asked:
+        try:
+            found.append(question.answer())
+        except HostUnfit as failure:
+            failures[question.host] = failure
+    raise_for_all(failures, len(asked))
+    return found
+
+
 def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], *, is_here: bool) -> list[str]:
     module = "jupyter_ddl.launch.remote_survey"
     working = os.getcwd()  # noqa: PTH109  as the shell spells it
@@ -249,20 +265,29 @@ def check_alike(found: Sequence[Surveyed]) -> None:
         HostUnfit: one is not.
     """
     first, *others = found
-    for other in others:
-        if other.hostname in {one.hostname for one in found if one is not other}:
-            raise HostUnfit(
-                "Each host must be named once.",
-                f"{other.host}, which is {other.hostname} like another one of them",
-                "Leave one out, and add up their slots.",
-            )
-        for name, version in other.versions.items():
-            if version != first.versions.get(name):
-                raise HostUnfit(
-                    "All hosts must have the same versions.",
-                    f"{name} {first.versions.get(name)} on {first.host}, {version} on {other.host}",
-                    f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
-                )
+    failures = {other.host: failure for other in others if (failure := _unlike(other, first, found)) is not None}
+    raise_for_all(failures, len(found))
+
+
+def _unlike(other: Surveyed, first: Surveyed, found: Sequence[Surveyed]) -> HostUnfit | None:
+    if other.hostname in {one.hostname for one in found if one is not other}:
+        return HostUnfit(
+            "Each host must be named once.",
+            f"{other.host}, which is {other.hostname} like another one of them",
+            "Leave one out, and add up their slots.",
+        )
+    differing = [
+        f"{name} {first.versions.get(name)} on {first.host}, {version} on {other.host}"
+        for name, version in other.versions.items()
+        if version != first.versions.get(name)
+    ]
+    if not differing:
+        return None
+    return HostUnfit(
+        "All hosts must have the same versions.",
+        "; ".join(differing),
+        f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
+    )
 
 
 def check_same_folder(found: Sequence[Surveyed]) -> None:
@@ -271,13 +296,16 @@ def check_same_folder(found: Sequence[Surveyed]) -> None:
     Raises:
         HostUnfit: one has not.
     """
-    for one in found:
-        if not one.has_folder:
-            raise HostUnfit(
-                "A script's ranks work in this folder, so every host must have it.",
-                f"{Path.cwd()}, which {one.host} does not have",
-                "Work in a folder that all hosts share.",
-            )
+    failures = {
+        one.host: HostUnfit(
+            "A script's ranks work in this folder, so every host must have it.",
+            f"{Path.cwd()}, which {one.host} does not have",
+            "Work in a folder that all hosts share.",
+        )
+        for one in found
+        if not one.has_folder
+    }
+    raise_for_all(failures, len(found))
 
 
 def check_image(image: str, versions: Mapping[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Says why a host could not be looked at: from the status and last line of ssh or srun, or our script's status."""
+"""Says why hosts cannot run ranks: from the status and last line of ssh or srun, or our script's status."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jupyter_ddl.launch.place import Place
 
 # The statuses with which the survey's script ends; sh and ssh use others.
@@ -19,6 +21,37 @@ NO_ENVIRONMENT, NO_RUNTIME, NO_IMAGE = 122, 123, 124
 _SSH_FAILED = 255
 # Apptainer colours what it says, also where that is no terminal. Source: ECMA-48, 8.3.117
 _COLOUR = re.compile(r"\x1b\[[\d;]*m")
+
+
+def raise_for_all(failures: Mapping[str, HostUnfit], of: int) -> None:
+    """Raise one error for all hosts that failed; nothing where none did.
+
+    Hosts that failed alike share a line, in which HOST stands for each of them.
+
+    Args:
+        failures: host -> its failure.
+        of: how many hosts were looked at.
+
+    Raises:
+        HostUnfit: a host's own failure where it is the only one, else one error with a line for each.
+    """
+    if not failures:
+        return
+    if len(failures) == 1:
+        raise next(iter(failures.values()))
+    alike = dict[str, list[str]]()
+    for host, failure in failures.items():
+        alike.setdefault(_without_name(host, str(failure)), []).append(host)
+    lines = [f"- {', '.join(hosts)}: {text if len(hosts) > 1 else failures[hosts[0]]}" for text, hosts in alike.items()]
+    raise HostUnfit(
+        "Every host must be fit to run ranks.",
+        f"{len(failures)} of {of} hosts that are not",
+        "\n".join(["For each:", *lines]),
+    )
+
+
+def _without_name(host: str, text: str) -> str:
+    return re.sub(rf"(?<![\w.:-]){re.escape(host)}(?![\w-]|[.:]\w)", "HOST", text)
 
 
 def failure_of(host: str, status: int | None, said: str, *, place: Place, timeout_s: float) -> HostUnfit:

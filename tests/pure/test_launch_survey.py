@@ -81,6 +81,41 @@ def test_a_host_that_cannot_run_ranks(tmp_path: Path, there: str, said: str) -> 
         look(tmp_path, there)
 
 
+NO_KEY = "echo 'Permission denied (publickey).' >&2; exit 255"
+
+
+def failing(folder: Path, **there: str) -> str:
+    """Return the error of a survey of hosts; host -> what runs at each login."""
+    one = place(folder, CAME_BY_SSH)
+    for host, commands in there.items():
+        (folder / host).write_text(commands)
+    hosts = replace(one, hosts=(HostSlots(HOST, 2), *(HostSlots(host, 2) for host in there)))
+    with pytest.raises(HostUnfit) as caught:
+        survey.survey(hosts, folder / "reach", ())
+    return str(caught.value)
+
+
+def test_all_hosts_that_fail_are_in_one_error(tmp_path: Path) -> None:
+    head, first, second = failing(tmp_path, b=NO_KEY, nodec="echo 'disk of nodec is full' >&2; exit 1").splitlines()
+    assert head == "Every host must be fit to run ranks. Received: 2 of 3 hosts that are not. For each:"
+    assert first.startswith("- b: b must let you in without a password. Received: Permission denied (publickey)")
+    assert "Copy a key there (ssh-copy-id b), or load yours" in first
+    assert second.startswith("- nodec: nodec must run this environment's Python. Received: disk of nodec is full. Mend")
+
+
+def test_hosts_that_fail_alike_share_a_line(tmp_path: Path) -> None:
+    said = failing(tmp_path, **{"n1": NO_KEY, "n2": NO_KEY, "n2.site": NO_KEY, "other": "exit 122"}).splitlines()
+    assert said[0].endswith("Received: 4 of 5 hosts that are not. For each:")
+    assert said[1].startswith("- n1, n2, n2.site: HOST must let you in without a password.")
+    assert "(ssh-copy-id HOST)" in said[1]
+    assert said[2].startswith("- other: Every host must have this Python environment at the same path.")
+    assert len(said) == 3
+
+
+def test_one_host_that_fails_reads_as_itself(tmp_path: Path) -> None:
+    assert failing(tmp_path, b=NO_KEY).startswith("b must let you in without a password. Received: Permission denied")
+
+
 def test_folders_that_are_not_shared(tmp_path: Path) -> None:
     # It sees another folder in its place.
     seen = "SSH_CONNECTION='10.0.0.9 5 10.0.0.1 22'; export SSH_CONNECTION"
@@ -133,6 +168,22 @@ ONE = Surveyed("a", "node-a", "", 0.0, {"Python": "3.11.7", "numpy": "2.4.6"})
 def test_hosts_that_do_not_fit_together(other: Surveyed, said: str) -> None:
     with pytest.raises(HostUnfit, match=said):
         survey.check_alike([ONE, other])
+
+
+def test_all_hosts_that_do_not_fit_are_in_one_error() -> None:
+    versions = {"Python": "3.12.1", "numpy": "2.3.1"}
+    others = [replace(ONE, host=f"b{k}", hostname=f"node-b{k}", versions=versions, has_folder=False) for k in range(2)]
+    with pytest.raises(HostUnfit) as caught:
+        survey.check_alike([ONE, *others])
+    head, line = str(caught.value).splitlines()
+    assert head.endswith("Received: 2 of 3 hosts that are not. For each:")
+    assert line == (
+        "- b0, b1: All hosts must have the same versions. Received: Python 3.11.7 on a, 3.12.1 on HOST; "
+        "numpy 2.4.6 on a, 2.3.1 on HOST. Install the same on HOST, or start JupyterLab from an environment that "
+        "all hosts share."
+    )
+    with pytest.raises(HostUnfit, match=r"2 of 3 hosts that are not\. For each:\n- b0, b1: A script's ranks work in"):
+        survey.check_same_folder([ONE, *others])
 
 
 def processes_at(place: Place, *pids: int) -> RemoteProcesses:
