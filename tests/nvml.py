@@ -18,6 +18,8 @@ NOT_SUPPORTED = 3  # nvmlReturn_t
 NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
 GPU_IS_LOST = 15
+SWITCH = -1  # what an NVLink leads to, in place of a GPU's index
+NO_LEVEL = -1  # in place of an nvmlGpuTopologyLevel_t
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,9 @@ class FakeGpu:
     memory_used_bytes: int = 0
     processes: tuple[tuple[int, int], ...] = ()  # pid and bytes in use of each that computes there
     busy_pct: int | None = 0  # None: it fails, as a GPU that fell off the bus does; so do its power and temperature
+    nvlinks: tuple[int | None, ...] = ()  # the index of the GPU that each leads to, or SWITCH; None: not in use
+    numa: int | None = None  # the node that is near; None: the GPU cannot tell
+    cores: tuple[int, ...] = ()  # those that are near; likewise
 
 
 def h200s(count: int) -> list[FakeGpu]:
@@ -36,13 +41,22 @@ def h200s(count: int) -> list[FakeGpu]:
 
 
 def build_nvml(
-    tmp_path: Path, devices: list[FakeGpu], *, init_result: int = 0, count_result: int = 0
+    tmp_path: Path,
+    devices: list[FakeGpu],
+    *,
+    init_result: int = 0,
+    count_result: int = 0,
+    levels: dict[tuple[int, int], int] | None = None,
 ) -> dict[str, str]:
-    """Return the environment in which NVML shows the devices, or fails with an nvmlReturn_t."""
+    """Return the environment in which NVML shows the devices, or fails with an nvmlReturn_t.
+
+    Args:
+        levels: of a pair of GPUs, the lower index first, the nvmlGpuTopologyLevel_t, or NO_LEVEL; 50 by default.
+    """
     folder = tmp_path / "nvml"
     folder.mkdir(exist_ok=True)
     source = folder / "nvml.c"
-    source.write_text(_source(devices, init_result, count_result))
+    source.write_text(_source(devices, init_result, count_result) + _topology_source(devices, levels or {}))
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", source], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
     return {**environment, "LD_LIBRARY_PATH": str(folder)}
@@ -123,5 +137,68 @@ int nvmlDeviceGetMaxMigDeviceCount(Row *row, unsigned *count) {{ *count = row->s
 int nvmlDeviceGetMigDeviceHandleByIndex(Row *row, unsigned slot, Row **device) {{
     *device = &rows[row->first + slot];
     return *(*device)->uuid ? 0 : {NOT_FOUND};
+}}
+"""
+
+
+def _topology_source(devices: list[FakeGpu], levels: dict[tuple[int, int], int]) -> str:
+    pairs = ", ".join(f"{{{first}, {second}, {level}}}" for (first, second), level in levels.items())
+    links = ", ".join(
+        f"{{{index}, {number}, {'-2' if end is None else end}}}"
+        for index, gpu in enumerate(devices)
+        for number, end in enumerate(gpu.nvlinks)
+    )
+    near = ", ".join(
+        f"{{{-1 if gpu.numa is None else gpu.numa}, {sum(1 << core for core in gpu.cores)}ULL}}" for gpu in devices
+    )
+    return f"""
+typedef struct {{ int first, second, level; }} Level;
+static Level levels[] = {{ {pairs or "{-1, -1, 0}"} }};
+typedef struct {{ int row, link, end; }} Link;
+static Link links[] = {{ {links or "{-1, 0, 0}"} }};
+typedef struct {{ int node; unsigned long long cores; }} Near;
+static Near near[] = {{ {near or "{-1, 0}"} }};
+typedef struct {{
+    char legacy[16]; unsigned domain, bus, device, id, subsystem; char address[32];
+}} Pci;
+static int address_of(int index, Pci *pci) {{
+    memset(pci, 0, sizeof *pci);
+    strcpy(pci->address, "00000000:A0:00.0");
+    pci->address[10] = '0' + index;
+    return 0;
+}}
+static Link *link_of(Row *row, unsigned number) {{
+    for (unsigned i = 0; i < sizeof links / sizeof *links; i++)
+        if (links[i].row == row - rows && links[i].link == number) return &links[i];
+    return 0;
+}}
+int nvmlDeviceGetTopologyCommonAncestor(Row *one, Row *other, int *level) {{
+    *level = 50;
+    for (unsigned i = 0; i < sizeof levels / sizeof *levels; i++) {{
+        int first = levels[i].first, second = levels[i].second, a = one - rows, b = other - rows;
+        if ((a == first && b == second) || (a == second && b == first)) *level = levels[i].level;
+    }}
+    return *level < 0 ? {NOT_SUPPORTED} : 0;
+}}
+int nvmlDeviceGetPciInfo_v3(Row *row, Pci *pci) {{ return address_of(row - rows, pci); }}
+int nvmlDeviceGetNvLinkState(Row *row, unsigned number, unsigned *active) {{
+    Link *link = link_of(row, number);
+    if (!link) return {NOT_SUPPORTED};
+    *active = link->end != -2; return 0;
+}}
+int nvmlDeviceGetNvLinkRemoteDeviceType(Row *row, unsigned number, int *kind) {{
+    *kind = link_of(row, number)->end == {SWITCH} ? 2 : 0; return 0;
+}}
+int nvmlDeviceGetNvLinkRemotePciInfo_v2(Row *row, unsigned number, Pci *pci) {{
+    return address_of(link_of(row, number)->end, pci);
+}}
+int nvmlDeviceGetMemoryAffinity(Row *row, unsigned size, unsigned long long *nodes, int scope) {{
+    int node = near[row - rows].node;
+    if (node < 0) return {NOT_SUPPORTED};
+    memset(nodes, 0, size * sizeof *nodes); nodes[node / 64] = 1ULL << node % 64; return 0;
+}}
+int nvmlDeviceGetCpuAffinity(Row *row, unsigned size, unsigned long long *cores) {{
+    if (!near[row - rows].cores) return {NOT_SUPPORTED};
+    memset(cores, 0, size * sizeof *cores); cores[0] = near[row - rows].cores; return 0;
 }}
 """

@@ -3,7 +3,7 @@
 software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
 profiles    the places that the site, or the user, named      network   the exchange between ranks, measured
-images      images that ranks may run in, against this host's MPI
+images      images that ranks may run in, against this host's MPI      gpu_topology   how the GPUs are joined
 report      the checks as text and JSON
 """
 
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
+from jupyter_ddl.doctor.gpu_topology import check_gpu_topology, topology_here
 from jupyter_ddl.doctor.images import check_images, images_of_profiles
 from jupyter_ddl.doctor.machine import (
     check_container,
@@ -72,6 +73,7 @@ def examine(container: str | None = None) -> Iterator[Check]:
     """
     with ThreadPoolExecutor() as pool:  # each imports TensorFlow in a process of its own, which takes seconds
         asked_tensorflow = pool.submit(_tensorflow)
+        asked_topology = pool.submit(topology_here)
         asked_horovod = pool.submit(horovod_facts, paths.horovod_dir())
         mpi = _mpi()
         gpus = _gpus()
@@ -85,6 +87,7 @@ def examine(container: str | None = None) -> Iterator[Check]:
         horovod = asked_horovod.result()
         yield check_horovod(horovod, tensorflow, mpi, gpu_count)
     yield check_gpus(gpus, visible)
+    yield check_gpu_topology(asked_topology.result())
     yield check_cores()
     yield check_memory()
     yield check_container(os.environ)

@@ -18,7 +18,7 @@ from jupyter_ddl.host.interfaces import interfaces
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from jupyter_ddl.host.interfaces import Interface
+    from jupyter_ddl.protocol.host_topology import Interface
 
 RESOLVE_S = 5.0
 
@@ -64,12 +64,15 @@ def check_interfaces(found: Sequence[Interface] | None = None) -> Check:
         found: by default this host's.
     """
     listed = interfaces() if found is None else found
-    texts = [
-        f"{one.name} {one.address}" + ("" if one.mbit_per_s is None else f" ({one.mbit_per_s:,} Mbit/s)")
-        for one in listed
-    ]
+    texts = [_as_text(one) for one in listed]
     facts = {"interfaces": [asdict(one) for one in listed]}
     return Check("Networks", "ok", ", ".join(texts) or "none but loopback", facts=facts)
+
+
+def _as_text(interface: Interface) -> str:
+    speed = [] if interface.mbit_per_s is None else [f"{interface.mbit_per_s:,} Mbit/s"]
+    told = [*(["InfiniBand"] if interface.is_infiniband else []), *speed]
+    return f"{interface.name} {interface.address}" + (f" ({', '.join(told)})" if told else "")
 
 
 def check_room() -> Check:

@@ -26,8 +26,10 @@ __all__ = [
     "default_rank_count",
     "find_gpu",
     "handle_of",
+    "has_nvidia_gpu",
     "list_gpus",
     "memory_limit_bytes",
+    "nvml_open",
     "physical_cores",
     "usable_cores",
     "visible_gpus",
@@ -85,13 +87,13 @@ def list_gpus(root: Path = ROOT) -> tuple[Gpu, ...]:
     import pynvml
 
     try:
-        with _nvml() as nvml:
+        with nvml_open() as nvml:
             return tuple(_gpus(nvml))
     except pynvml.NVMLError_LibraryNotFound:
         return ()
     except pynvml.NVMLError_DriverNotLoaded as error:
         # Login nodes and CUDA images carry the library where there is no GPU.
-        if not _has_nvidia_gpu(root):
+        if not has_nvidia_gpu(root):
             return ()
         raise _nvml_failed(error) from error
     except pynvml.NVMLError as error:
@@ -146,7 +148,7 @@ def compute_processes(devices: Sequence[str]) -> tuple[ComputeProcess, ...]:
     """
     if not devices:
         return ()
-    with _nvml() as nvml:
+    with nvml_open() as nvml:
         return tuple(
             ComputeProcess(device, process.pid, process.usedGpuMemory)
             for device in dict.fromkeys(devices)
@@ -162,7 +164,7 @@ def free_bytes(devices: Sequence[str]) -> dict[str, int]:
     """
     if not devices:
         return {}
-    with _nvml() as nvml:
+    with nvml_open() as nvml:
         found = {device: _free_bytes(nvml, device) for device in devices}
     return {device: free for device, free in found.items() if free is not None}
 
@@ -173,7 +175,8 @@ def default_rank_count(gpu_count: int, physical_core_count: int) -> int:
 
 
 @contextmanager
-def _nvml() -> Iterator[ModuleType]:
+def nvml_open() -> Iterator[ModuleType]:
+    """Open NVML for the length of the block; the block gets nvidia-ml-py."""
     import pynvml
 
     pynvml.nvmlInit()
@@ -236,7 +239,8 @@ def _in_mig_mode(nvml: ModuleType, handle: Any) -> bool:
     return bool(current == nvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def _has_nvidia_gpu(root: Path) -> bool:
+def has_nvidia_gpu(root: Path) -> bool:
+    """Return whether there is a GPU of NVIDIA's on the PCI bus, whatever its driver knows."""
     for device in (root / "sys/bus/pci/devices").glob("*"):
         try:
             vendor, kind = (device / "vendor").read_text(), (device / "class").read_text()

@@ -16,6 +16,7 @@
 | `rank_files` | the names of the files that belong to one rank |
 | `cell_frames`, `script_pipes`, `checkpoint_folder` | files and pipes that two processes share |
 | `script_frames` | what passes between a script's terminal and the relays of its ranks on other hosts |
+| `host_topology` | what a host has for the exchange: its GPUs, how they are joined, its network interfaces |
 | `network_figures` | what `jupyter ddl doctor --network` measures of the ranks' exchange |
 | `exported_job` | what the job of an exported notebook tells its kernel |
 | `sample_means` | the one mean of a run's samples, in tables, lists and pictures |

@@ -238,7 +238,7 @@ def test_a_part_leaves_alone_what_is_not_for_its_process(part: str) -> None:
 def test_views_read_events_and_nothing_else() -> None:
     assert parts_imported_by("views") <= {"errors", "protocol"}
     # An event carries a fault; the others are what events are made of, and how their numbers are written.
-    read = {"codec", "events", "exit_statuses", "faults", "rank_sets", "sample_means", "cell_frames"}
+    read = {"codec", "events", "exit_statuses", "faults", "rank_sets", "sample_means", "cell_frames", "host_topology"}
     imported = {name for name in modules_imported_by("views") if name.startswith("protocol")}
     assert imported <= {f"protocol.{name}" for name in read}
 
