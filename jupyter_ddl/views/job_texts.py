@@ -34,8 +34,15 @@ def waiting_text(
     if ahead is not None:
         text += f", {counted(ahead, 'job')} before it" if ahead else ", the next one"
     if starts_at_s is not None:
-        text += f", expected to start at {time.strftime('%H:%M', time.localtime(starts_at_s))}"
+        text += f", expected to start {_when(starts_at_s)}"
     return text
+
+
+def _when(at_s: float) -> str:
+    """Return "at 14:05", with the day where that is not today."""
+    today, then = time.localtime(), time.localtime(at_s)
+    is_today = today[:3] == then[:3]
+    return time.strftime("at %H:%M" if is_today else "on %a %d %b at %H:%M", then)
 
 
 def ended_text(title: str, reason: str, printed: str) -> str:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -426,7 +427,12 @@ def test_time_left_is_short(seconds: float, text: str) -> None:
 
 def test_texts_of_a_job() -> None:
     assert waiting_text("Slurm job 1", "waiting", "", 0, None, ()) == "Slurm job 1 waits in the queue, the next one"
-    assert "expected to start at" in waiting_text("Slurm job 1", "waiting", "", None, 1700000000.0, ())
+    then = time.strftime("%a %d %b at %H:%M", time.localtime(1700000000.0))
+    assert waiting_text("Slurm job 1", "waiting", "", None, 1700000000.0, ()).endswith(f", expected to start on {then}")
+    now = time.strftime("%H:%M", time.localtime(now_s := time.time()))
+    assert waiting_text("Slurm job 1", "waiting", "", 2, now_s, ()).endswith(
+        f", 2 jobs before it, expected to start at {now}"
+    )
     assert waiting_text("Slurm job 1", "running", "", None, None, ()) == "Slurm job 1 starts"
     assert ended_text("Slurm job 1", "", "") == (
         "A job must run to bring ranks. Received: Slurm job 1 has ended. %ddl submit sends another one."

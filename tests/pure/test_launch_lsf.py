@@ -14,7 +14,7 @@ from jupyter_ddl.host import mpi
 from jupyter_ddl.launch import mpi_job
 from jupyter_ddl.launch.on_host import on_host
 from jupyter_ddl.launch.place import HostSlots, Place
-from jupyter_ddl.launch.schedulers import known, lsf
+from jupyter_ddl.launch.schedulers import known, lsf, lsf_queue
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
 
 if TYPE_CHECKING:
@@ -138,6 +138,70 @@ def test_what_is_told_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert waiting is not None
     assert (waiting.state, waiting.reason, waiting.nodes) == ("waiting", "New job is waiting for scheduling;", ())
     assert LSF.jobs() == [waiting]
+
+
+# The columns of bqueues; PEND counts tasks.
+QUEUE = """QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP
+gpuq             30  Open:Active       -    -    -    -    22    {pend}    12     0
+"""
+
+
+def queue(folder: Path, pend: int | None, expected: str | None) -> None:
+    """Let bjobs and bqueues tell of a queue in which job 12 waits; None where they refuse."""
+    waiting = [("9", "PEND", "2"), ("11", "PSUSP", "8"), ("10", "PEND", ""), ("12", "PEND", "4"), ("13", "PEND", "1")]
+    shown = [{"JOBID": job, "STAT": stat, "MIN_REQ_PROC": tasks} for job, stat, tasks in waiting]
+    (folder / "bjobs").rename(folder / "bjobs-of-a-job")
+    refuses = "echo 'Unknown field name' >&2; exit 255"
+    start = json.dumps({"COMMAND": "bjobs", "JOBS": 1, "RECORDS": [{"ESTIMATED_SIM_START_TIME": expected}]})
+    told = refuses if expected is None else f"echo '{start}'"
+    others = json.dumps({"COMMAND": "bjobs", "JOBS": 5, "RECORDS": shown})
+    program(
+        folder,
+        "bjobs",
+        'case "$*" in\n'
+        f"'-json -o estimated_sim_start_time 12') {told};;\n"
+        f"'-json -o jobid stat min_req_proc -p -u all -q gpuq') echo '{others}';;\n"
+        f'*) exec {folder}/bjobs-of-a-job "$@";;\nesac',
+    )
+    program(folder, "bqueues", refuses if pend is None else f"cat <<'END'\n{QUEUE.format(pend=pend)}END")
+
+
+@pytest.mark.parametrize(
+    ("pend", "ahead"),
+    [
+        (8, 2),
+        # It counts a job that is shown no more.
+        (7, 2),
+        # Others' jobs are not shown.
+        (30, None),
+        (None, None),
+    ],
+)
+def test_a_jobs_place_is_that_in_which_bjobs_shows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pend: int | None, ahead: int | None
+) -> None:
+    answers(tmp_path, monkeypatch, STAT="PEND", EXEC_HOST="", QUEUE="gpuq")
+    queue(tmp_path, pend, None)
+    job = LSF.job("12")
+    assert job is not None
+    assert (job.ahead, job.starts_at_s) == (ahead, None)
+
+
+@pytest.mark.parametrize("expected", ["Nov 25 14:02:07 2026", "Nov 25 14:02 2026", "-", ""])
+def test_when_lsf_expects_a_job_to_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected: str) -> None:
+    answers(tmp_path, monkeypatch, STAT="PEND", EXEC_HOST="", QUEUE="gpuq")
+    queue(tmp_path, 8, expected)
+    job = LSF.job("12")
+    assert job is not None
+    at_s = time.mktime((2026, 11, 25, 14, 2, 0, 0, 0, -1))
+    assert job.starts_at_s == (at_s if "2026" in expected else None)
+
+
+def test_a_time_without_a_year_is_the_next_one() -> None:
+    now_s = time.mktime((2026, 12, 31, 23, 0, 0, 0, 0, -1))
+    assert lsf_queue._next_time("Dec 31 23:30", now_s) == now_s + 1800
+    assert lsf_queue._next_time("Dec 31 22:30 L", now_s) == now_s - 1800
+    assert lsf_queue._next_time("Jan  1 00:30", now_s) == now_s + 5400
 
 
 def test_no_job_is_no_error_and_a_silent_lsf_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,6 +120,68 @@ def test_what_is_told_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+# As `qstat -T -w` prints it: running jobs first, then by the estimated start, those without one last.
+TABLE = """
+server:
+                                                                             Est
+                                                                 Req'd  Req'd   Start
+Job ID          Username Queue    Jobname         SessID NDS TSK Memory Time  S Time
+--------------- -------- -------- --------------- ------ --- --- ------ ----- - -----
+7.server        ann      gpuq     other           123455   2  16    --  01:00 R --
+15.server       ann      gpuq     other               --   2  16    --  01:00 Q Today 15:34
+9.server        bob      gpuq     A Q 12              --   2  16    --  01:00 Q Wed Feb 10 2027 15:34
+12.server       me       gpuq     ranks               --   2  16    --  01:00 Q Fe 10
+13.server       me       gpuq     held                --   2  16    --  01:00 H --
+8.server        me       gpuq     late                --   2  16    --  01:00 Q ?
+"""
+
+
+def queue(folder: Path, table: str | None) -> None:
+    """Let `qstat -T` print a table, or refuse; any other call of qstat stays as it is."""
+    (folder / "qstat").rename(folder / "qstat-of-a-job")
+    said = "echo 'qstat: Unauthorized Request' >&2; exit 159" if table is None else f"cat <<'END'\n{table}\nEND"
+    test = '[ "$1 $2 $3" = "-T -w gpuq" ]'
+    program(folder, "qstat", f'{test} || exec {folder}/qstat-of-a-job "$@"\n{said}')
+
+
+@pytest.mark.parametrize(
+    ("start", "table", "ahead", "is_expected"),
+    [
+        ("Wed Nov 25 23:10:00 2026", TABLE, 2, True),
+        ("Wed Nov 25 23:10:00 2026", TABLE.replace("12.server", "14.server"), None, True),
+        ("Wed Nov 25 23:10:00 2026", None, None, True),
+        ("UNKNOWN", TABLE, None, False),
+        (None, TABLE, None, False),
+    ],
+)
+def test_a_jobs_place_is_that_of_its_estimated_start(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    start: str | None,
+    table: str | None,
+    ahead: int | None,
+    is_expected: bool,
+) -> None:
+    changes: dict[str, object] = {"job_state": "Q", "queue": "gpuq", "stime": None, "exec_host": None}
+    if start is not None:
+        changes["estimated"] = {"exec_vnode": "(nodea:ncpus=2)+(nodeb:ncpus=2)", "start_time": start}
+    answers(tmp_path, monkeypatch, **changes)
+    queue(tmp_path, table)
+    job = PBS.job(ID)
+    assert job is not None
+    assert job.ahead == ahead
+    assert (job.starts_at_s is not None) == is_expected
+
+
+def test_a_job_that_runs_has_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers(tmp_path, monkeypatch, estimated={"start_time": "Wed Nov 25 02:20:00 2026"}, queue="gpuq")
+    queue(tmp_path, TABLE)
+    job = PBS.job(ID)
+    assert job is not None
+    assert job.ahead is None
+    assert job.ends_at_s == (job.starts_at_s or 0) + 3600
+
+
 def test_an_unknown_job_is_none_and_a_silent_server_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     program(tmp_path, "qstat", "echo 'qstat: Unknown Job Id 13.server' >&2; exit 153")

@@ -1,8 +1,8 @@
 """The queue of LSF: the script of a job, and bsub, bjobs and bkill.
 
 Checked against recordings of LSF 10.1, not against an LSF that runs.
-Source: IBM Spectrum LSF 10.1 command reference, bsub, bjobs ("-o", "-json"), bkill; "Termination reasons displayed by
-bacct, bhist, and bjobs".
+Source: IBM Spectrum LSF 10.1 command reference, bsub, bjobs ("-o", "-json"), bqueues, bkill; "Termination reasons
+displayed by bacct, bhist, and bjobs".
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from jupyter_ddl.launch.schedulers.scheduler import JobRequest, State
 
 _TITLE = "LSF"
-_FIELDS = "jobid job_name stat pend_reason exec_host time_left exit_reason"
+_FIELDS = "jobid job_name stat pend_reason exec_host time_left exit_reason queue"
+# LSF writes no year unless the site sets LSB_DISPLAY_YEAR.
+_TIME = re.compile(
+    r"(?P<month>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<day>\d{1,2}) (?P<hour>[01]\d|2[0-3]):"
+    r"(?P<minute>[0-5]\d)(?::[0-5]\d)?(?: (?P<year>\d{4}))?"
+)
+_LONG_S = 30 * 24 * 3600.0
 _STATES: dict[str, State] = {
     **dict.fromkeys(("PEND", "PSUSP", "WAIT"), "waiting"),
     **dict.fromkeys(("RUN", "USUSP", "SSUSP", "PROV", "UNKWN"), "running"),
@@ -125,8 +131,8 @@ def end_of(number: str) -> str | None:
     return None if found is None else _ENDS.get(found[0], found[0])
 
 
-def _records(*arguments: str) -> list[dict[str, str]]:
-    printed = call(_TITLE, ["bjobs", "-json", "-o", _FIELDS, *arguments])
+def _records(*arguments: str, fields: str = _FIELDS) -> list[dict[str, str]]:
+    printed = call(_TITLE, ["bjobs", "-json", "-o", fields, *arguments])
     try:
         content: Any = parse_json(printed)
     except ValueError as error:
@@ -140,11 +146,66 @@ def _job(record: dict[str, str]) -> Job:
     # "1:30 L": hours and minutes left of the limit.
     left_s = seconds_in(record.get("TIME_LEFT", "").partition(" ")[0] + ":00")
     reason = record.get("PEND_REASON", "") if state == "waiting" else record.get("EXIT_REASON", "")
+    number = record.get("JOBID", "")
     return Job(
-        record.get("JOBID", ""),
+        number,
         record.get("JOB_NAME", ""),
         state,
         reason,
         tuple(dict.fromkeys(name.rpartition("*")[2] for name in record.get("EXEC_HOST", "").split(":") if name)),
+        ahead=_ahead(number, record.get("QUEUE", "")) if state == "waiting" else None,
+        starts_at_s=_expected_s(number) if state == "waiting" else None,
         ends_at_s=time.time() + left_s if state == "running" and left_s is not None else None,
     )
+
+
+def _ahead(number: str, queue: str) -> int | None:
+    """Return how many jobs wait before one in its queue; None where that is not known.
+
+    A site may keep others' jobs from a user (`SECURE_JOB_INFO_LEVEL`). Their tasks still count in `bqueues`: where it
+    has more than the jobs that are shown, the place is not known.
+    Source: IBM Spectrum LSF 10.1 command reference, btop: bjobs shows pending jobs in the order in which they are
+    considered for dispatch; bqueues, PEND: the tasks of all pending jobs.
+    """
+    try:
+        shown = _records("-p", "-u", "all", "-q", queue, fields="jobid stat min_req_proc")
+        rows = [line.split() for line in call(_TITLE, ["bqueues", queue]).splitlines()]
+    except ClusterError:
+        # The job is known nevertheless.
+        return None
+    waiting = [one for one in shown if one.get("STAT") == "PEND"]
+    tasks = sum(max(1, _count(one.get("MIN_REQ_PROC", ""))) for one in waiting)
+    head, *others = rows or [[]]
+    table = dict(zip(head, others[0], strict=False)) if others else {}
+    numbers = [one.get("JOBID", "") for one in waiting]
+    is_whole = table.get("PEND", "").isdecimal() and int(table["PEND"]) <= tasks
+    return numbers.index(number) if is_whole and number in numbers else None
+
+
+def _expected_s(number: str) -> float | None:
+    """Return when LSF expects a job to start; None where it makes no estimates, or is older than they are.
+
+    Source: IBM Spectrum LSF 10.1 configuration reference, LSB_ENABLE_ESTIMATION.
+    """
+    try:
+        records = _records(number, fields="estimated_sim_start_time")
+    except ClusterError:
+        return None
+    return _next_time(records[0].get("ESTIMATED_SIM_START_TIME", ""), time.time()) if records else None
+
+
+def _next_time(text: str, now_s: float) -> float | None:
+    """Return when "Nov 25 14:02" or "Nov 25 14:02:07 2026" is next; without a year, none that has long passed."""
+    found = _TIME.search(text)
+    if found is None:
+        return None
+    year = int(found["year"] or time.localtime(now_s).tm_year)
+    clock = f"{found['month']} {found['day']} {found['hour']}:{found['minute']}"
+    read = time.mktime(time.strptime(f"{clock} {year}", "%b %d %H:%M %Y"))
+    if found["year"] is None and read < now_s - _LONG_S:
+        return time.mktime(time.strptime(f"{clock} {year + 1}", "%b %d %H:%M %Y"))
+    return read
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else 0

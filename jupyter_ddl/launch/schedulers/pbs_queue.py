@@ -2,7 +2,7 @@
 
 Checked against recordings of OpenPBS, not against a PBS that runs. Torque has the same commands, but another form of
 `-l` and no JSON.
-Source: PBS Professional Reference Guide, qsub(1B), qstat(1B), "Job Attributes".
+Source: PBS Professional Reference Guide, qsub(1B), qstat(1B), "Job Attributes"; OpenPBS 23.06, doc/man1/qstat.1B.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ _ENDED_BY_PBS = ("271", "265")
 # The time that PBS needs to see that a limit has passed.
 _LATE_S = 30
 _TIME = "%a %b %d %H:%M:%S %Y"
+# A line of `qstat -T`: the job's id first, its state and its estimated start last, which may have a space: "We 15".
+_WAITING = re.compile(r"(?P<id>\d\S*) .* (?P<state>[A-Z]) +(?P<start>\S.*)")
+_NO_ESTIMATE = ("--", "?")
 
 
 def script(request: JobRequest, command: Sequence[str]) -> str:
@@ -140,17 +143,40 @@ def _job(number: str, record: dict[str, Any]) -> Job:
     state = _STATES.get(_text(record.get("job_state")), "ended")
     started_s = _seconds(_text(record.get("stime")))
     limit_s = seconds_in(_text_in(record, "Resource_List", "walltime"))
+    expected_s = _seconds(_text_in(record, "estimated", "start_time")) if state == "waiting" else None
     return Job(
         number,
         _text(record.get("Job_Name")),
         state,
         _text(record.get("comment")),
         tuple(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", _text(record.get("exec_host"))))),
-        # PBS shows no user the order of its queue.
-        None,
-        started_s,
+        None if expected_s is None else _ahead(number, _text(record.get("queue"))),
+        started_s if expected_s is None else expected_s,
         started_s + limit_s if state == "running" and started_s is not None and limit_s is not None else None,
     )
+
+
+def _ahead(number: str, queue: str) -> int | None:
+    """Return how many jobs of a queue are expected to start before one of them; None where PBS has no estimate of it.
+
+    PBS shows users no other order of its queue. The scheduler estimates the jobs at the top of the queue, all of them
+    where the site sets `est_start_time_freq`; a site may keep the estimates from users.
+    Source: qstat(1B), -T: jobs without an estimate, or with one that has passed, come last.
+    """
+    try:
+        printed = call(_TITLE, ["qstat", "-T", "-w", queue])
+    except ClusterError:
+        # The job is known nevertheless.
+        return None
+    rows = [found for line in printed.splitlines() if (found := _WAITING.fullmatch(line.strip())) is not None]
+    waiting = [
+        row["id"].partition(".")[0]
+        for row in rows
+        if _STATES.get(row["state"]) == "waiting" and row["start"] not in _NO_ESTIMATE
+    ]
+    # The table cuts what comes after the number.
+    own = number.partition(".")[0]
+    return waiting.index(own) if own in waiting else None
 
 
 def _text(value: object) -> str:
