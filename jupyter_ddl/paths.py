@@ -28,6 +28,8 @@ HUB_VARIABLE = "JUPYTER_DDL_HUB"  # the socket at which kernels reach their Jupy
 BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may use
 MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
 HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
+RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # of a job whose scheduler counts processors alone
+JOB_GPUS_VARIABLE = "JUPYTER_DDL_JOB_GPUS"  # the GPUs of a batch job on each host, as JSON
 # These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
 SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"

@@ -7,14 +7,16 @@ settings hold for the life of the process. TF_NUM_INTRAOP_THREADS is obeyed alth
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.cores import cores_of, keep_to, share_of_cores
-from jupyter_ddl.host.topology import visible_gpus
-from jupyter_ddl.paths import BIND_VARIABLE
+from jupyter_ddl.host.topology import find_gpu, list_gpus, visible_gpus
+from jupyter_ddl.paths import BIND_VARIABLE, JOB_GPUS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +86,7 @@ def of_this_host(local_size: int, *, oversubscribe: bool) -> list[str]:
         InvalidInput: there are more ranks than GPUs, and they may not share one.
         ClusterError: NVML is there but does not work.
     """
-    gpus = visible_gpus()
+    gpus = _of_the_job()
     if gpus and local_size > len(gpus) and not oversubscribe:
         raise InvalidInput(
             "Ranks must not outnumber the GPUs of their host.",
@@ -92,6 +94,20 @@ def of_this_host(local_size: int, *, oversubscribe: bool) -> list[str]:
             f"Give this host at most {len(gpus)} slots, or pass --oversubscribe.",
         )
     return [gpus[rank % len(gpus)] for rank in range(local_size)] if gpus else []
+
+
+def _of_the_job() -> Sequence[str]:
+    """Return the GPUs of this host that we may use; of a batch job that names its own ones, those.
+
+    Where no more are visible than the job has, these are them, whatever their numbers: a site may hide all others.
+    """
+    known = list_gpus()
+    visible = visible_gpus(known)
+    named = json.loads(os.environ.get(JOB_GPUS_VARIABLE, "{}")).get(socket.gethostname().partition(".")[0], [])
+    if not named or len(visible) <= len(named):
+        return visible
+    kept = [gpu.device for index in named if (gpu := find_gpu(index, known)) is not None and gpu.device in visible]
+    return kept or visible
 
 
 def configure_tensorflow(threads: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import run_module
+from jupyter_ddl.launch.schedulers import torque
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -37,10 +38,12 @@ def _with_option(option: str) -> Callable[[JobRequest, int], JobRequest]:
     return lambda request, count: replace(request, options=(*request.options, option.format(last=count - 1)))
 
 
-# Sources: sbatch(1), --array; PBS Professional 2022 User's Guide, 9.4; LSF 10.1, "Job arrays".
+_TORQUE = "torque"
+# Sources: sbatch(1), --array; PBS Professional 2022 User's Guide, 9.4; Torque's qsub(1B), -t; LSF 10.1, "Job arrays".
 ARRAYS: Mapping[str, _Array] = {
     "slurm": _Array(_with_option("--array=0-{last}"), "SLURM_ARRAY_TASK_ID", 0, "-%a"),
     "pbs": _Array(_with_option("-J 0-{last}"), "PBS_ARRAY_INDEX", 0, ""),
+    _TORQUE: _Array(_with_option(torque.ARRAY_OPTION), torque.ARRAY_VARIABLE, 0, ""),
     "lsf": _Array(
         lambda request, count: replace(request, name=f'"{request.name}[1-{count}]"'), "LSB_JOBINDEX", 1, "-%I"
     ),
@@ -58,7 +61,7 @@ def point_of(variables: Mapping[str, str]) -> int:
 
 def output_of(folder: ExportFolder, scheduler: Scheduler, count: int) -> str:
     """Return the file, or the folder, of what the jobs print."""
-    array = ARRAYS[scheduler.kind]
+    array = _array_of(scheduler)
     if count > 1 and not array.output:
         return str(folder.path)
     return str(folder.path / f"job{array.output if count > 1 else ''}.log")
@@ -76,8 +79,12 @@ def batch_script(folder: ExportFolder, scheduler: Scheduler, request: JobRequest
     Raises:
         InvalidInput: the request breaks a rule.
     """
-    asked = ARRAYS[scheduler.kind].with_points(request, count) if count > 1 else request
+    asked = _array_of(scheduler).with_points(request, count) if count > 1 else request
     return scheduler.script(asked, _command(folder))
+
+
+def _array_of(scheduler: Scheduler) -> _Array:
+    return ARRAYS[_TORQUE if scheduler.kind == "pbs" and torque.is_here() else scheduler.kind]
 
 
 def plain_script(folder: ExportFolder, count: int, setup: Sequence[str] = ()) -> str:

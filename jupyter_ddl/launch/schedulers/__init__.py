@@ -9,5 +9,6 @@
 | `queue_commands` | calls the commands of a queue |
 | `slurm`, `slurm_queue` | Slurm: its jobs, and its queue |
 | `pbs`, `pbs_queue` | PBS: its jobs, and its queue |
+| `torque` | Torque's own form of PBS |
 | `lsf`, `lsf_queue` | LSF: its jobs, and its queue |
 """

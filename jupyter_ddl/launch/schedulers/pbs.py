@@ -1,19 +1,24 @@
 """PBS (OpenPBS, PBS Pro, Torque): the job that this process is in, by its variables and its file of nodes.
 
-The file has a line for each slot: `select=2:mpiprocs=4` gives each node four, Torque's `nodes=2:ppn=4` likewise. MPI's
-daemons are started over SSH, since the MPI that pip installs has no part for PBS's own way.
+The file has a line for each slot: `select=2:mpiprocs=4` gives each node four. Torque's has one for each processor of
+`nodes=2:ppn=4`: there a node takes a rank for each GPU that the job has on it, or as many as our own job's script says.
+MPI's daemons are started over SSH, since the MPI that pip installs has no part for PBS's own way.
 Source: PBS Professional User's Guide, "Environment Variables"; qsub(1B) of Torque.
 """
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.host_list import read_hostfile
-from jupyter_ddl.launch.schedulers import pbs_queue
+from jupyter_ddl.launch.place import HostSlots
+from jupyter_ddl.launch.schedulers import pbs_queue, torque
 from jupyter_ddl.launch.schedulers.job_nodes import job_place
+from jupyter_ddl.paths import JOB_GPUS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,15 +53,20 @@ class Pbs:
                 f"{NODE_FILE}={nodes}: {error.received}",
                 f"Unset {JOB} to start ranks on this host, or name the hosts with -H.",
             ) from error
-        return job_place(self.kind, job, hosts)
+        return job_place(
+            self.kind,
+            job,
+            tuple(HostSlots(one.host, torque.slots_on(one.host, one.slots, variables)) for one in hosts),
+        )
 
     def agent(self, place: Place) -> str:
         """Return SSH, over which MPI starts its daemons."""
         return place.ssh
 
     def launch_variables(self, place: Place) -> dict[str, str]:  # noqa: ARG002  mpiexec gets the nodes by name
-        """Return none: mpiexec gets the nodes by name."""
-        return {}
+        """Return the job's GPUs on each node where Torque names them, for the ranks; mpiexec gets the nodes by name."""
+        gpus = torque.gpus_of(os.environ)
+        return {JOB_GPUS_VARIABLE: json.dumps(gpus)} if gpus else {}
 
     def on_node(self, place: Place, node: str) -> None:
         """Return None: a node is reached over SSH."""

@@ -1,7 +1,7 @@
 """The queue of PBS: the script of a job, and qsub, qstat and qdel.
 
-Checked against recordings of OpenPBS, not against a PBS that runs. Torque has the same commands, but another form of
-`-l` and no JSON.
+Checked against recordings of OpenPBS and Torque, not against one that runs. Torque has the same commands; what differs
+there is in `torque`.
 Source: PBS Professional Reference Guide, qsub(1B), qstat(1B), "Job Attributes"; OpenPBS 23.06, doc/man1/qstat.1B.
 """
 
@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.launch.schedulers import torque
 from jupyter_ddl.launch.schedulers.queue_commands import call, seconds_in, wall_time
 from jupyter_ddl.launch.schedulers.scheduler import Job
 from jupyter_ddl.protocol.untrusted_json import parse_json
@@ -47,17 +48,23 @@ def script(request: JobRequest, command: Sequence[str]) -> str:
     Raises:
         InvalidInput: the time is not HOURS:MINUTES.
     """
-    cores = request.ranks_per_node * (request.cores_per_rank or 1)
-    chunk = f"select={request.nodes}:ncpus={cores}:mpiprocs={request.ranks_per_node}"
-    chunk += f":ngpus={request.gpus_per_node}" if request.gpus_per_node else ""
-    options = [f"-N {request.name}", f"-l {chunk}", f"-o {request.output}", "-j oe"]
+    is_torque = torque.is_here()
+    wanted = torque.resources(request) if is_torque else _chunk(request)
+    options = [f"-N {request.name}", f"-l {wanted}", f"-o {request.output}", "-j oe"]
     if (limit := wall_time(request)) is not None:
         options.append("-l walltime={:02d}:{:02d}:{:02d}".format(*limit))
     options += [f"-q {request.queue}"] if request.queue else []
     options += [f"-A {request.account}"] if request.account else []
     lines = [f"#PBS {option}" for option in (*options, *request.options)]
-    body = [f"cd {shlex.quote(request.folder)} || exit 1", *request.setup, f"exec {shlex.join(command)}", ""]
+    setup = [*([torque.setup(request)] if is_torque else []), *request.setup]
+    body = [f"cd {shlex.quote(request.folder)} || exit 1", *setup, f"exec {shlex.join(command)}", ""]
     return "\n".join(["#!/bin/bash", *lines, "", *body])
+
+
+def _chunk(request: JobRequest) -> str:
+    cores = request.ranks_per_node * (request.cores_per_rank or 1)
+    gpus = f":ngpus={request.gpus_per_node}" if request.gpus_per_node else ""
+    return f"select={request.nodes}:ncpus={cores}:mpiprocs={request.ranks_per_node}{gpus}"
 
 
 def submit(text: str) -> str:
@@ -87,8 +94,12 @@ def jobs() -> list[Job]:
     """
     # -u has no JSON: the user's own jobs are asked for by their ids.
     ids = call(_TITLE, ["qselect", "-u", getpass.getuser()]).split()
-    found = _records(call(_TITLE, ["qstat", "-f", "-F", "json", *ids])) if ids else {}
-    return [_job(number, record) for number, record in found.items()]
+    if torque.is_here():
+        found = torque.records(call(_TITLE, ["qstat", "-f", "-1", *ids])) if ids else {}
+    else:
+        found = _records(call(_TITLE, ["qstat", "-f", "-F", "json", *ids])) if ids else {}
+    # Torque's qselect names ended ones too, for some minutes.
+    return [job for number, record in found.items() if (job := _job(number, record)).state != "ended"]
 
 
 def cancel(number: str) -> None:
@@ -110,8 +121,9 @@ def end_of(number: str) -> str | None:
     except ClusterError:
         # Not on this node, or its server is down.
         return None
-    if record is None or str(record.get("Exit_status", "")) not in _ENDED_BY_PBS:
-        return None
+    status = "" if record is None else _text(record.get("Exit_status"))
+    if record is None or status not in _ENDED_BY_PBS:
+        return torque.ENDS.get(status)
     limit = seconds_in(_text_in(record, "Resource_List", "walltime"))
     used = seconds_in(_text_in(record, "resources_used", "walltime"))
     is_over = limit is not None and used is not None and used >= limit - _LATE_S
@@ -119,14 +131,16 @@ def end_of(number: str) -> str | None:
 
 
 def _record(number: str) -> dict[str, Any] | None:
+    is_torque = torque.is_here()
+    # -x: also one that has ended; Torque shows those without it, and takes it for XML.
+    form = ["-f", "-1"] if is_torque else ["-x", "-f", "-F", "json"]
     try:
-        # -x: also one that has ended.
-        printed = call(_TITLE, ["qstat", "-x", "-f", "-F", "json", number])
+        printed = call(_TITLE, ["qstat", *form, number])
     except ClusterError as error:
         if "Unknown Job Id" in str(error):
             return None
         raise
-    return _records(printed).get(number)
+    return (torque.records(printed) if is_torque else _records(printed)).get(number)
 
 
 def _records(printed: str) -> dict[str, dict[str, Any]]:

@@ -51,6 +51,24 @@ def call(title: str, command: Sequence[str], text: str = "", variables: Mapping[
     raise ClusterError(f"{title} must take `{command[0]}`. Received: {received}")
 
 
+def all_that_prints(command: Sequence[str]) -> str:
+    """Return what a command prints, errors too; nothing where it cannot run or does not end."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_ANSWER_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout
+
+
 def wall_time(request: JobRequest) -> tuple[int, int, int] | None:
     """Return a job's wall time in hours, minutes and seconds; None for the queue's own.
 
