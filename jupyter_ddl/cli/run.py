@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
         "jupyter ddl run [-n N] [-H HOST:SLOTS,... | --hostfile FILE | --local] [--ssh COMMAND] [--profile NAME] "
-        "[--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
+        "[--container IMAGE] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
         f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
     # A script's own options, which argparse looks at too, are no abbreviations of ours.
@@ -37,6 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--local", action="store_true", help="ranks on this host, also within a batch job")
     parser.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     parser.add_argument("--profile", metavar="NAME", help="ranks at a place of the site's or yours")
+    parser.add_argument("--container", metavar="IMAGE", help="ranks in this image of Apptainer's, e.g. ddl.sif")
     parser.add_argument(
         "--network-interfaces",
         "--network-interface",
@@ -60,7 +61,7 @@ def main(arguments: argparse.Namespace) -> int:
     from jupyter_ddl.launch.place_options import place_of
     from jupyter_ddl.launch.profiles.limits import check_limits
     from jupyter_ddl.launch.profiles.reading import profile_named
-    from jupyter_ddl.launch.profiles.start_options import StartOptions, for_script
+    from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
     from jupyter_ddl.script.job import Job
     from jupyter_ddl.script.launching import look_at_hosts
 
@@ -78,9 +79,10 @@ def main(arguments: argparse.Namespace) -> int:
         arguments.hostfile,
         ssh_command(arguments),
         arguments.local,
+        arguments.container,
     )
-    start = given if named is None else for_script(named, given)
-    place = place_of(start.hosts, start.hostfile, start.ssh, local=start.local)
+    start = given if named is None else with_profile(named, given)
+    place = place_of(start.hosts, start.hostfile, start.ssh, local=start.local, container=start.container)
     spec = plan(
         arguments.slots_each if start.n is None and place.is_here else start.n,
         gpus=arguments.gpus,

@@ -6,8 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import json
-import socket
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from jupyter_ddl.launch.address import address_towards
 from jupyter_ddl.launch.container import module_in_image, variables_for_image
 from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
-from jupyter_ddl.launch.place import HostSlots
 from jupyter_ddl.launch.survey import survey
 from jupyter_ddl.protocol.rank_files import APART_LOG
 
@@ -138,12 +136,8 @@ def _rank_command(spec: ClusterSpec, shared: Sequence[Path]) -> list[str]:
 def _surveyed(
     spec: ClusterSpec, found: Mpi, shared: Sequence[Path], given_up: threading.Event | None
 ) -> list[Surveyed]:
-    place = spec.place
-    if place.is_here:
-        # Its image is looked at as on any other host.
-        place = replace(place, hosts=(HostSlots(socket.gethostname(), spec.n),))
     try:
-        return survey(place, found.mpiexec, shared, given_up)
+        return survey(spec.place.by_names(spec.n), found.mpiexec, shared, given_up)
     except HostUnfit:
         if given_up is not None and given_up.is_set():
             # A host that had not answered yet is no fault of its own.

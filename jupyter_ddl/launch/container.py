@@ -91,7 +91,12 @@ def module_in_image(image: str, folders: Iterable[Path], module: str, *arguments
     Raises:
         InvalidInput: a folder cannot be named to Apptainer.
     """
-    return in_image(image, folders, ["python3", "-c", _PROGRAM, module, *arguments])
+    return in_image(image, folders, module_of_image(module, *arguments))
+
+
+def module_of_image(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs a module of the image's jupyter_ddl, for a process that is in it."""
+    return ["python3", "-c", _PROGRAM, module, *arguments]
 
 
 def in_image(image: str, folders: Iterable[Path], program: Sequence[str]) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import socket
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["local", "hosts", "slurm", "pbs", "lsf"]
@@ -54,6 +55,14 @@ class Place:
     def slots(self) -> int:
         """How many ranks the hosts take in all; 0 for this host, whose devices decide."""
         return sum(one.slots for one in self.hosts)
+
+    def by_names(self, n: int) -> Place:
+        """Return the place with its hosts named: this host too, whose image is looked at as that of any other.
+
+        Args:
+            n: the ranks.
+        """
+        return replace(self, hosts=(HostSlots(socket.gethostname(), n),)) if self.is_here else self
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Place:

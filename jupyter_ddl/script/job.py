@@ -133,7 +133,7 @@ class Job:
     def _started(self, folder: Path, listener: ScriptListener) -> Iterator[subprocess.Popen[bytes]]:
         """Start the ranks; they have ended when the `with` block has, whatever ended it."""
         own = rank_environment(self._spec, self._request(folder))
-        command, environment = job(self._spec, self._script, self._surroundings.network, own)
+        command, environment = job(self._spec, self._script, self._surroundings.network, own, self._folders(folder))
         line = b"" if isinstance(listener, Listener) else listener.line_for_ranks
         with (folder / "mpiexec.log").open("wb") as log, _readable(line) as given:
             holder = subprocess.Popen(
@@ -150,6 +150,10 @@ class Job:
             yield holder
         finally:
             _end(holder)
+
+    def _folders(self, pipes: Path) -> list[Path]:
+        """Return the folders into which ranks of this host write; what those of others write comes to us."""
+        return [pipes, self._run.folder.path] if self._spec.place.is_here else []
 
     def _request(self, folder: Path) -> RunScript:
         spec, run = self._spec, self._run

@@ -1,5 +1,7 @@
 """Makes the commands and variables with which the ranks of a script are started, on this host or on several.
 
+In an image, what runs beside a rank (`rank.script_relay`) is in it too: the pipes between both cross no border.
+
 Runs on: the terminal's process.
 """
 
@@ -7,11 +9,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import occupancy
 from jupyter_ddl.host import mpi, run_module
+from jupyter_ddl.launch.container import module_in_image, module_of_image, variables_for_image
+from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
 from jupyter_ddl.launch.survey import check_same_folder, survey
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.requests import RunScript
+
+_RANK = "jupyter_ddl.rank.script_main"
+_RELAY = "jupyter_ddl.rank.script_relay"
 
 
 @dataclass(frozen=True)
@@ -45,11 +53,17 @@ def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundi
         interfaces: the only ones to use, on all hosts, by name; None for the network on which all hosts are.
 
     Raises:
-        HostUnfit: ranks cannot start on one of several hosts.
+        HostUnfit: ranks cannot start on one of several hosts, or in the image.
     """
+    image = spec.place.image_for_ranks
+    if spec.place.is_here and image is None:
+        return Surroundings()
+    own_mpi = mpi.find_mpi()
+    found = survey(spec.place.by_names(spec.n), own_mpi.mpiexec, ())
+    if image is not None:
+        check_goes_together(image, found[0].mpi, versions_of(own_mpi))
     if spec.place.is_here:
         return Surroundings()
-    found = survey(spec.place, mpi.find_mpi().mpiexec, ())
     check_same_folder(found)
     network = network_to(found)
     if interfaces is not None:
@@ -63,6 +77,9 @@ def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
     found_by = {} if STALL_CHECK in os.environ else stall_check(request.options.stalls.after_s)
     environment = {**found_by, **occupancy.on_shared_cores(spec), **spec.environment}
     environment[paths.SCRIPT_VARIABLE] = as_json(request).decode()
+    if spec.place.image_for_ranks is not None:
+        # The image has its own Horovod.
+        return environment | variables_for_image(spec.environment)
     horovod_dir = paths.horovod_dir()
     if horovod_dir is not None:
         environment[paths.HOROVOD_VARIABLE] = str(horovod_dir.absolute())
@@ -70,7 +87,7 @@ def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
 
 
 def job(
-    spec: ClusterSpec, script: Sequence[str], network: Network, own: dict[str, str]
+    spec: ClusterSpec, script: Sequence[str], network: Network, own: dict[str, str], folders: Sequence[Path]
 ) -> tuple[list[str], dict[str, str]]:
     """Return mpiexec's command, tied to its parent's life, and its environment.
 
@@ -79,14 +96,27 @@ def job(
         script: and its arguments.
         network: how the hosts reach this one.
         own: what `rank_environment` returned.
+        folders: of this host, or shared by all, that ranks in an image must see.
+
+    Raises:
+        InvalidInput: a folder cannot be named to Apptainer.
     """
     found = mpi.find_mpi()
     environment = launch_environment(found, spec.n, spec.place, network) | own
     mpiexec = launch_command(found, spec.n, spec.place, environment)
-    relayed = [] if spec.place.is_here else run_module.command("jupyter_ddl.rank.script_relay")
-    command = [
-        *run_module.command("jupyter_ddl.host.process_tree", *mpiexec),
-        *relayed,
-        *run_module.command("jupyter_ddl.rank.script_main", *script),
-    ]
-    return command, {**os.environ, **environment}
+    ranks = _ranks_command(spec, script, folders)
+    return [*run_module.command("jupyter_ddl.host.process_tree", *mpiexec), *ranks], {**os.environ, **environment}
+
+
+def _ranks_command(spec: ClusterSpec, script: Sequence[str], folders: Sequence[Path]) -> list[str]:
+    image, relayed = spec.place.image_for_ranks, not spec.place.is_here
+    if image is None:
+        relay = run_module.command(_RELAY) if relayed else []
+        return [*relay, *run_module.command(_RANK, *script)]
+    # As it is named, and where its modules are; `--env` may name another Horovod than the image's own.
+    own = (os.path.dirname(os.path.abspath(script[0])), Path(script[0]).resolve().parent)  # noqa: PTH100, PTH120
+    named = (paths.data_dir(), spec.environment.get(paths.HOROVOD_VARIABLE), *own)
+    seen = [*folders, *(Path(folder) for folder in named if folder)]
+    if relayed:
+        return module_in_image(image, seen, _RELAY, *module_of_image(_RANK, *script))
+    return module_in_image(image, seen, _RANK, *script)

@@ -54,11 +54,9 @@ def test_a_profile_is_kept_to(
     assert "The profile small allows at most 2 ranks. Received: 3 ranks." in told(
         capsys, "--profile", "small", "-n", "3", "--gpus", "none", "train.py"
     )
-    assert (
-        "A script's ranks run where `jupyter ddl run` does. Received: the profile boxed, whose ranks run in ddl.sif. "
-        "Run it in the image: apptainer exec ddl.sif jupyter ddl run ..."
-        in told(capsys, "--profile", "boxed", "train.py")
-    )
+    no_image = "--container names an image that is here: a .sif file, or a folder. Received:"
+    assert f"{no_image} ddl.sif." in told(capsys, "--profile", "boxed", "train.py")
+    assert f"{no_image} gone.sif." in told(capsys, "--profile", "boxed", "--container", "gone.sif", "train.py")
 
 
 def test_no_script(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,22 +68,6 @@ def with_profile(named: Named, given: StartOptions) -> StartOptions:
     return replace(options, hosts=profile.hosts, hostfile=profile.hostfile, ssh=ssh)
 
 
-def for_script(named: Named, given: StartOptions) -> StartOptions:
-    """Return the options of a script's ranks by a profile, as `with_profile` does.
-
-    Raises:
-        InvalidInput: as there; or the profile has an image, which a script's ranks do not enter by themselves.
-    """
-    image = named.profile.container
-    if image is not None:
-        raise InvalidInput(
-            "A script's ranks run where `jupyter ddl run` does.",
-            f"the profile {named.name}, whose ranks run in {image}",
-            f"Run it in the image: apptainer exec {image} jupyter ddl run ...",
-        )
-    return with_profile(named, given)
-
-
 def interface_variables(interface: str | None) -> dict[str, str]:
     """Return the variables that keep MPI, NCCL and gloo to an interface; what the user set stays.
 
