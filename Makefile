@@ -17,7 +17,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems check lab bench soak clean dashboard schema wheel
+.PHONY: demo test test-slow test-systems test-systems-slow check lab bench soak clean dashboard schema wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -36,6 +36,12 @@ test-systems: $(VENV)/.test $(VENV)/.horovod
 	$(SAY) "testing on several hosts"
 	@tests/systems/install.sh
 	$(BIN)/python -m pytest -m "systems and not slow" -rs tests/systems
+
+# Ranks in an image take DDL_TEST_IMAGE, or ddl.sif in this folder, and Apptainer.
+test-systems-slow: $(VENV)/.test $(VENV)/.horovod
+	$(SAY) "testing on several hosts what takes minutes"
+	@tests/systems/install.sh
+	$(BIN)/python -m pytest -m "systems and slow" -rs --timeout 1200 tests/systems
 
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
