@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from jupyter_ddl.cluster.jobs_known import scheduler_named
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
+    from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.kernel.attempt import Snapshot
     from jupyter_ddl.protocol.hub_messages import ClusterState, RankState
@@ -37,7 +39,16 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "world_size": now.spec.n,
         "ranks": ranks,
         "ends_at_s": ends_at_s(now),
+        "job": job_title(now.spec),
     }
+
+
+def job_title(spec: ClusterSpec) -> str | None:
+    """Return the name of the batch job that brings the ranks, as messages have it; None without one."""
+    if spec.served is None:
+        return None
+    scheduler = scheduler_named(spec.served.scheduler)
+    return f"{spec.served.scheduler if scheduler is None else scheduler.title} job {spec.served.job}"
 
 
 def ends_at_s(now: Snapshot) -> float | None:

@@ -126,10 +126,14 @@ class KernelSessions:
         return self._current
 
     def starting(self) -> ClusterState | None:
-        """Return the ranks that are being started for a new session; None where none are."""
+        """Return the ranks that are being started for a new session, or waited for; None where none are."""
+        session = self.being_started()
+        return None if session is None else session.describe()
+
+    def being_started(self) -> Session | None:
+        """Return the new session whose ranks are being started, or waited for; None where there is none."""
         session = self._starting
-        state = None if session is None else session.describe()
-        return state if state is not None and state["state"] == "starting" else None
+        return session if session is not None and session.describe()["state"] == "starting" else None
 
 
 # One for the process: `jupyter_ddl.start` and the magics share it.

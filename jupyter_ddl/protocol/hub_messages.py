@@ -35,6 +35,7 @@ class ClusterState(TypedDict):
     """The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used.
 
     `ends_at_s` is when the batch job that they are in is over, in seconds since the epoch; None without one.
+    `job` names the batch job that brings them, e.g. "Slurm job 12", which a stop ends wherever it is; None without one.
     """
 
     name: str
@@ -44,6 +45,7 @@ class ClusterState(TypedDict):
     world_size: Int64
     ranks: list[RankState]
     ends_at_s: float | None
+    job: str | None
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,7 @@ _CLUSTER: hub_messages.ClusterState = {
     "world_size": 2,
     "ranks": _RANKS,
     "ends_at_s": 1767182640.0,
+    "job": "Slurm job 12",
 }
 HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelState("kernel-1", 4700),

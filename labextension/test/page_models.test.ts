@@ -15,7 +15,7 @@ const KERNEL: KernelState = {
   type: 'kernel_state',
   kernel: 'k',
   pid: 1,
-  cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [], ends_at_s: null },
+  cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [], ends_at_s: null, job: null },
   run: null,
   fault: null,
 };

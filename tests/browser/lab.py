@@ -132,6 +132,7 @@ def jupyterlab(
         ),
         # The hub and the panel of this checkout, whatever is installed.
         "JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config"),
+        "JUPYTER_PREFER_ENV_PATH": "0",
     }
     extensions = folder / "data" / "labextensions"
     extensions.mkdir(parents=True)

@@ -44,6 +44,7 @@ class ToldKernel:
             "world_size": len(ranks),
             "ranks": ranks,
             "ends_at_s": None,
+            "job": None,
         }
         message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **_told(more)}
         self._socket.sendall(json.dumps(message).encode() + b"\n")

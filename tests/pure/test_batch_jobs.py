@@ -24,10 +24,14 @@ from jupyter_ddl.cluster.serving import serve
 from jupyter_ddl.cluster.spec import ClusterSpec, Served
 from jupyter_ddl.cluster.submission import Wanted
 from jupyter_ddl.errors import ClusterError, ClusterStartFailed, HostUnfit, InvalidInput, NoCluster
+from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.current import KernelSessions
+from jupyter_ddl.kernel.hub_link.controls import Controls
+from jupyter_ddl.kernel.hub_link.state import State
 from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 from jupyter_ddl.protocol.faults import Facts, Fault
+from jupyter_ddl.protocol.hub_messages import Answer, Control
 from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.job_texts import ended_text, waiting_text
 from jupyter_ddl.views.jobs_table import JobRow, jobs_table
@@ -257,6 +261,54 @@ def test_neither_an_attempt_that_is_given_up_nor_an_interrupt_cancels_it(slurm: 
     ):
         KernelSessions().wait_for(job, interrupt)
     assert slurm.cancelled == []
+
+
+def test_a_job_that_waits_is_known_to_the_panel_which_ends_it_by_its_scheduler(
+    slurm: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = KernelSessions()
+    monkeypatch.setattr(current, "_sessions", sessions)
+    job = job_of(slurm, replace(ORDER, keep=False))
+    slurm.answers = [Job("12", "x", "waiting", "Priority", ahead=2)]
+    state = State("k", None)
+    seen: list[Any] = []
+    answered = threading.Event()
+
+    def look(step: str) -> None:
+        # The control is done in a thread: this one is the cell's.
+        if "waits" in step and not seen:
+            seen.append(state.now().cluster)
+            Controls().take(Control("1", "k", "stop", {}), lambda answer: (seen.append(answer), answered.set()))
+
+    with pytest.raises(ClusterStartFailed, match="The start was cancelled"):
+        sessions.wait_for(job, look)
+    assert answered.wait(20)
+    cluster, answer = seen
+    assert (cluster["state"], cluster["job"], cluster["world_size"]) == ("starting", "Slurm job 12", 4)
+    assert cluster["step"] == "Slurm job 12 waits in the queue (Priority), 2 jobs before it"
+    assert answer == Answer("1")
+    assert slurm.cancelled == ["12"]
+    assert state.now().cluster is None
+
+
+def test_a_refusal_to_end_a_job_that_waits_reaches_the_panel_in_the_schedulers_words(
+    slurm: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sessions = KernelSessions()
+    monkeypatch.setattr(current, "_sessions", sessions)
+    job = job_of(slurm)
+    slurm.answers = [Job("12", "x", "waiting")]
+    answers: list[Answer] = []
+    answered = threading.Event()
+
+    def stop(_: str) -> None:
+        slurm.refuses = "Slurm must take `scancel`. Received: not yours"
+        Controls().take(Control("1", "k", "stop", {}), lambda answer: (answers.append(answer), answered.set()))
+
+    with pytest.raises(ClusterStartFailed):
+        sessions.wait_for(job, stop)
+    assert answered.wait(20)
+    assert answers[0].error == "Slurm must take `scancel`. Received: not yours"
 
 
 def test_a_job_that_has_ended_can_be_cancelled_and_one_that_runs_is_told(slurm: FakeScheduler) -> None:

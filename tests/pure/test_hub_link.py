@@ -253,7 +253,7 @@ def test_a_control_before_any_start_and_during_one_says_so(monkeypatch: pytest.M
     error, state = found[0]
     assert error == (
         "Ranks must have been started. Received: 'mine', which is still starting: asking for ranks. "
-        "Interrupt the kernel to cancel the start."
+        "Wait for its ranks, or stop it."
     )
     assert told == ["2 ranks", "asking for ranks"]
     assert state.cluster is not None
@@ -263,7 +263,7 @@ def test_a_control_before_any_start_and_during_one_says_so(monkeypatch: pytest.M
 
 def test_more_controls_than_a_kernel_does_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     busy = Controls()
-    monkeypatch.setattr(controls, "_session", lambda: None)
+    monkeypatch.setattr(controls, "_session", lambda _: None)
     gate = threading.Event()
     busy._deeds["stacks"] = lambda *_: gate.wait(10)
     done: list[Answer] = []
@@ -278,7 +278,7 @@ def test_more_controls_than_a_kernel_does_at_a_time(monkeypatch: pytest.MonkeyPa
 def test_an_error_of_ours_is_printed_and_answered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(controls, "_session", lambda: None)
+    monkeypatch.setattr(controls, "_session", lambda _: None)
     error = answers_of(Control("1", "k", "interrupt", {}), Controls()).error
     assert error == "It was not done, for a reason that the kernel has printed."
     assert "AttributeError" in capsys.readouterr().err

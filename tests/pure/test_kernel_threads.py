@@ -484,7 +484,7 @@ def test_every_control_is_answered(raised: BaseException, capsys: pytest.Capture
         answers.put(answer)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("jupyter_ddl.kernel.hub_link.controls._session", lambda: controls_session)
+        patched.setattr("jupyter_ddl.kernel.hub_link.controls._session", lambda _: controls_session)
         for turn in range(20):
             controls.take(Control(str(turn), "kernel-1", "stacks", {}), reply)
             assert answers.get(timeout=DEADLINE_S).error

@@ -81,7 +81,7 @@ class Controls:
                     repr(control.do[:80]),
                     "Reload the page, which may be of another version.",
                 )
-            answer = Answer(control.id, deed(_session(), control.arguments))
+            answer = Answer(control.id, deed(_session(control.do), control.arguments))
         except (DdlError, OSError) as error:
             answer = Answer(control.id, error=str(error)[:_MAX_CHARACTERS])
         except Exception:  # noqa: BLE001  an error of ours: it is printed, and the next control finds this thread alive
@@ -98,9 +98,13 @@ class Controls:
                 reply(Answer(control.id, error=described(error)[:_MAX_CHARACTERS]))
 
 
-def _session() -> Session:
+def _session(do: str) -> Session:
+    """Return the session that a control is for: a stop ends a start too, and a job that waits in its queue."""
     sessions = current.sessions()
-    starting = sessions.starting()
+    session = sessions.being_started()
+    if session is not None and do == "stop":
+        return session
+    starting = None if session is None else session.describe()
     try:
         return sessions.current()
     except ClusterError:
@@ -108,7 +112,7 @@ def _session() -> Session:
             raise
         raise ClusterError(
             f"Ranks must have been started. Received: {starting['name']!r}, which is still starting: "
-            f"{starting['step']}. Interrupt the kernel to cancel the start."
+            f"{starting['step']}. Wait for its ranks, or stop it."
         ) from None
 
 

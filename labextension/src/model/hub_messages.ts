@@ -21,6 +21,7 @@ export interface ClusterState {
   readonly world_size: number;
   readonly ranks: readonly RankState[];
   readonly ends_at_s: number | null;
+  readonly job: string | null;
 }
 
 /** A kernel's state: sent when it changes, and to each new connection. */
@@ -105,7 +106,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
   kernel_state: {
     kernel: {"kind": "string", "nullable": false},
     pid: {"kind": "number", "nullable": false},
-    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}}, "default": null},
+    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}}, "default": null},
     run: {"kind": "string", "nullable": true, "default": null},
     fault: {"kind": "object", "nullable": true, "default": null},
   },

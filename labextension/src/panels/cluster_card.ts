@@ -95,6 +95,8 @@ export class ClusterCard {
     setAttribute(this.run, 'title', kernel.run ?? '');
     this.buttons.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
     this.buttons.stacks.disabled = cluster.ranks.length === 0;
+    const isWaited = cluster.state === 'starting' && cluster.job !== null;
+    setAttribute(this.buttons.stop, 'title', isWaited ? trans.__('End the job: %1', cluster.job) : trans.__('End the ranks'));
     this.buttons.restart.disabled = cluster.state === 'starting' || cluster.state === 'rebuilding';
     this.ranks.update(rankRows(cluster, kernel.run === null ? null : (live?.model ?? null)));
   }

@@ -1,6 +1,7 @@
 // What goes to a kernel's control thread, and so works while a cell runs: interrupt, stop, restart, stacks.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { Dialog, ICommandPalette, showDialog } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { KernelState } from '../model/hub_messages';
 import { sentence } from '../model/server';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
@@ -63,16 +64,29 @@ async function isConfirmed(state: KernelState, what: Control, { trans, nameOf }:
   if (what === 'interrupt') {
     return true;
   }
-  const name = state.cluster?.name ?? '';
-  const where = nameOf(state.kernel);
-  const runs = state.run === null ? trans.__('No cell runs on them.') : trans.__('The cell that runs on them is interrupted.');
-  const lost = trans.__('What their cells defined is lost.');
   const { button } = await showDialog({
-    title: what === 'stop' ? trans.__('Stop the ranks of %1?', name) : trans.__('Restart the ranks of %1?', name),
-    body: `${where}: ${runs} ${lost}`,
+    ...question(state, what, trans, nameOf(state.kernel)),
     buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: what === 'stop' ? trans.__('Stop') : trans.__('Restart') })],
     // Enter must not end what cells defined.
     defaultButton: 0,
   });
   return button.accept;
+}
+
+/** What a stop or a restart ends: ranks, the start of some, or the batch job that brings them. */
+function question(state: KernelState, what: Control, trans: TranslationBundle, where: string): { title: string; body: string } {
+  const name = state.cluster?.name ?? '';
+  const job = state.cluster?.job ?? null;
+  if (what === 'stop' && state.cluster?.state === 'starting') {
+    return job === null
+      ? { title: trans.__('Stop the start of %1?', name), body: `${where}: ${trans.__('None of its ranks has run a cell.')}` }
+      : { title: trans.__('Stop %1?', job), body: `${where}: ${trans.__('It leaves its queue, or ends; none of its ranks has run a cell.')}` };
+  }
+  const runs = state.run === null ? trans.__('No cell runs on them.') : trans.__('The cell that runs on them is interrupted.');
+  const lost = trans.__('What their cells defined is lost.');
+  const ends = what === 'stop' && job !== null ? ` ${trans.__('%1 ends with them.', job)}` : '';
+  return {
+    title: what === 'stop' ? trans.__('Stop the ranks of %1?', name) : trans.__('Restart the ranks of %1?', name),
+    body: `${where}: ${runs} ${lost}${ends}`,
+  };
 }
