@@ -3,6 +3,7 @@
 | module | owns |
 |---|---|
 | `notebook` | what a notebook says of its ranks and parameters; the copy that the job runs |
+| `submit_lines` | the job that its own cells ask for |
 | `parameters` | parameters as they are written, and the points of a sweep |
 | `order` | the folder of an export, and what its job is to run |
 | `writing`, `asking` | making the folder of an export; from what a command line or the panel asks for |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jupyter_ddl.cluster.jobs_known import scheduler_named
@@ -9,12 +10,16 @@ from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.export.execution import check_runner
 from jupyter_ddl.export.kubernetes import check_image
+from jupyter_ddl.export.notebook import read_notebook
 from jupyter_ddl.export.order import MPI_JOB, SCRIPT, TRAIN_JOB
+from jupyter_ddl.export.submit_lines import jobs_of, the_one_of
 from jupyter_ddl.export.writing import Export, write
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from jupyter_ddl.export.submit_lines import Asked
 
 Kind = Literal["slurm", "pbs", "lsf", "script", "kubernetes"]
 # The options of a job, as `jupyter_ddl.submit` names them.
@@ -49,9 +54,9 @@ def export(
     Args:
         notebook: its file.
         kind: a `Kind`.
-        given: options of the job by their names; None for what was not given.
+        given: options of the job by their names; None for what was not given, which the notebook's submit may say.
         ranks: in all; None for what the notebook says.
-        profile: of a site's or a user's file.
+        profile: of a site's or a user's file; None for that of the notebook's own `%ddl submit`, if it has one.
         image: of the pods of Kubernetes.
         claim: the volume claim in which the notebook's folder is.
         more: as `Export` has it.
@@ -63,14 +68,19 @@ def export(
     if kind not in get_args(Kind):
         raise InvalidInput(f"An export is for one of {', '.join(get_args(Kind))}.", repr(kind), "Choose one.")
     _check_used(kind, given, profile)
+    jobs = jobs_of(read_notebook(notebook))
+    named = profile
+    given, profile = _joined(jobs, kind, given, ranks=ranks, profile=profile)
     wanted = wanted_of(profile, given, name=None, keep=False, rebuild=True)
-    if wanted.container is not None:
+    # A cell that names the profile starts its ranks in the profile's image by itself.
+    if wanted.container is not None and named is not None and all(one.profile != named for one in jobs):
         raise InvalidInput(
             "An exported notebook's kernel runs on the job's first node, outside of images.",
             f"the profile {profile}, whose ranks run in {wanted.container}",
             f"Write %ddl start --container {wanted.container} in the notebook, and export it without the profile.",
         )
     has_shape = given.get("nodes") is not None or given.get("ntasks_per_node") is not None or wanted.ranks > 1
+    wanted = replace(wanted, container=None)
     pods = check_image(image, claim) if kind == "kubernetes" else None
     folder, order = write(Export(notebook, kind, wanted, scheduler_named(kind), ranks, has_shape, pods=pods, **more))
     times = f"{len(order.points)} times, " if len(order.points) > 1 else ""
@@ -79,6 +89,27 @@ def export(
         f"Send it: {_SENDS[kind].format(folder.path)}\n"
         f"It comes back as {folder.executed(order, 0).name} there" + (" and so on." if times else ".")
     )
+
+
+def _joined(
+    jobs: list[Asked], kind: str, given: Mapping[str, Any], *, ranks: int | None, profile: str | None
+) -> tuple[Mapping[str, Any], str | None]:
+    """Return the options of the job and its profile: what the user gave, else what the notebook's cells say.
+
+    Raises:
+        InvalidInput: the cells say different things, and the user nothing, or a cell's profile is not there.
+    """
+    given = {name: value for name, value in given.items() if value not in (None, ())}
+    has_said = profile is not None or "nodes" in given or "ntasks_per_node" in given
+    asked = None if has_said and len(jobs) > 1 else the_one_of(jobs)
+    if asked is None:
+        return given, profile
+    said, profile = asked.options_for(kind, profile)
+    if kind in _USES:
+        said = {name: value for name, value in said.items() if name in _USES[kind]}
+    if ranks is not None and not {"nodes", "ntasks_per_node"} & set(given):
+        said |= {"nodes": 1, "ntasks_per_node": ranks}
+    return {**said, **given, "options": (*said.get("options", ()), *given.get("options", ()))}, profile
 
 
 def _check_used(kind: str, given: Mapping[str, Any], profile: str | None) -> None:

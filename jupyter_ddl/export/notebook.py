@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _MAGIC = re.compile(r"^\s*%ddl[ \t]+(\w+)(.*)$", re.MULTILINE)
 _ON_RANKS = re.compile(r"\s*%%distributed\b")
+_STARTS = ("start", "submit")
 _START = "%load_ext jupyter_ddl\n%ddl start"
 
 
@@ -34,14 +35,14 @@ def read_notebook(path: Path) -> Any:
         raise InvalidInput(
             "What is exported must be a notebook.", f"{path} ({reason})", "Name a file.ipynb."
         ) from error
-    if not any(_ON_RANKS.match(cell.source) for cell in _code(notebook)):
+    if not any(_ON_RANKS.match(cell.source) for cell in code_cells(notebook)):
         raise InvalidInput(
             "What is exported must have cells with %%distributed.",
             f"{path}, which has none",
             "Submit a notebook without ranks as any other program: papermill runs it.",
         )
     for number, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and any(word == "attach" for word, _ in _MAGIC.findall(cell.source)):
+        if cell.cell_type == "code" and any(word == "attach" for word, _ in magic_lines(cell.source)):
             raise InvalidInput(
                 "An exported notebook must start its ranks itself.",
                 f"%ddl attach in cell {number}",
@@ -52,15 +53,15 @@ def read_notebook(path: Path) -> Any:
 
 def parameter_names(notebook: Any) -> set[str]:
     """Return the names that the notebook's cell of parameters sets, as papermill knows it: by its tag."""
-    for cell in _code(notebook):
+    for cell in code_cells(notebook):
         if "parameters" in cell.metadata.get("tags", []):
             return {name for node in _statements(cell.source) for name in _targets(node)}
     return set()
 
 
 def ranks_of(notebook: Any) -> int | None:
-    """Return how many ranks the notebook starts, at most; None where it leaves that open, or a variable says it."""
-    counts = [count for cell in _code(notebook) for count in _counts(cell.source)]
+    """Return how many ranks its starts ask for, at most; None where they leave that open, or a variable says it."""
+    counts = [count for cell in code_cells(notebook) for count in _counts(cell.source)]
     return max(counts, default=None)
 
 
@@ -72,16 +73,22 @@ def job_copy(notebook: Any) -> Any:
     # The job's kernel is of the environment that jupyter_ddl is in, whatever kernels its user has beside.
     copy.metadata.pop("widgets", None)
     copy.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    for cell in _code(copy):
+    for cell in code_cells(copy):
         cell.outputs, cell.execution_count = [], None
-    if not any(_starts(cell.source) for cell in _code(copy)):
+    if not any(_starts(cell.source) for cell in code_cells(copy)):
         first = next(at for at, cell in enumerate(copy.cells) if _is_on_ranks(cell))
         copy.cells.insert(first, nbformat.v4.new_code_cell(_START))  # type: ignore[no-untyped-call]
     return copy
 
 
-def _code(notebook: Any) -> Iterator[Any]:
+def code_cells(notebook: Any) -> Iterator[Any]:
+    """Return the cells that have code."""
     return (cell for cell in notebook.cells if cell.cell_type == "code")
+
+
+def magic_lines(source: str) -> list[tuple[str, str]]:
+    """Return the lines of a cell that begin with %ddl: each one's word, and what follows it."""
+    return _MAGIC.findall(source)
 
 
 def _is_on_ranks(cell: Any) -> bool:
@@ -89,18 +96,16 @@ def _is_on_ranks(cell: Any) -> bool:
 
 
 def _starts(source: str) -> bool:
-    return any(word in ("start", "submit") for word, _ in _MAGIC.findall(source)) or any(_calls(source))
+    return any(word in _STARTS for word, _ in magic_lines(source)) or any(calls(source, *_STARTS))
 
 
 def _counts(source: str) -> Iterator[int]:
     """Yield the numbers of ranks that a cell's starts say."""
-    for word, rest in _MAGIC.findall(source):
+    for word, rest in magic_lines(source):
         options = _options(rest)
         if word == "start" and "-n" in options:
             yield options["-n"]
-        elif word == "submit":
-            yield options.get("-N", options.get("--nodes", 1)) * options.get("--ntasks-per-node", 1)
-    for call in _calls(source):
+    for call in calls(source, "start"):
         given = dict(zip(("n",), call.args, strict=False)) | {word.arg: word.value for word in call.keywords}
         match given.get("n"):
             case ast.Constant(value=int(count)):
@@ -117,12 +122,12 @@ def _options(rest: str) -> dict[str, int]:
     return {word: int(value) for word, value in pairs if word.startswith("-") and value.isascii() and value.isdigit()}
 
 
-def _calls(source: str) -> Iterator[ast.Call]:
-    """Yield the calls of `jupyter_ddl.start` and `jupyter_ddl.submit`."""
+def calls(source: str, *names: str) -> Iterator[ast.Call]:
+    """Yield the calls of functions of jupyter_ddl, by their names, in a cell that runs here."""
     for statement in _statements(source):
         for node in ast.walk(statement):
             match node:
-                case ast.Call(func=ast.Attribute(value=ast.Name(id="jupyter_ddl"), attr="start" | "submit")):
+                case ast.Call(func=ast.Attribute(value=ast.Name(id="jupyter_ddl"), attr=name)) if name in names:
                     yield node
 
 

@@ -17,6 +17,7 @@ from jupyter_ddl.export import notebook as notebooks
 from jupyter_ddl.export.order import MPI_JOB, NOTEBOOK, ORDER, SCRIPT, TRAIN_JOB, ExportFolder, ExportOrder
 from jupyter_ddl.export.parameters import points_of
 from jupyter_ddl.export.scripts import batch_script, output_of, plain_script
+from jupyter_ddl.export.submit_lines import jobs_of
 from jupyter_ddl.host import files
 from jupyter_ddl.launch.profiles.limits import seconds_of
 
@@ -70,7 +71,7 @@ def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
     path = export.notebook.absolute()
     check_wanted(export.wanted)
     read = notebooks.read_notebook(path)
-    wanted = _with_ranks(export, notebooks.ranks_of(read))
+    wanted = _with_ranks(export, _ranks_said(read))
     check_wanted(wanted)
     points = points_of(export.parameters, export.sweeps, notebooks.parameter_names(read))
     swept = [sweep.partition("=")[0] for sweep in export.sweeps]
@@ -86,6 +87,12 @@ def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
     else:
         _write_objects(export.pods, wanted, folder, order)
     return folder, order
+
+
+def _ranks_said(read: object) -> int | None:
+    """Return how many ranks the notebook starts, or submits, at most; None where it leaves that open."""
+    submitted = [asked.wanted().ranks for asked in jobs_of(read)]
+    return max([*submitted, notebooks.ranks_of(read) or 0]) or None
 
 
 def _with_ranks(export: Export, said: int | None) -> Wanted:
@@ -111,7 +118,7 @@ def _with_ranks(export: Export, said: int | None) -> Wanted:
     if said is not None and said > ranks:
         raise InvalidInput(
             "A job must have as many ranks as its notebook starts.",
-            f"{ranks}, and %ddl start -n {said} in {export.notebook}",
+            f"{ranks}, and a start of {said} in {export.notebook}",
             f"Ask for {said}, or start fewer.",
         )
     return wanted if export.has_shape else replace(wanted, nodes=1, ntasks_per_node=ranks)

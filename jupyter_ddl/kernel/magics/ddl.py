@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from jupyter_ddl.cluster.planning import variables_from
+from jupyter_ddl.cluster.submit_options import add_submit_options
 from jupyter_ddl.commands import logs, profiles, runs
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
@@ -54,7 +55,7 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--interface", metavar="NAME", help="the network interface by which hosts reach each other: ib0")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
-    job_commands.add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
+    add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
     job_commands.add_jobs_options(commands.add_parser("jobs", help="list the batch jobs that bring ranks, or end one"))
     commands.add_parser("profiles", help="list the places that the site, or you, named")
     commands.add_parser("status", help="show the ranks")
