@@ -120,6 +120,38 @@ def test_a_job_that_is_cancelled_keeps_the_notebook_so_far_and_leaves_nothing(sl
     assert not [line for line in left if "jupyter_ddl" in line]
 
 
+PROFILE = """
+[pair]
+launcher = "slurm"
+setup = ["export OF_THE_PROFILE=1"]
+[pair.defaults]
+nodes = 2
+ntasks_per_node = 2
+time = "0:10"
+"""
+
+
+@pytest.mark.slow
+def test_a_notebook_that_submits_itself_by_a_profile_is_exported_without_repeating_it(slurm: Slurm) -> None:
+    profiles = slurm.rig.folder / "home/.jupyter/jupyter_ddl.d"
+    profiles.mkdir(parents=True, exist_ok=True)
+    (profiles / "site.toml").write_text(PROFILE)
+    says = "%%distributed\nimport os, socket\nprint(rank, socket.gethostname(), os.environ.get('OF_THE_PROFILE'))"
+    cells = [nbformat.v4.new_code_cell(cell) for cell in ("%load_ext jupyter_ddl\n%ddl submit --profile pair", says)]
+    notebook = slurm.rig.folder / "submits.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), notebook)
+    folder = export(slurm, notebook, "--slurm")
+    assert "#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=2\n" in (folder / "job.sh").read_text()
+    job = send(slurm, folder)
+    assert "TimeLimit=00:10:00" in slurm.call(f"scontrol show job {job}")
+    wait_for(slurm, folder)
+    result = json.loads((folder / "result.json").read_text())
+    assert result["state"] == "finished", (folder / "job.log").read_text()
+    shown = printed(folder / "executed.ipynb")
+    for rank, node in enumerate(("nodea", "nodea", "nodeb", "nodeb")):
+        assert f"{rank} {node} 1" in shown
+
+
 # Notebook -> what has its weights, or its losses, on rank 0; and the heading before which it is asked.
 TRAINED = {
     "01-from-one-gpu-to-all": "model.get_weights()",
