@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.host_report import report_host
 from jupyter_ddl.engine.lookups import Lookups
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
@@ -16,6 +17,7 @@ from jupyter_ddl.protocol.events import RankAlive, RankReady
 from jupyter_ddl.protocol.requests import (
     MESSAGE_TYPE,
     Describe,
+    DescribeHost,
     LookAtStacks,
     LookUp,
     Ping,
@@ -88,6 +90,8 @@ class Handlers:
             self._emit(self._stacks.answer(request))
         elif isinstance(request, LookUp):
             self._lookups.ask(request)
+        elif isinstance(request, DescribeHost):
+            report_host(self._world, self._emit)
 
     def _describe(self, way: str) -> None:
         """Report what this rank is, once requests have come through both channels: from then on none is lost."""

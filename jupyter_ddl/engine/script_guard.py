@@ -24,6 +24,7 @@ from jupyter_ddl.engine import advice, interrupts
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.horovod_core import core_of, with_known_ranks
+from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler
 from jupyter_ddl.engine.stack_dump import Stacks
@@ -78,11 +79,14 @@ class ScriptRank:
         self._sending = threading.Lock()
 
     def describe(self, pinned: Pinned) -> None:
-        """Report to the terminal what this rank is."""
+        """Report to the terminal what this rank is, and the first of each host what that has."""
         world, device = self._world, pinned.device
         self._emit(
             RankReady(world.rank, world.world_size, world.local_rank, world.host, world.pid, device, pinned.threads)
         )
+        if world.local_rank == 0:
+            # Not in a thread: a short script would end before it.
+            self._emit(host_described(world))
 
     def run(self, script: str) -> None:
         """Run the script to its end, whatever that is; report it to the terminal, and end as Python would.

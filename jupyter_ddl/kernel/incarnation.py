@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.cluster.host_topologies import HostTopologies
 from jupyter_ddl.cluster.lookups import Lookups
 from jupyter_ddl.cluster.rank_stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
@@ -36,6 +37,7 @@ class Incarnation:
         transfer: moves values to and from its ranks.
         looks: asks its ranks for their stacks.
         lookups: asks its rank 0 for names.
+        topologies: what its hosts have.
         sender: sends cells to it.
     """
 
@@ -44,6 +46,7 @@ class Incarnation:
     transfer: Transfer
     looks: StackLooks
     lookups: Lookups
+    topologies: HostTopologies
     sender: Sender
 
     @classmethod
@@ -59,10 +62,15 @@ class Incarnation:
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
         lookups = Lookups(cluster)
+        topologies = HostTopologies(cluster.ranks, cluster)
         runs.wall_time = wall_time_of(cluster.spec, runs.notify)
         cluster.listen(looks.handle)
         cluster.listen(lookups.handle)
-        return cls(cluster, runs, transfer, looks, lookups, Sender(cluster, runs, looks))
+        cluster.listen(topologies.handle)
+        # Now, while no cell runs: the records of all runs have the answers.
+        topologies.ask()
+        sender = Sender(cluster, runs, looks, topologies)
+        return cls(cluster, runs, transfer, looks, lookups, topologies, sender)
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         """Return ranks in order, each once; all where none are given.

@@ -18,6 +18,7 @@ from jupyter_ddl.runs.run import Run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jupyter_ddl.cluster.host_topologies import HostTopologies
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.cluster.rank_stacks import StackLooks
     from jupyter_ddl.kernel.active_runs import ActiveRuns
@@ -32,12 +33,14 @@ class Sender:
         cluster: the cluster of the ranks.
         runs: its active runs, which get each new one.
         looks: looks up where ranks are, when they stall.
+        topologies: what the hosts have, for the runs' records.
     """
 
-    def __init__(self, cluster: Cluster, runs: ActiveRuns, looks: StackLooks) -> None:
+    def __init__(self, cluster: Cluster, runs: ActiveRuns, looks: StackLooks, topologies: HostTopologies) -> None:
         self._cluster = cluster
         self._runs = runs
         self._looks = looks
+        self._topologies = topologies
         # Read now: a kernel that can open no more files cannot ask the system.
         self._kernel = this_process()
 
@@ -62,6 +65,7 @@ class Sender:
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
         prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
         folder = RunFolder(self._cluster.spec.name)
+        folder.late_fields = self._late_fields
         run = Run(folder, ranks, world_size, self._cluster.clock)
         shown = view(run) if view else None
         watch = StallWatch(run, options.stalls, self._looks.look)
@@ -102,5 +106,10 @@ class Sender:
             "devices": {one.rank: one.device for one in ready},
             "threads": cluster.ranks[min(ranks)].threads,
             "versions": next((warm.versions for warm in cluster.warm.values()), {}),
+            **self._late_fields(),
             "session": self._kernel,
         }
+
+    def _late_fields(self) -> dict[str, Any]:
+        """Return what a first cell may be too early to know."""
+        return {"topology": self._topologies.record()}

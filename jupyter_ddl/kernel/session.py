@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.cell_options import Options
     from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.faults import Fault
+    from jupyter_ddl.protocol.host_topology import HostTopology
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import RunResult
     from jupyter_ddl.views.view import View
@@ -284,6 +285,13 @@ class Session:
         """
         now = self._ranks
         return now.looks.look(now.chosen(ranks))
+
+    def topology(self) -> dict[str, HostTopology | None]:
+        """Return what each host has for the exchange between ranks: host -> its GPUs, their paths, its interfaces.
+
+        It is None for a host none of whose ranks answers within ten seconds.
+        """
+        return self._ranks.topologies.wait()
 
     def look_up(self, what: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
         """Return what rank 0 knows of code at the cursor; nothing where it does not answer within a second.

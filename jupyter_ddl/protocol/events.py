@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from jupyter_ddl.protocol.codec import Int64, Wire
 from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.host_topology import HostTopology  # noqa: TC001  likewise
 
 Stream = Literal["stdout", "stderr"]
 Outcome = Literal["finished", "failed", "interrupted", "timed out", "stalled", "lost"]
@@ -385,6 +386,16 @@ class LookedUp(Wire):
 
 
 @dataclass(frozen=True)
+class HostDescribed(Wire):
+    """What a rank's host has, as DescribeHost asks; the first rank of a script on each host sends it unasked."""
+
+    type: ClassVar[str] = "host_described"
+    rank: Int64
+    host: str
+    topology: HostTopology
+
+
+@dataclass(frozen=True)
 class RunFinished(Wire):
     """Every rank of the run has finished, failed or ended.
 
@@ -417,5 +428,6 @@ Event = (
     | StallReported
     | RankStacks
     | LookedUp
+    | HostDescribed
     | RunFinished
 )

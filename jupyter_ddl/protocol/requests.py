@@ -177,6 +177,13 @@ class LookUp(Wire):
 
 
 @dataclass(frozen=True)
+class DescribeHost(Wire):
+    """Send HostDescribed: what the rank's host has."""
+
+    type: ClassVar[str] = "describe_host"
+
+
+@dataclass(frozen=True)
 class PushValues(Wire):
     """Set variables to the values in the message's buffers; answer with ValuesMoved, on the same socket.
 
@@ -234,6 +241,7 @@ Request = (
     | LookAtStacks
     | ReportStall
     | LookUp
+    | DescribeHost
     | PushValues
     | PullValue
 )

@@ -29,7 +29,7 @@ from jupyter_ddl.protocol.codec import json_value
 from jupyter_ddl.runs.store import CUT_OFF, newest_first
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from jupyter_ddl.protocol.events import RunFinished
@@ -42,7 +42,10 @@ class RunFolder:
         run: the run's id, which is the folder's name.
         start_s: when it was made, seconds since the epoch.
         problem: why nothing can be written there; None while it can. The run continues without.
+        late_fields: gives fields of run.json that may not be known before the end.
     """
+
+    late_fields: Callable[[], dict[str, Any]] = dict
 
     def __init__(self, cluster: str) -> None:
         self.start_s = time.time()
@@ -89,7 +92,8 @@ class RunFolder:
             figures: what its metrics come to.
         """
         fault = None if finished.fault is None else asdict(finished.fault)
-        self.update(outcome=finished.outcome, seconds=round(finished.seconds, 4), fault=fault, **figures)
+        seconds = round(finished.seconds, 4)
+        self.update(outcome=finished.outcome, seconds=seconds, fault=fault, **figures, **self.late_fields())
 
     def _replace(self, name: str, text: str) -> None:
         """Write a file so that a reader finds the whole of it or the one before."""

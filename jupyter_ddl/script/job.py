@@ -22,7 +22,7 @@ from jupyter_ddl.cluster.core_time import CoreTime
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
-from jupyter_ddl.protocol.events import RankReady, RankWarm
+from jupyter_ddl.protocol.events import HostDescribed, RankReady, RankWarm
 from jupyter_ddl.protocol.requests import Release, RunScript
 from jupyter_ddl.script.launching import job, rank_environment
 from jupyter_ddl.script.listener import Listener
@@ -172,7 +172,7 @@ class Job:
 
     def take(self, event: Event) -> None:
         """Take an event of a rank, or what is to be shown of its output."""
-        if getattr(event, "run", None) == self._run.id or isinstance(event, RankReady | RankWarm):
+        if getattr(event, "run", None) == self._run.id or isinstance(event, RankReady | RankWarm | HostDescribed):
             self._recording.take(event)
         if self._stalls is not None:
             self._stalls.handle(event)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import (
+    HostDescribed,
     RankFailed,
     RankFinished,
     RankLost,
@@ -69,6 +71,7 @@ class Recording:
         self.run = Run(folder, ranks, spec.n)
         self.ready: dict[int, RankReady] = {}
         self._versions: dict[str, str] = {}
+        self._topology: dict[str, Any] = {}
         self._chunks = {(rank, stream): Chunks(stream) for rank in ranks for stream in STREAMS}
         # On other hosts ranks may not see the run's folder.
         self._has_events = not spec.place.is_here
@@ -103,6 +106,9 @@ class Recording:
             return
         if isinstance(event, RankWarm):
             self._note_versions(event)
+            return
+        if isinstance(event, HostDescribed):
+            self._note_host(event)
             return
         of_rank: Any = event
         with self._guarded():
@@ -159,6 +165,11 @@ class Recording:
             with self._guarded():
                 hosts = {one.rank: one.host for one in ranks}
                 self.run.folder.update(hosts=hosts, devices={one.rank: one.device for one in ranks})
+
+    def _note_host(self, described: HostDescribed) -> None:
+        self._topology[described.host] = asdict(described.topology)
+        with self._guarded():
+            self.run.folder.update(topology=dict(sorted(self._topology.items())))
 
     def _note_versions(self, warm: RankWarm) -> None:
         """Record what the script has imported, as far as no other rank has reported it."""

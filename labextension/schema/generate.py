@@ -29,6 +29,7 @@ from jupyter_ddl.protocol.faults import (
     Thread,
     Wait,
 )
+from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 from jupyter_ddl.views.fault import in_short
 
 HERE = Path(__file__).resolve().parent
@@ -128,6 +129,16 @@ EXAMPLES: tuple[events.Event, ...] = (
     ),
     events.RankStacks("look-1", 0, "node-a", ()),
     events.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
+    events.HostDescribed(
+        0,
+        "node-a",
+        HostTopology(
+            (HostGpu(0, "NVIDIA H200", "00000000:1a:00.0", ("X",), "0", "0-31"),),
+            None,
+            (Interface("ib0", "10.1.0.1", 400_000, is_infiniband=True), Interface("eth0", "10.0.0.1", None)),
+        ),
+    ),
+    events.HostDescribed(1, "node-b", HostTopology((), "NVML finds none", ())),
     events.RunFinished("run-1", "lost", 4.5, replace(LOST, remedy=Remedy("replaced", 2, 1))),
     events.RunFinished("run-1", "failed", 4.5),
 )

@@ -14,6 +14,7 @@ from jupyter_ddl.protocol import events, hub_messages, requests, script_frames
 from jupyter_ddl.protocol.cell_options import AutoOptions, CellOptions
 from jupyter_ddl.protocol.codec import Wire, as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
+from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 
 FAULT = Fault(
     "stalled",
@@ -49,6 +50,15 @@ EXAMPLES = (
     events.StallReported("run-1", (0, 1), 3.0, FAULT),
     events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
     events.LookedUp("look", 0, {"data": {}, "found": False}),
+    events.HostDescribed(
+        1,
+        "node-a",
+        HostTopology(
+            (HostGpu(0, "NVIDIA H200", "00000000:1a:00.0", ("X",), "0", "0-31"),),
+            None,
+            (Interface("ib0", "10.1.0.1", 400_000, is_infiniband=True),),
+        ),
+    ),
     events.RunFinished("run-1", "failed", 0.25, FAULT),
     requests.RunCell("run-1", "1", (0, 1), True, "/runs/run-1"),
     requests.RunScript(
@@ -65,6 +75,7 @@ EXAMPLES = (
     requests.LookAtStacks("look"),
     requests.ReportStall(events.CollectiveStalled("run", 0, 1.0, 2.0, ("loss",), {"1": ["loss"]})),
     requests.LookUp("look", "inspect", "tf.ones", 3, 1),
+    requests.DescribeHost(),
     requests.PushValues("move", ("x", "y"), (1, 2)),
     requests.PullValue("move", "x"),
     requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),

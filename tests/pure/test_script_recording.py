@@ -14,6 +14,7 @@ from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.host import run_files
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import (
+    HostDescribed,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -23,6 +24,7 @@ from jupyter_ddl.protocol.events import (
     RunStarted,
 )
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.host_topology import HostTopology, Interface
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.recorder import Recorder
@@ -67,6 +69,20 @@ def test_a_script_is_named_by_its_run_and_in_it() -> None:
     assert (made.run.folder.path / "cell.py").read_text() == "print('hello')\n"
     record = read_record(made.run.folder.path)
     assert (record.state, record.script) == (RUNNING, "./train.py")
+
+
+def test_what_its_hosts_have_is_recorded() -> None:
+    made = recording()
+    for rank, host in ((1, "node-b"), (0, "node-a")):
+        interfaces = (Interface("eth0", f"10.0.0.{rank}", None),)
+        made.take(HostDescribed(rank, host, HostTopology((), "NVML finds none", interfaces)))
+    topology = content(made)["topology"]
+    assert list(topology) == ["node-a", "node-b"]
+    assert topology["node-b"] == {
+        "gpus": [],
+        "no_gpus": "NVML finds none",
+        "interfaces": [{"name": "eth0", "address": "10.0.0.1", "mbit_per_s": None, "is_infiniband": False}],
+    }
 
 
 @pytest.mark.parametrize("name", ["äöü train (1).py", "a" * 200 + ".py"])

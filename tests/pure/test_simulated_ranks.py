@@ -15,6 +15,7 @@ from simulated_worlds import SimulatedCluster
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.channel import Channel
+from jupyter_ddl.cluster.host_topologies import HostTopologies
 from jupyter_ddl.cluster.simulated_ranks import SimulatedRanks
 from jupyter_ddl.cluster.simulated_steps import (
     Collective,
@@ -67,7 +68,8 @@ class World:
         self.view = View()
         self.runs = active_runs(self.cluster, self._replace, replaces=replaces)
         looks: Any = SimpleNamespace(look=self._look)
-        self.sender = Sender(self.cluster, self.runs, looks)  # type: ignore[arg-type]
+        topologies = HostTopologies({}, self.cluster)  # type: ignore[arg-type]
+        self.sender = Sender(self.cluster, self.runs, looks, topologies)  # type: ignore[arg-type]
 
     def run(self, at: dict[float, str] | None = None, code: str = "1", **options: Any) -> Any:
         """Run a cell on all ranks; return what it returns or raises.

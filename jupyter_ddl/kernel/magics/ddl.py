@@ -20,10 +20,13 @@ from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
+from jupyter_ddl.views.topology import topology_text
 from jupyter_ddl.views.wall_time import left_text
 
 if TYPE_CHECKING:
     from argparse import Namespace
+
+    from jupyter_ddl.kernel.session import Session
 
 
 def _ddl_parser() -> MagicParser:
@@ -58,7 +61,13 @@ def _ddl_parser() -> MagicParser:
     add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
     job_commands.add_jobs_options(commands.add_parser("jobs", help="list the batch jobs that bring ranks, or end one"))
     commands.add_parser("profiles", help="list the places that the site, or you, named")
-    commands.add_parser("status", help="show the ranks")
+    status = commands.add_parser("status", help="show the ranks")
+    for command in (start, status):
+        command.add_argument(
+            "--topology",
+            action="store_true",
+            help="show too how the GPUs of each host are joined, and its network interfaces",
+        )
     stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
     commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
     commands.add_parser("stop", help="end the ranks")
@@ -110,7 +119,7 @@ class DdlMagics(Magics):
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
             progress=progress,
         )
-        progress.conclude(f"{session.note}\n{status_table(session.ranks)}")
+        progress.conclude("\n".join([session.note, *_tables(session, arguments)]))
 
     def _restart(self, arguments: Namespace) -> None:
         session = current.current()
@@ -124,14 +133,14 @@ class DdlMagics(Magics):
         replayed = session.restart(progress, env=_environment(arguments), **changes)
         progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
 
-    def _status(self, _: Namespace) -> None:
+    def _status(self, arguments: Namespace) -> None:
         session = current.current()
         busy = f"running {', '.join(session.busy)}" if session.busy else "idle"
         print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
         left_s = None if session.wall_time is None else session.wall_time.left_s()
         if session.wall_time is not None and left_s is not None:
             print(f"{session.wall_time.title}: {left_text(left_s)} left")
-        print(status_table(session.ranks))
+        print("\n".join(_tables(session, arguments)))
 
     def _stop(self, _: Namespace) -> None:
         session = current.current()
@@ -196,6 +205,11 @@ class DdlMagics(Magics):
 
     def _logs(self, arguments: Namespace) -> None:
         logs.print_logs(arguments, in_notebook=True)
+
+
+def _tables(session: Session, arguments: Namespace) -> list[str]:
+    """Return the table of the ranks, and where asked what their hosts have."""
+    return [status_table(session.ranks), *([f"\n{topology_text(session.topology())}"] if arguments.topology else [])]
 
 
 def _environment(arguments: Namespace) -> dict[str, str]:

@@ -94,6 +94,31 @@ export interface Fault {
   readonly text: string;
 }
 
+/** A GPU, as it is joined to its host; one in MIG mode counts as one. */
+export interface HostGpu {
+  readonly index: number;
+  readonly name: string;
+  readonly pci_address: string;
+  readonly paths: readonly string[];
+  readonly numa: string;
+  readonly cores: string;
+}
+
+/** A network interface that is up. */
+export interface Interface {
+  readonly name: string;
+  readonly address: string;
+  readonly mbit_per_s: number | null;
+  readonly is_infiniband: boolean;
+}
+
+/** What one host has. */
+export interface HostTopology {
+  readonly gpus: readonly HostGpu[];
+  readonly no_gpus: string | null;
+  readonly interfaces: readonly Interface[];
+}
+
 /** A rank can run cells. */
 export interface RankReady {
   readonly type: "rank_ready";
@@ -290,6 +315,14 @@ export interface LookedUp {
   readonly content: Readonly<Record<string, unknown>>;
 }
 
+/** What a rank's host has, as DescribeHost asks; the first rank of a script on each host sends it unasked. */
+export interface HostDescribed {
+  readonly type: "host_described";
+  readonly rank: number;
+  readonly host: string;
+  readonly topology: HostTopology;
+}
+
 /** Every rank of the run has finished, failed or ended. */
 export interface RunFinished {
   readonly type: "run_finished";
@@ -317,6 +350,7 @@ export type DdlEvent =
   | StallReported
   | RankStacks
   | LookedUp
+  | HostDescribed
   | RunFinished;
 
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
@@ -465,6 +499,11 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     look: {"kind": "string", "nullable": false},
     rank: {"kind": "number", "nullable": false},
     content: {"kind": "object", "nullable": false},
+  },
+  host_described: {
+    rank: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": false},
+    topology: {"kind": "object", "nullable": false},
   },
   run_finished: {
     run: {"kind": "string", "nullable": false},

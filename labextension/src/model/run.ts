@@ -82,6 +82,7 @@ export class RunModel {
       case 'rank_silent':
       case 'rank_stacks':
       case 'looked_up':
+      case 'host_described':
         break;
       default:
         unknown(event);
