@@ -9,8 +9,10 @@ Runs on: kernel.
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from jupyter_ddl.cluster.job_folder import JobFolder
 from jupyter_ddl.cluster.jobs_known import job_of
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.host.clock import MONOTONIC
@@ -31,7 +33,12 @@ _MISSES = 2
 _ASK_SCHEDULER_S = 30.0
 # What a job's own program ends with: the folder knows more.
 _OF_ITS_PROGRAM = ("FAILED", "COMPLETED")
-REQUEUED = "REQUEUED"
+REQUEUED, PREEMPTED = "REQUEUED", "PREEMPTED AND REQUEUED"
+"""Of a job that waits in the queue once more: why is not known, or another job took its nodes."""
+# Slurm keeps no reason of it, and writes one below what the job printed. Source: slurmstepd of 22.05.
+_BY_ANOTHER = "DUE TO PREEMPTION ***"
+# Its program may print one line more.
+_LAST_LINES = 2
 
 
 class RemoteLease:
@@ -96,7 +103,15 @@ class RemoteLease:
 
     def _outcome(self) -> str | None:
         """Return the scheduler's word for the job's end; None where it runs on, ended well, or there is none."""
-        return self._asked(lambda scheduler: scheduler.end_of(self._job) or _requeued(scheduler, self._job))
+        return self._asked(lambda scheduler: scheduler.end_of(self._job) or self._requeued(scheduler))
+
+    def _requeued(self, scheduler: Scheduler) -> str | None:
+        found = scheduler.job(self._job)
+        if found is None or found.state != "waiting":
+            return None
+        served = self._folder.spec().served
+        said = "" if served is None else JobFolder(Path(served.folder)).last_words()
+        return PREEMPTED if any(_BY_ANOTHER in line for line in said.splitlines()[-_LAST_LINES:]) else REQUEUED
 
     def _asked(self, what: Callable[[Scheduler], T]) -> T | None:
         if self._scheduler is None:
@@ -120,8 +135,3 @@ def job_is_over(spec: ClusterSpec) -> bool:
 def _is_over(scheduler: Scheduler, job: str) -> bool:
     found = scheduler.job(job)
     return found is not None and found.state in ("ended", "waiting")
-
-
-def _requeued(scheduler: Scheduler, job: str) -> str | None:
-    found = scheduler.job(job)
-    return REQUEUED if found is not None and found.state == "waiting" else None

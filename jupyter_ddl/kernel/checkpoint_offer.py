@@ -17,8 +17,16 @@ from jupyter_ddl.protocol.checkpoint_folder import newest
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jupyter_ddl.runs.run import Run
+
 # New ranks that are ready wait no longer for the search.
 WITHIN_S = 5.0
+
+
+def checkpoint_folders(runs: Sequence[Run]) -> list[str]:
+    """Return the checkpoint folders of trainings."""
+    folders = (run.folder.record.get("options", {}).get("checkpoint") for run in runs)
+    return [folder for folder in folders if folder]
 
 
 class Offer:

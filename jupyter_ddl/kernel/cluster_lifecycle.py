@@ -12,13 +12,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from jupyter_ddl.cluster.remote_lease import REQUEUED
+from jupyter_ddl.cluster.remote_lease import PREEMPTED, REQUEUED
 from jupyter_ddl.cluster.shrinking import without_lost_host
 from jupyter_ddl.errors import SetupFailed
 from jupyter_ddl.host.threads import described, print_error
 from jupyter_ddl.kernel.attempt import Attempt, Ending, Snapshot
+from jupyter_ddl.kernel.checkpoint_offer import checkpoint_folders
 from jupyter_ddl.kernel.cluster_transitions import LifecycleEvent, LifecycleState, Transition, state_after
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.views.fault import describe
@@ -179,6 +181,12 @@ class ClusterLifecycle:
             lost: how they ended.
             active: what they ran.
         """
+        remedy = self._remedy(runs, lost, active)
+        # New ranks that replace them say so.
+        is_said = remedy.step in ("replaced", "replaced on fewer hosts", "wait")
+        return remedy if is_said else replace(remedy, checkpoints=tuple(checkpoint_folders(active)))
+
+    def _remedy(self, runs: ActiveRuns, lost: RankLost, active: Sequence[Run]) -> Remedy:
         if self._incarnation is None or runs is not self._incarnation.runs:
             # Lost before they were adopted: the end of their attempt applies it.
             return Remedy("restart")
@@ -192,7 +200,8 @@ class ClusterLifecycle:
             return Remedy("restart again" if is_new and not lost.asked else "restarting")
         if self._state is LifecycleState.REBUILDING:
             return Remedy("restart" if lost.asked else "restart again")
-        if self._state is LifecycleState.LOST and lost.fault.subject == "job" and lost.fault.facts.outcome != REQUEUED:
+        comes_back = lost.fault.facts.outcome in (REQUEUED, PREEMPTED)
+        if self._state is LifecycleState.LOST and lost.fault.subject == "job" and not comes_back:
             return Remedy("submit")
         if self._state is not LifecycleState.LOST or not self.replaces_lost:
             return Remedy("restart")

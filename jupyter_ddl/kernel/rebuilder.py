@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.bring_up import bring_up
-from jupyter_ddl.kernel.checkpoint_offer import Offer
+from jupyter_ddl.kernel.checkpoint_offer import Offer, checkpoint_folders
 from jupyter_ddl.protocol.faults import Remedy, Step
 from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.format import counted
@@ -56,7 +56,7 @@ class Rebuilder:
             HostUnfit: this process can start no more threads.
         """
         text = describe(lost.fault)
-        work = (lifecycle, attempt, text, _checkpoint_folders(runs))
+        work = (lifecycle, attempt, text, checkpoint_folders(runs))
         Supervised(self._work, "jupyter_ddl rebuild", partial(_fail, lifecycle, attempt, text), work).start()
         step: Step = "replaced on fewer hosts" if _elsewhere(attempt) else "replaced"
         return Remedy(step, attempt.spec.n, len(self._cells))
@@ -93,9 +93,3 @@ def _fail(lifecycle: ClusterLifecycle, attempt: Attempt, lost: str, error: BaseE
         f"Ranks must run. Received: {lost}\nNew ones did not come up: {why}\n%ddl restart tries again."
     )
     lifecycle.settle(attempt, described(error), report)
-
-
-def _checkpoint_folders(runs: Sequence[Run]) -> list[str]:
-    """Return the checkpoint folders of the lost trainings."""
-    folders = (run.folder.record.get("options", {}).get("checkpoint") for run in runs)
-    return [folder for folder in folders if folder]

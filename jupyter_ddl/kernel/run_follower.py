@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.host.threads import Supervised, described
+from jupyter_ddl.kernel.checkpoint_offer import checkpoint_folders
 from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Notes
@@ -66,7 +67,7 @@ class Follower:
         self._timeout_s = timeout_s
         self._stalls = stalls
         self._release = RunRelease(run, runs, self._notes)
-        self._wall_time = WallTimeWarnings(runs.wall_time, run.folder.record.get("options", {}).get("checkpoint"))
+        self._wall_time = WallTimeWarnings(runs.wall_time, lambda: next(iter(checkpoint_folders([run])), None))
         self._outcome: Outcome = "finished"
         self._thread: threading.Thread | None = None
         runs.follow(run, self.release)

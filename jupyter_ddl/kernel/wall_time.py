@@ -97,10 +97,11 @@ class WallTimeWarnings:
 
     Args:
         wall_time: of the job; None without one.
-        checkpoint: the folder of the cell's checkpoints; None without any.
+        checkpoint: returns the folder of the cell's checkpoints, None without any; called when a warning is due, since
+            the cell's record is written while it runs already.
     """
 
-    def __init__(self, wall_time: WallTime | None, checkpoint: str | None) -> None:
+    def __init__(self, wall_time: WallTime | None, checkpoint: Callable[[], str | None]) -> None:
         self._wall_time = wall_time
         self._checkpoint = checkpoint
         self._warned: float | None = None
@@ -114,4 +115,4 @@ class WallTimeWarnings:
         is_new = passed is not None and (self._warned is None or passed < self._warned)
         # A job that gets more time is warned of again.
         self._warned = passed
-        return warning_text(self._wall_time.title, left_s, self._checkpoint) if is_new else None
+        return warning_text(self._wall_time.title, left_s, self._checkpoint()) if is_new else None

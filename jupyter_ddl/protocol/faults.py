@@ -86,12 +86,14 @@ class Remedy:
         ranks: how many new ones are started.
         setup_cells: how many setup cells these run.
         problem: what kept new ones from being started.
+        checkpoints: the folders from which the lost trainings resume; empty where new ranks say so when they are there.
     """
 
     step: Step
     ranks: Int64 = 0
     setup_cells: Int64 = 0
     problem: str = ""
+    checkpoints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -108,7 +108,9 @@ def render_remedy(remedy: Remedy) -> str:
     if remedy.setup_cells:
         lost += f", and {counted(remedy.setup_cells, 'setup cell')} will be run again"
     ranks = f"{counted(remedy.ranks, 'new rank')} {'is' if remedy.ranks == 1 else 'are'}"
-    return REMEDIES[remedy.step].format(ranks=ranks, lost=lost, problem=remedy.problem)
+    text = REMEDIES[remedy.step].format(ranks=ranks, lost=lost, problem=remedy.problem)
+    saved = ", ".join(remedy.checkpoints)
+    return f"{text} Run again on new ranks, the cell resumes from its newest checkpoint in {saved}." if saved else text
 
 
 def render_process(process: RankProcess) -> str:

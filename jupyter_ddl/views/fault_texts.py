@@ -31,6 +31,7 @@ JOB_ENDS = {
     "TIMEOUT": "reached its time limit",
     "DEADLINE": "reached its deadline",
     "PREEMPTED": "was preempted: another job took its nodes",
+    "PREEMPTED AND REQUEUED": "was preempted: another job took its nodes, and it was put back into the queue",
     "REQUEUED": "was preempted, or its node failed, and it was put back into the queue",
     "NODE_FAIL": "lost a node",
     "COMPLETING": "is being ended",

@@ -368,14 +368,14 @@ class Clock:
     def next_of(self, events: Any, timeout_s: float) -> None: ...
 
 
-def on_node(world_id: str = "w1", ending: Fault | None = None) -> ClusterFolder:
+def on_node(world_id: str = "w1", ending: Fault | None = None, folder: Path = Path("/x")) -> ClusterFolder:
     """Make the folder of a cluster on another host, whose lease does not live."""
-    folder = ClusterFolder("train", registry.here().with_name("node-b-0badcafe"))
-    served = Served("slurm", "12", "/x", "login", rebuild=True)
-    folder.create(replace(SPEC, served=served), {"world_id": world_id, "kernel_pid": 1})
+    made = ClusterFolder("train", registry.here().with_name("node-b-0badcafe"))
+    served = Served("slurm", "12", str(folder), "login", rebuild=True)
+    made.create(replace(SPEC, served=served), {"world_id": world_id, "kernel_pid": 1})
     if ending is not None:
-        folder.write_ending(ending)
-    return folder
+        made.write_ending(ending)
+    return made
 
 
 KILLED = Fault("lost", "rank", (1,), "node-b", 5.0, facts=Facts(signum=9))
@@ -398,6 +398,24 @@ def test_the_scheduler_says_first_how_a_job_ended(slurm: FakeScheduler) -> None:
     assert ending(on_node(ending=KILLED), slurm) == "rank 1 on node-b was ended by signal 9 (Killed)."
     slurm.answers = [Job("12", "x", "waiting")]
     assert ending(on_node(), slurm).startswith("Slurm job 12 was preempted, or its node failed, and it was put back")
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [
+        ("*** JOB 12 ON a CANCELLED AT T DUE TO PREEMPTION ***\n", "another job took its nodes, and it was put back"),
+        ("DUE TO PREEMPTION ***\nthe job is being ended\n", "another job took its nodes, and it was put back"),
+        # Of the time before.
+        ("DUE TO PREEMPTION ***\nmpiexec 5\nstarting 4 ranks\n", "or its node failed, and it was put back"),
+    ],
+)
+def test_a_job_that_was_preempted_says_so_in_what_it_printed(
+    slurm: FakeScheduler, tmp_path: Path, printed: str, why: str
+) -> None:
+    folder = on_node(folder=tmp_path)
+    (tmp_path / "output.log").write_text(printed)
+    slurm.answers = [Job("12", "x", "waiting")]
+    assert why in ending(folder, slurm)
 
 
 def test_ranks_that_were_replaced_ended_as_their_world_did(slurm: FakeScheduler) -> None:

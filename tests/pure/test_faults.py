@@ -243,6 +243,8 @@ def test_each_remedy_has_a_text(step: faults.Step) -> None:
     assert told.endswith(".")
     assert ("OSError: {odd}" in told) == (step == "not replaced")
     assert ("1 new rank is" in told) == step.startswith("replaced")
+    resumed = render_remedy(Remedy(step, 1, checkpoints=("saved", "/{odd}")))
+    assert resumed.endswith(" Run again on new ranks, the cell resumes from its newest checkpoint in saved, /{odd}.")
 
 
 @pytest.mark.parametrize("state", get_args(faults.ProcessState))

@@ -24,7 +24,7 @@ from jupyter_ddl.kernel.run_follower import Follower
 from jupyter_ddl.kernel.settling import wait_settled
 from jupyter_ddl.kernel.setup_cells import SetupCells
 from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankLost
-from jupyter_ddl.protocol.faults import loss_in_words
+from jupyter_ddl.protocol.faults import Facts, Fault, loss_in_words
 from jupyter_ddl.protocol.requests import Release, ReleaseAsked
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.recorder import Recorder
@@ -172,6 +172,18 @@ def test_a_loss_whose_handling_raises_still_ends_the_run(
     assert "%ddl restart starts new ones." in str(ended)
     assert runs.why_lost() == "rank 1 on node-a was ended."
     assert told_outcome(run) == "lost"
+
+
+def test_where_ranks_are_not_replaced_the_loss_says_from_where_a_training_resumes() -> None:
+    clock, cluster = SimulatedClock(), TestCluster()
+    follower, run, _ = followed(cluster, replaces=False, clock=clock)
+    run.folder.write("model.fit(x)", options={"checkpoint": "/saved/mnist"})
+    job = Fault("lost", "job", at_s=5.0, facts=Facts(by="Slurm job 12", outcome="TIMEOUT"))
+    clock.after(0.2, lambda: cluster.say(RankLost(None, job, 5.0)))
+    ended = within(follower.wait)
+    assert isinstance(ended, ClusterLost)
+    assert "%ddl submit sends another job" in str(ended)
+    assert "Run again on new ranks, the cell resumes from its newest checkpoint in /saved/mnist." in str(ended)
 
 
 @pytest.mark.parametrize("seam", ["start_new_thread", "launch raises"])

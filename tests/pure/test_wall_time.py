@@ -68,7 +68,7 @@ def test_a_cell_is_warned_at_ten_and_at_two_minutes_and_again_of_more_time(now: 
     slurm = Slurm()
     found = wall_time(slurm, now)
     found.ask()
-    warnings = WallTimeWarnings(found, None)
+    warnings = WallTimeWarnings(found, lambda: None)
     assert warnings.due() is None
     now.at_s = END_S - 600
     assert warnings.due() == (
@@ -91,11 +91,11 @@ def test_a_cell_that_begins_late_is_warned_at_once_and_none_without_a_job(now: N
     found = wall_time(Slurm(), now)
     found.ask()
     now.at_s = END_S - 61
-    warnings = WallTimeWarnings(found, "runs/mnist")
+    warnings = WallTimeWarnings(found, lambda: "runs/mnist")
     assert warnings.due() == warning_text("Slurm job 12", 61.0, "runs/mnist")
     assert "saves at the end of this epoch to runs/mnist" in warning_text("Slurm job 12", 61.0, "runs/mnist")
     assert warnings.due() is None
-    assert WallTimeWarnings(None, None).due() is None
+    assert WallTimeWarnings(None, lambda: None).due() is None
 
 
 def test_it_is_asked_until_it_is_closed(now: Now) -> None:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _READY_S = 60.0
-# No cgroups, and cores that are not there: the nodes are processes of this machine.
+# No cgroups, and cores that are not there: the nodes are processes of this machine. A job in `urgent` takes the nodes
+# of one in `again`, which goes back into the queue, or in `once`, which does not.
 _SETTINGS = """
 ClusterName=rig
 SlurmctldHost=login({login})
@@ -36,7 +37,13 @@ ReturnToService=2
 KillWait=2
 NodeName=nodea NodeAddr={nodea} CPUs=4 RealMemory=4000
 NodeName=nodeb NodeAddr={nodeb} CPUs=4 RealMemory=4000
-PartitionName=main Nodes=nodea,nodeb Default=YES MaxTime=60 State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+PartitionName=DEFAULT Nodes=nodea,nodeb MaxTime=60 State=UP
+PartitionName=main Default=YES PreemptMode=OFF
+PartitionName=again PreemptMode=REQUEUE
+PartitionName=once PreemptMode=CANCEL
+PartitionName=urgent PriorityTier=2 PreemptMode=OFF
 """
 
 
@@ -55,6 +62,15 @@ class Slurm:
     def call(self, command: str) -> str:
         """Run one of Slurm's commands on the login node; return what it printed."""
         return self.rig.on("login", f"SLURM_CONF={self.folder}/slurm.conf {command}")
+
+    @contextmanager
+    def urgent_job(self) -> Iterator[None]:
+        """Let a job of the partition `urgent` take both nodes for the length of the block."""
+        job = self.call("sbatch --parsable -p urgent -N2 --exclusive -o /dev/null --wrap 'sleep 600'").strip()
+        try:
+            yield
+        finally:
+            self.call(f"scancel {job}")
 
     def within(self, *options: str) -> tuple[str, ...]:
         """Return what to write before a command so that it runs on the login node, beside an allocation of its own."""

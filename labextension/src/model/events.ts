@@ -6,6 +6,7 @@ export interface Remedy {
   readonly ranks: number;
   readonly setup_cells: number;
   readonly problem: string;
+  readonly checkpoints: readonly string[];
 }
 
 /** What a rank's last sample reported. */
