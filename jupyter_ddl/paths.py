@@ -34,6 +34,7 @@ JOB_GPUS_VARIABLE = "JUPYTER_DDL_JOB_GPUS"  # the GPUs of a batch job on each ho
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
 SCRIPT_VARIABLE = "JUPYTER_DDL_SCRIPT"
 EXPORT_VARIABLE = "JUPYTER_DDL_EXPORT"  # of an exported notebook's kernel: what its job has, as JSON
+WORLD_VARIABLE = "JUPYTER_DDL_WORLD"  # names what ranks on several hosts leave there, for each host's witness
 AGENT_VARIABLE = "JUPYTER_DDL_AGENT"  # how MPI's daemons get into an image on other hosts
 PIPES_VARIABLE = "JUPYTER_DDL_PIPES"  # the numbers of the descriptors that a script's rank has from its relay
 # These tell the edited CMakeLists.txt of Horovod which MPI and which NCCL to build with.

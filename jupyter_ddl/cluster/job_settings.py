@@ -103,7 +103,8 @@ def settle(
         environment |= variables_for_image(spec.environment)
     others = [] if is_here else hosts
     apart = {one.hostname: f"{one.temporary}/{_APART}{world_id}" for one in others if not one.shares}
-    environment |= (temporary if is_here else {}) | _rank_environment(spec, folder, world_id, apart)
+    environment |= temporary if is_here else {paths.WORLD_VARIABLE: world_id, **scratch.make_for_mpiexec(world_id)}
+    environment |= _rank_environment(spec, folder, world_id, apart)
     logs = {host: f"{own}/{APART_LOG}" for host, own in apart.items()}
     return JobSettings(
         [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir, logs))],

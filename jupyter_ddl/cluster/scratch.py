@@ -28,14 +28,17 @@ from jupyter_ddl.host.preflight import has_shared_memory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_PREFIX = "jupyter_ddl-"
-_NAME = re.compile(rf"{_PREFIX}[A-Za-z0-9_]+")
+PREFIX = "jupyter_ddl-"
+_NAME = re.compile(rf"{PREFIX}[A-Za-z0-9_]+")
 LOCKS = RANKS_LOCK, WITNESS_LOCK = "jupyter_ddl-ranks.lock", "jupyter_ddl-witness.lock"
 # Names of Open MPI 4 and 5 (for shared memory both), of TensorFlow, and ours.
 _OF_MPI = ("ompi.*", "openmpi-sessions-*", "prte.*", "pmix*")
 _LEFT_BEHIND = (*_OF_MPI, "__autograph_generated_file*.py", "__pycache__", *LOCKS)
 _BACKING = ("OMPI_MCA_btl_sm_backing_directory", "OMPI_MCA_btl_vader_backing_directory")
 _TEMPORARY = "TMPDIR"
+# Where mpiexec keeps its own files, and its daemons on other hosts do not.
+# Source: help-prte-runtime.txt of PRRTE 3.0, "prte_local_tmpdir_base"; of Open MPI 4 help-orte-runtime.txt.
+_OF_MPIEXEC = ("PRTE_MCA_prte_local_tmpdir_base", "OMPI_MCA_orte_local_tmpdir_base")
 # How many ranks of a world this host has. Source: Open MPI 5.0, "Environment variables set by mpirun"
 _RANKS_HERE = "OMPI_COMM_WORLD_LOCAL_SIZE"
 
@@ -61,9 +64,26 @@ def named(name: str) -> dict[str, str]:
     # It makes one of the places for shared memory; `clear` takes each that is there.
     memory = (str(path) for path in _memory_places(name))
     return {
-        _TEMPORARY: str(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}"),
+        _TEMPORARY: str(Path(tempfile.gettempdir()) / f"{PREFIX}{name}"),
         **dict(zip(_BACKING, memory, strict=True)),
     }
+
+
+def make_for_mpiexec(name: str) -> dict[str, str]:
+    """Make the folder of a world on this host, where only its mpiexec is; return the variables that make it use that.
+
+    `named` has it too.
+
+    Args:
+        name: the world's id.
+    """
+    folder = _private(Path(tempfile.gettempdir()) / f"{PREFIX}{name}")
+    return {} if folder is None else for_mpiexec(folder)
+
+
+def for_mpiexec(folder: str) -> dict[str, str]:
+    """Return the variables that make the mpiexec of ranks on other hosts keep its files in a folder of this host."""
+    return dict.fromkeys(_OF_MPIEXEC, folder)
 
 
 def make_named(environment: Mapping[str, str], name: str) -> dict[str, str]:
@@ -73,7 +93,7 @@ def make_named(environment: Mapping[str, str], name: str) -> dict[str, str]:
         environment: what a rank has; variables for shared memory that are set there are kept.
         name: the world's id.
     """
-    temporary = _private(Path(tempfile.gettempdir()) / f"{_PREFIX}{name}")
+    temporary = _private(Path(tempfile.gettempdir()) / f"{PREFIX}{name}")
     if temporary is None:
         return {}
     variables = {_TEMPORARY: temporary}
@@ -95,7 +115,7 @@ def _memory_place(name: str, ranks: int) -> Path:
 
 def _memory_places(name: str) -> tuple[Path, Path]:
     """Return where a world's segments may be: in shared memory, or in files beside its temporary folder."""
-    return _SHARED_MEMORY / f"{_PREFIX}{name}", Path(tempfile.gettempdir()) / f"{_PREFIX}{name}_memory"
+    return _SHARED_MEMORY / f"{PREFIX}{name}", Path(tempfile.gettempdir()) / f"{PREFIX}{name}_memory"
 
 
 def clear(variables: object) -> None:
@@ -167,6 +187,6 @@ def _private(path: Path) -> str | None:
 def _folder_in(parent: Path) -> str | None:
     """Make and return a private folder; None where that fails, and the ranks then use their default."""
     try:
-        return tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+        return tempfile.mkdtemp(prefix=PREFIX, dir=parent)
     except OSError:
         return None

@@ -4,16 +4,15 @@
 
 This stands before each rank's command. All ranks of a host hold one lock; the first to start there also starts the
 witness, a process in a session of its own. When the lock is free the ranks are gone, whatever ended them: the witness
-then ends MPI's daemon, if that waits for an mpiexec that does not answer, removes the folders and ends. It listens on
-nothing: states of ranks are asked over SSH (`launch.remote_processes`), and how a rank ended is recorded by its own
-parent (`exit_records`).
+then ends MPI's daemon, if that waits for an mpiexec that does not answer, removes the folders and ends. What a world
+left whose witness was killed too, the next world's removes. It listens on nothing: states of ranks are asked over SSH
+(`launch.remote_processes`), and how a rank ended is recorded by its own parent (`exit_records`, or a script's relay).
 
 Runs on: every host of a world on several.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import select
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, NoReturn
 from jupyter_ddl.cluster import image_drivers, scratch
 from jupyter_ddl.host import files
 from jupyter_ddl.host.process_tree import end_with_parent
-from jupyter_ddl.paths import RANKS_VARIABLE
+from jupyter_ddl.paths import WORLD_VARIABLE
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -152,6 +151,7 @@ def _detach() -> None:
 
 def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
     """Wait until no rank is left on this host, and remove what they left."""
+    _clear_abandoned(folder)
     with files.open_to_lock(folder / scratch.RANKS_LOCK) as ranks:
         while not _is_free(ranks):
             image_drivers.end_left(folder / scratch.RANKS_LOCK)
@@ -159,6 +159,17 @@ def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
         daemon.end()
         scratch.clear(variables)
         daemon.clear()
+
+
+def _clear_abandoned(own: Path) -> None:
+    """Remove what other worlds left on this host whose ranks and witnesses are gone."""
+    for found in own.parent.glob(f"{scratch.PREFIX}*/{scratch.RANKS_LOCK}"):
+        # It cannot be opened or locked: it is another user's, or some process of that world lives.
+        with suppress(OSError), files.open_to_lock(found) as ranks:
+            files.lock(ranks, wait=False)
+            with files.open_to_lock(found.with_name(scratch.WITNESS_LOCK)) as witness:
+                files.lock(witness, wait=False)
+                scratch.clear(scratch.named(found.parent.name.removeprefix(scratch.PREFIX)))
 
 
 def _is_free(ranks: BinaryIO) -> bool:
@@ -172,9 +183,9 @@ def _is_free(ranks: BinaryIO) -> bool:
 def main() -> None:
     """Prepare this host, and become the program that the command line names."""
     end_with_parent(signal.SIGTERM)
-    settings = os.environ.get(RANKS_VARIABLE)
-    if settings is not None:
-        os.environ.update(prepare(json.loads(settings)["world_id"]))
+    world_id = os.environ.get(WORLD_VARIABLE)
+    if world_id is not None:
+        os.environ.update(prepare(world_id))
     os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606  our own command, as a list
 
 

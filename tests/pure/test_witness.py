@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import run_module
-from jupyter_ddl.paths import RANKS_VARIABLE
+from jupyter_ddl.paths import WORLD_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,8 +24,7 @@ RANK = "echo $TMPDIR $OMPI_MCA_btl_sm_backing_directory; touch $TMPDIR/ompi.host
 
 
 def variables(temporary: Path, world_id: str) -> dict[str, str]:
-    settings = json.dumps({"world_id": world_id})
-    return {"PATH": os.environ["PATH"], "TMPDIR": str(temporary), RANKS_VARIABLE: settings}
+    return {"PATH": os.environ["PATH"], "TMPDIR": str(temporary), WORLD_VARIABLE: world_id}
 
 
 def folders(temporary: Path, world_id: str) -> list[Path]:
@@ -98,3 +97,33 @@ def test_what_apptainer_left_with_the_ranks_lock_is_ended(tmp_path: Path) -> Non
         time.sleep(2.5)
         assert Path(f"/proc/{pid}/comm").read_text() == "squashfuse_ll\n"
     wait_gone(*own, Path(f"/proc/{pid}"))
+
+
+def test_what_a_world_left_whose_witness_was_killed_goes_with_the_next_one(tmp_path: Path) -> None:
+    first, second = f"first{os.getpid()}", f"second{os.getpid()}"
+    own = folders(tmp_path, first)
+    with daemon(tmp_path, first, RANK) as running:
+        assert running.stdout is not None
+        running.stdout.readline()
+        for pid in witnesses_of(tmp_path / f"jupyter_ddl-{first}"):
+            os.kill(pid, signal.SIGKILL)
+        # While a rank of it lives, all of it stays.
+        with daemon(tmp_path, second, RANK) as other:
+            assert other.stdout is not None
+            other.stdout.readline()
+        wait_gone(*folders(tmp_path, second))
+        assert all(path.is_dir() for path in own)
+    assert all(path.is_dir() for path in own)
+    with daemon(tmp_path, second, RANK):
+        wait_gone(*own)
+    wait_gone(*folders(tmp_path, second))
+
+
+def witnesses_of(folder: Path) -> list[int]:
+    """Return the processes that have the witness's lock of a world open."""
+    lock, found = folder / "jupyter_ddl-witness.lock", []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if any(one.readlink() == lock for one in (process / "fd").iterdir()):
+                found.append(int(process.name))
+    return found

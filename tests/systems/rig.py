@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ import pytest
 from memory_cgroups import memory_cgroup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 ADDRESSES = {"login": "10.77.0.10", "nodea": "10.77.0.1", "nodeb": "10.77.0.2"}
 NODES = ("nodea", "nodeb")
@@ -269,6 +269,14 @@ def environment(rig: Rig, **changes: str) -> Mapping[str, str]:
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     return {**os.environ, **own, **changes}
+
+
+def kill_at_once(processes: Iterable[psutil.Process]) -> None:
+    """Kill processes with SIGKILL so that none sees another's end."""
+    for stop in (psutil.Process.suspend, psutil.Process.kill):
+        for process in (processes := list(processes)):
+            with suppress(psutil.NoSuchProcess):
+                stop(process)
 
 
 def _write_keys(folder: Path) -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
-from systems.rig import NODES, Rig, environment
+from systems.rig import NODES, Rig, environment, kill_at_once
 from systems.test_hosts import ALL_IN_A_COLLECTIVE, SAID, WATCHED, left_on, processes_of, start
 
 from jupyter_ddl.paths import HOST_LOST_VARIABLE
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.mpi, pytest.mark.systems]
 
 LOST_AFTER_S = 20
+ANSWERS_S = 6
+AWAY = "nodeb does not answer: it is down, or its network is"
 
 
 @pytest.fixture
@@ -56,6 +56,32 @@ def test_a_host_that_comes_back_in_time_continues(hosts: Rig, login: Kernel) -> 
     assert login.do(SAID) == []
     login.do("s.interrupt()")
     login.do("s.run('x = rank')\ns.stop()")
+
+
+@pytest.mark.slow
+def test_a_host_that_is_away_for_just_as_long_as_it_may_continues(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts, rebuild=False) + WATCHED)
+    login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+    with hosts.cut("nodeb"):
+        time.sleep(LOST_AFTER_S)
+    assert eventually(lambda: sorted(login.do(SAID))[1::2] == [[2, AWAY], [3, AWAY]], 30), login.do(SAID)
+    assert eventually(lambda: sorted(login.do(SAID))[::2] == [[2, "back"], [3, "back"]], 60), login.do(SAID)
+    login.do("s.interrupt()")
+    login.do("s.run('x = rank')\ns.stop()")
+
+
+@pytest.mark.slow
+def test_a_host_that_is_away_for_longer_than_it_may_is_lost_also_where_it_comes_back(hosts: Rig, login: Kernel) -> None:
+    login.do(start(hosts, rebuild=False) + WATCHED)
+    login.do(f"run = s.submit({ALL_IN_A_COLLECTIVE!r})")
+    with hosts.cut("nodeb"):
+        # It is asked then, and has some seconds to answer.
+        time.sleep(LOST_AFTER_S + ANSWERS_S)
+    with pytest.raises(KernelError, match=r"Received: nodeb has not answered for 2\d s: "):
+        login.do("run.wait()")
+    login.do("s.restart()\ns.run('x = rank')\ns.stop()")
+    assert eventually(lambda: not processes_of(login))
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
 
 
 @pytest.mark.slow
@@ -104,11 +130,23 @@ def test_a_kill_of_everything_leaves_nothing_on_any_host(hosts: Rig, login: Kern
     assert len(ours) > len(NODES) * 4
     folders = [hosts.on(node, "ls -A /tmp /dev/shm") for node in NODES]
     assert all(listed.count("jupyter_ddl-") == 2 for listed in folders), folders
-    for process in ours:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
+    kill_at_once(ours)
     assert eventually(lambda: not login.descendants())
     assert left_on(hosts) == ""
+
+
+@pytest.mark.slow
+def test_what_a_kill_of_everything_leaves_on_the_kernels_host_the_next_start_removes(hosts: Rig, login: Kernel) -> None:
+    listed = "ls -A /tmp /dev/shm"
+    before = hosts.on("login", listed)
+    login.do(start(hosts))
+    kill_at_once(one for one in login.descendants() if "jupyter_ddl.cluster.witness" not in one.cmdline())
+    assert eventually(lambda: not login.descendants())
+    with kernel(dict(environment(hosts)), within=hosts.enter("login")) as second:
+        second.do(start(hosts) + "\ns.run('x = rank')\ns.stop()")
+        assert eventually(lambda: not processes_of(second))
+    assert hosts.on("login", listed) == before
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
 
 
 @pytest.mark.slow

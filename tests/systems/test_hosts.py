@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from contextlib import suppress
 
+import psutil
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import ADDRESSES, NODES, Rig, environment
-
-if TYPE_CHECKING:
-    import psutil
 
 pytestmark = [pytest.mark.mpi, pytest.mark.systems]
 
@@ -60,7 +58,13 @@ def beyond_loopback(hosts: Rig, host: str) -> list[tuple[str, int, str]]:
 
 def processes_of(login: Kernel) -> list[psutil.Process]:
     """Return every process that the kernel's clusters have, on all hosts."""
-    return [one for one in login.descendants() if one.ppid() != login.process.pid]
+    found = []
+    for one in login.descendants():
+        # It may end at this moment.
+        with suppress(psutil.NoSuchProcess):
+            if one.ppid() != login.process.pid:
+                found.append(one)
+    return found
 
 
 def left_on(hosts: Rig) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually
 from systems.test_hosts import TRAINS, left_on, processes_of, start
+from systems.test_hosts_apart import apart_kernel, log_of
+from systems.test_wall_time import SHOWN
 
 if TYPE_CHECKING:
     from systems.rig import Rig
@@ -63,4 +65,23 @@ def test_a_rank_that_a_host_ends_for_lack_of_memory_is_named_with_that_cause(hos
             login.do(f"s.run({takes!r})")
         login.do("s.run('x = rank')\ns.stop()")
     assert eventually(lambda: not processes_of(login))
+    assert left_on(hosts) == ""
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_runs_on_a_host_that_shares_none_ends_its_logs_and_no_training(hosts: Rig) -> None:
+    with apart_kernel(hosts) as login:
+        login.do(start(hosts) + f"\ns.run('x = rank')\n{SHOWN}")
+        fills = "for line in range(40_000): print('line', line, 'of rank', rank)\n"
+        with hosts.full("nodeb", "/tmp"):
+            login.do(f"s.run({fills + TRAINS!r}, view=lambda run: shows)")
+            weights = login.do("answer = s.pull('weights')")
+        said = login.do("answer = shows.text")
+        for rank in (2, 3):
+            assert f"the log of rank {rank} ends here: No space left on device" in said
+        assert len({tuple(one) for one in weights.values()}) == 1
+        login.do("s.run('print(\"after\", rank)')")
+        assert eventually(lambda: log_of(hosts, 3) == "after 3\n")
+        login.do("s.stop()")
+        assert eventually(lambda: not processes_of(login))
     assert left_on(hosts) == ""
