@@ -1,8 +1,8 @@
 """What passes between the terminal of a script and the relay beside each rank on another host, over ZeroMQ.
 
 Every message is a kind and its content. To the terminal: HELLO, then STDOUT, STDERR and EVENTS as the rank wrote them,
-and END. To the relay: REQUEST, and BYE once END has come. The connection is encrypted (CURVE), and the terminal takes
-nothing from a peer that has not said the token.
+BEAT while it writes nothing, and END. To the relay: REQUEST, and BYE once END has come. The connection is encrypted
+(CURVE), and the terminal takes nothing from a peer that has not said the token.
 
 Runs on: the terminal's process, and a relay beside every rank.
 """
@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from jupyter_ddl.protocol.codec import Int64, Wire
 
-HELLO, STDOUT, STDERR, EVENTS, END = b"hello", b"stdout", b"stderr", b"events", b"end"
+HELLO, STDOUT, STDERR, EVENTS, BEAT, END = b"hello", b"stdout", b"stderr", b"events", b"beat", b"end"
 REQUEST, BYE = b"request", b"bye"
 FRAMES = 2
 CHUNK_BYTES = 1 << 16

@@ -2,7 +2,7 @@
 
 The rank's standard streams are pipes that end here, so what it wrote last is kept when it is killed. When it has ended,
 the relay ends what it left behind, reports how it ended, waits until the terminal has all of that, and ends likewise:
-mpiexec sees the rank's own end.
+mpiexec sees the rank's own end. Where the terminal is gone, or its host stays away, it ends the rank.
 
 Runs on: beside every rank of a script whose ranks are on several hosts.
 """
@@ -26,6 +26,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants, end_with_parent
 from jupyter_ddl.protocol.codec import as_json, decode
 from jupyter_ddl.protocol.script_frames import (
+    BEAT,
     BYE,
     CHUNK_BYTES,
     END,
@@ -39,6 +40,7 @@ from jupyter_ddl.protocol.script_frames import (
     Hello,
     RankEnded,
 )
+from jupyter_ddl.rank.terminal_watch import TerminalWatch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +63,8 @@ class Relay:
         self._asked_s: float | None = None
         self._has_asked_rank = self._is_done = False
         self._socket: zmq.Socket[bytes] | None = None
+        self._terminal: TerminalWatch | None = None
+        self._sent_s = 0.0
         self._unsent: deque[list[bytes]] = deque()
         self._to_rank = b""
         self._line = b""
@@ -143,6 +147,8 @@ class Relay:
         poller.register(self._wakes, zmq.POLLIN)
         if self._socket is not None:
             poller.register(self._socket, zmq.POLLIN | (zmq.POLLOUT if self._unsent else 0))
+        if self._terminal is not None and self._asked_s is None:
+            poller.register(self._terminal.events, zmq.POLLIN)
         if self._to_rank:
             poller.register(self._requests, zmq.POLLOUT)
         # What the terminal does not take yet stays in the pipes, and the rank waits.
@@ -155,12 +161,17 @@ class Relay:
             os.read(self._wakes, CHUNK_BYTES)
         if self._socket in ready:
             self._receive()
+        if self._terminal is not None and self._terminal.events in ready:
+            # What the rank still prints is read nowhere.
+            self._asked_s = time.monotonic()
         self._write_to_rank()
         # Output may have come after the poll looked at its pipe, and the event that followed it before it looked there.
         has_events = any(kind == EVENTS and descriptor in ready for descriptor, kind in sources.items())
         found = [
             self._read(descriptor, kind) for descriptor, kind in sources.items() if has_events or descriptor in ready
         ]
+        if not self._unsent and self._socket is not None and time.monotonic() - self._sent_s >= _TURN_S:
+            self._unsent.append([BEAT, b""])
         self._send()
         return any(found)
 
@@ -210,6 +221,7 @@ class Relay:
         made.curve_publickey, made.curve_secretkey = zmq.curve_keypair()
         made.curve_serverkey = connection.server_key.encode()
         made.connect(connection.address)
+        self._terminal = TerminalWatch(context, connection)
         hello = Hello(connection.token, connection.rank, socket.gethostname())
         self._unsent.append([HELLO, as_json(hello)])
 
@@ -220,6 +232,7 @@ class Relay:
             except zmq.Again:
                 return
             self._unsent.popleft()
+            self._sent_s = time.monotonic()
 
     def _receive(self) -> None:
         assert self._socket is not None

@@ -6,6 +6,7 @@
 | launching | terminal | the commands and variables that start the ranks, here or on several hosts |
 | listener | terminal | output and events from the ranks of this host, and requests to them |
 | network_listener | terminal | the same of ranks on several hosts |
+| host_watch | terminal | a host that stays away |
 | streams | terminal | what a rank writes, as it comes by either |
 | stalls | terminal | the report of ranks that wait for others, like a cell's |
 | recording | terminal | the record of the run, like a cell's |

@@ -24,7 +24,8 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel.release_policy import SCRIPT, SCRIPT_INTERRUPTED, ReleasePolicy
 from jupyter_ddl.protocol.events import HostDescribed, RankReady, RankWarm
 from jupyter_ddl.protocol.requests import Release, RunScript
-from jupyter_ddl.script.launching import job, rank_environment
+from jupyter_ddl.script.host_watch import HostWatch
+from jupyter_ddl.script.launching import job, rank_environment, witnessed
 from jupyter_ddl.script.listener import Listener
 from jupyter_ddl.script.network_listener import NetworkListener
 from jupyter_ddl.script.outcome import Ending, Outcome, signalled
@@ -77,6 +78,7 @@ class Job:
         self._ending = Ending(self._run)
         self._core_time = CoreTime()
         self._stalls: Stalls | None = None
+        self._hosts = HostWatch(spec.place, surroundings.hosts, self._recording.ready)
         self._policy = ReleasePolicy(SCRIPT, self._starves)
         self._ends_now = False
         self._hint_due_s: float | None = None
@@ -105,7 +107,7 @@ class Job:
             run = self._run.id if reads_stalls else None
             listener = self._listener(folder, shows_start=level == "0", run=run)
             self._stalls = Stalls(self._run, self._options.stalls, self._recording.ready, listener)
-            with contextlib.closing(listener), self._started(folder, listener) as holder:
+            with contextlib.closing(listener), self._hosts_watched(listener), self._started(folder, listener) as holder:
                 while holder.poll() is None:
                     self._step(listener)
                     if interrupted.came:
@@ -129,10 +131,15 @@ class Job:
             hosts.network.address, n, self, shows_start=shows_start, run=run, clock_offsets_s=offsets_s
         )
 
+    def _hosts_watched(self, listener: ScriptListener) -> contextlib.AbstractContextManager[None]:
+        if isinstance(listener, NetworkListener):
+            return self._hosts.watching(listener.quiet)
+        return contextlib.nullcontext()
+
     @contextlib.contextmanager
     def _started(self, folder: Path, listener: ScriptListener) -> Iterator[subprocess.Popen[bytes]]:
         """Start the ranks; they have ended when the `with` block has, whatever ended it."""
-        own = rank_environment(self._spec, self._request(folder))
+        own = rank_environment(self._spec, self._request(folder)) | witnessed(self._spec, folder)
         command, environment = job(self._spec, self._script, self._surroundings.network, own, self._folders(folder))
         line = b"" if isinstance(listener, Listener) else listener.line_for_ranks
         with (folder / "mpiexec.log").open("wb") as log, _readable(line) as given:
@@ -235,7 +242,8 @@ class Job:
         return any(map(self._core_time.is_starved, pids))
 
     def _must_end(self) -> bool:
-        if self._ending.ended_by is not None:
+        self._ending.lost = self._hosts.lost
+        if self._ending.ended_by is not None or self._ending.lost is not None:
             return True
         if not (self._ends_now or self._policy.is_over()):
             return False

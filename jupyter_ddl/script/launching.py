@@ -8,12 +8,13 @@ Runs on: the terminal's process.
 from __future__ import annotations
 
 import os
+import secrets
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy
+from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.launch.container import module_in_image, module_of_image, variables_for_image
 from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
@@ -24,6 +25,7 @@ from jupyter_ddl.protocol.codec import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.requests import RunScript
@@ -39,10 +41,12 @@ class Surroundings:
     Attributes:
         network: how the hosts reach this one.
         clock_offsets_s: each host's clock minus this one's, by the host's own name.
+        hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
     """
 
     network: Network = field(default_factory=Network)
     clock_offsets_s: dict[str, float] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
 
 
 def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundings:
@@ -69,7 +73,8 @@ def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundi
     if interfaces is not None:
         # MPI takes names of interfaces where it takes networks.
         network = replace(network, network=interfaces)
-    return Surroundings(network, {one.hostname: one.clock_offset_s for one in found})
+    offsets_s = {one.hostname: one.clock_offset_s for one in found}
+    return Surroundings(network, offsets_s, {one.hostname: one.host for one in found})
 
 
 def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
@@ -86,6 +91,18 @@ def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
     return environment
 
 
+def witnessed(spec: ClusterSpec, folder: Path) -> dict[str, str]:
+    """Return the variables by which ranks on several hosts, and their mpiexec, leave nothing in temporary folders.
+
+    Args:
+        spec: the ranks.
+        folder: the terminal's, which is removed at the end.
+    """
+    if spec.place.is_here:
+        return {}
+    return {paths.WORLD_VARIABLE: secrets.token_hex(4), **scratch.for_mpiexec(str(folder))}
+
+
 def job(
     spec: ClusterSpec, script: Sequence[str], network: Network, own: dict[str, str], folders: Sequence[Path]
 ) -> tuple[list[str], dict[str, str]]:
@@ -95,7 +112,7 @@ def job(
         spec: the ranks.
         script: and its arguments.
         network: how the hosts reach this one.
-        own: what `rank_environment` returned.
+        own: what `rank_environment` and `witnessed` returned.
         folders: of this host, or shared by all, that ranks in an image must see.
 
     Raises:
@@ -104,7 +121,9 @@ def job(
     found = mpi.find_mpi()
     environment = launch_environment(found, spec.n, spec.place, network) | own
     mpiexec = launch_command(found, spec.n, spec.place, environment)
-    ranks = _ranks_command(spec, script, folders)
+    # Of the host, and not of an image: it clears what is there.
+    witness = [] if spec.place.is_here else run_module.command("jupyter_ddl.cluster.witness")
+    ranks = [*witness, *_ranks_command(spec, script, folders)]
     return [*run_module.command("jupyter_ddl.host.process_tree", *mpiexec), *ranks], {**os.environ, **environment}
 
 

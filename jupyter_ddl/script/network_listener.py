@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -72,6 +73,7 @@ class NetworkListener:
         self._offsets_s = clock_offsets_s
         self._peers: dict[int, bytes] = {}
         self._ranks: dict[bytes, int] = {}
+        self._heard_s: dict[int, float] = {}
         self._waiting: dict[int, list[bytes]] = {}
         self._outputs = {
             (rank, stream): OutputReader(rank, stream, reader, shows_start=shows_start, run=run)
@@ -125,6 +127,11 @@ class NetworkListener:
             else:
                 self._waiting.setdefault(rank, []).append(line)
 
+    def quiet(self) -> dict[int, float]:
+        """Return for how long nothing has come from each rank that has not ended: rank -> seconds."""
+        now_s = time.monotonic()
+        return {rank: now_s - heard_s for rank, heard_s in self._heard_s.copy().items() if rank not in self.ended}
+
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
@@ -137,13 +144,15 @@ class NetworkListener:
         if kind == HELLO:
             self._welcome(peer, content)
         rank = self._ranks.get(peer)
-        if rank is None or kind == HELLO:
+        if rank is None:
             return
+        self._heard_s[rank] = time.monotonic()
         if kind == EVENTS:
             self._events[rank].feed(content)
         elif kind == END:
             self.ended[rank] = self._corrected(decode(content, RankEnded), self.ended.get(rank))
             self._send(peer, BYE, b"")
+        # BEAT says no more than that it came.
         elif (output := self._outputs.get((rank, kind.decode()))) is not None:  # type: ignore[arg-type]
             output.feed(content)
 

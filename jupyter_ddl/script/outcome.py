@@ -68,6 +68,7 @@ class Ending:
     Attributes:
         interrupted: Ctrl-C came.
         stall: the stall for which the ranks were released.
+        lost: the loss of a host, for which the ranks were ended.
         ended_by: the signal that asked us to end.
         given_up: the ranks that were ended because they did not end by themselves.
     """
@@ -76,6 +77,7 @@ class Ending:
         self._run = run
         self.interrupted = False
         self.stall: Fault | None = None
+        self.lost: Fault | None = None
         self.ended_by: signal.Signals | None = None
         self.given_up: tuple[int, ...] = ()
 
@@ -92,6 +94,8 @@ class Ending:
         failures = self._failures()
         if self.ended_by is not None:
             return signalled(self.ended_by)
+        if self.lost is not None:
+            return _told(1, self.lost)
         if self.interrupted and (failures or self.given_up or status):
             return self._interrupted(failures, at_s)
         if self.stall is not None and (failures or self.given_up or status):

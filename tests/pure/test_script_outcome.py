@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from jupyter_ddl.engine.script_guard import _status
-from jupyter_ddl.protocol.events import RankFailed, RankFinished
+from jupyter_ddl.launch.place import HERE
+from jupyter_ddl.paths import HOST_LOST_VARIABLE
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady
+from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
+from jupyter_ddl.script import host_watch
 from jupyter_ddl.script.outcome import Ending
 
 
@@ -39,6 +45,40 @@ def test_a_rank_that_did_not_answer_and_was_killed_is_told() -> None:
         *("Rank 1 of 2 on host", "ValueError: as it was", ""),
         "Rank 0 had not ended by then, and had to be killed",
     ]
+
+
+def test_a_host_that_was_lost_is_told_before_what_its_loss_broke() -> None:
+    run = Run(RunFolder("script"), (0, 1), 2)
+    run.handle(failed(0, "HorovodInternalError", released=True))
+    ending = Ending(run)
+    ending.lost = Fault("lost", "host", (1,), "nodeb", 1.0, facts=Facts(world_size=2, seconds=61.2))
+    outcome = ending.outcome(137, "mpiexec noticed that a process was killed", ())
+    assert (outcome.status, outcome.name) == (1, "lost")
+    assert outcome.report == (
+        "Ranks must live to the end of the script. Received: nodeb has not answered for 61 s: it is down, or its "
+        "network is, and with it rank 1."
+    )
+
+
+def test_only_ranks_that_are_there_are_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Fault("lost", "host", (1,), "nodeb", 1.0)
+    asked: list[tuple[dict[int, float], float]] = []
+
+    def look(quiet: dict[int, float], ready: dict[int, RankReady], _processes: object, after_s: float) -> Fault | None:
+        asked.append((quiet, after_s))
+        return lost if ready.keys() == quiet.keys() else None
+
+    monkeypatch.setattr(host_watch, "lost_host", look)
+    monkeypatch.setattr(host_watch, "_TICK_S", 0.01)
+    monkeypatch.setenv(HOST_LOST_VARIABLE, "20")
+    ready = {1: RankReady(1, 2, 0, "nodeb", 77, "CPU", 1)}
+    watch = host_watch.HostWatch(HERE, {"nodeb": "nodeb"}, ready)
+    deadline_s = time.monotonic() + 30
+    with watch.watching(lambda: {0: 99.0, 1: 21.0}):
+        while watch.lost is None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+    assert (watch.lost, asked) == (lost, [({1: 21.0}, 20.0)])
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,26 @@ def test_a_relay_that_is_asked_ends_a_rank_that_ignores_it(taken: Taken, listene
     assert (listener.ended[0].status, listener.ended[0].asked) == (-signal.SIGKILL, True)
 
 
+def test_a_rank_that_writes_nothing_is_heard_until_it_ends(taken: Taken, listener: NetworkListener) -> None:
+    relay = relayed(listener, "send(RankAlive(0, ''))\ntime.sleep(4)")
+    read_until(listener, lambda: bool(taken.events))
+    quiet_s = []
+    while relay.poll() is None:
+        listener.read(0.1)
+        quiet_s += listener.quiet().values()
+    assert 0 < max(quiet_s) < 3
+    assert listener.quiet() == {}
+    assert not any(taken.written.values())
+
+
+def test_a_relay_whose_terminal_is_gone_ends_its_rank(taken: Taken) -> None:
+    listener = NetworkListener("127.0.0.1", 1, taken, shows_start=True, run=None, clock_offsets_s={})
+    with closing(listener):
+        relay = relayed(listener, "send(RankAlive(0, str(os.getpid())))\nwhile True: time.sleep(1)")
+        read_until(listener, lambda: bool(taken.events))
+    assert relay.wait(30) == -signal.SIGTERM
+
+
 class Peer:
     """Speaks as a relay does."""
 

@@ -16,6 +16,8 @@ import pytest
 from ranks.kernels import eventually
 from systems.rig import NODES, Rig, environment
 
+from jupyter_ddl.paths import HOST_LOST_VARIABLE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
@@ -26,6 +28,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.systems]
 
 RUN = (sys.executable, "-m", "jupyter_ddl.cli", "run")
 TIMEOUT_S = 120.0
+LOST_AFTER_S = 20
 RANK = "import os, signal, socket, sys, time\nfrom mpi4py import MPI\nworld = MPI.COMM_WORLD\nrank = world.rank\n"
 WAITS = f"{RANK}print('up', flush=True)\nworld.Barrier()\nwhile True: time.sleep(0.1)\n"
 # In float64, so that only the order of the sums could differ.
@@ -77,12 +80,12 @@ def run(
 
 
 @contextmanager
-def started(hosts: Rig, script: str) -> Iterator[tuple[psutil.Process, subprocess.Popen[str]]]:
+def started(hosts: Rig, script: str, **variables: str) -> Iterator[tuple[psutil.Process, subprocess.Popen[str]]]:
     """Start a script over SSH; yield the process of the command on the login node, and what entered that."""
     write(hosts, script)
     with subprocess.Popen(
         command(hosts, over_ssh(hosts)),
-        env=environment(hosts),
+        env=environment(hosts, **variables),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -203,9 +206,9 @@ def test_ranks_wait_while_the_terminal_does_not_read(hosts: Rig, before: dict[st
     with started(hosts, script) as (inside, _):
         # The terminal's own pipe is full, and what it reads is bounded: so is its memory.
         time.sleep(6)
-        before = inside.memory_info().rss
+        used_bytes = inside.memory_info().rss
         time.sleep(4)
-        assert inside.memory_info().rss - before < 16 << 20
+        assert inside.memory_info().rss - used_bytes < 16 << 20
         inside.send_signal(signal.SIGKILL)
     assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
@@ -224,6 +227,32 @@ def test_a_cut_cable_loses_nothing(hosts: Rig) -> None:
     for rank in range(4):
         log = (record_of(hosts) / f"rank-{rank}.log").read_text().splitlines()
         assert log == ["up", *(f"line {line}" for line in range(lines))]
+
+
+@pytest.mark.slow
+def test_a_host_that_stays_away_is_named_and_nothing_is_left_on_any(hosts: Rig, before: dict[str, set[str]]) -> None:
+    with started(hosts, WAITS, **{HOST_LOST_VARIABLE: str(LOST_AFTER_S)}) as (_, entered):
+        began_s = time.monotonic()
+        with hosts.cut("nodeb"):
+            _, errors = entered.communicate(timeout=TIMEOUT_S)
+            assert entered.returncode == 1, errors
+            lost = r"nodeb has not answered for 2\d s: it is down, or its network is, and with it ranks 2-3\."
+            assert re.search(rf"Ranks must live to the end of the script\. Received: {lost}", errors), errors
+            # It is asked then, and mpiexec has some seconds to end the others.
+            assert time.monotonic() - began_s < LOST_AFTER_S + 20
+            # Also on the host that is away.
+            assert eventually(lambda: not left_on(hosts, before), 60), left_on(hosts, before)
+    assert json.loads((record_of(hosts) / "run.json").read_text())["fault"]["host"] == "nodeb"
+
+
+@pytest.mark.slow
+def test_ranks_whose_terminal_stays_away_end_by_themselves(hosts: Rig, before: dict[str, set[str]]) -> None:
+    with started(hosts, WAITS, **{HOST_LOST_VARIABLE: str(LOST_AFTER_S)}) as (_, entered), hosts.cut("login"):
+        on_login = left_on(hosts, before).keys() - set(NODES)
+        assert eventually(lambda: left_on(hosts, before).keys() <= on_login, 120), left_on(hosts, before)
+        entered.communicate(timeout=TIMEOUT_S)
+        assert entered.returncode == 1
+    assert eventually(lambda: not left_on(hosts, before)), left_on(hosts, before)
 
 
 @pytest.mark.slow
