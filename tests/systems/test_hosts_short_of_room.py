@@ -8,7 +8,7 @@ import pytest
 from ranks.kernels import Kernel, KernelError, eventually
 from systems.test_hosts import TRAINS, left_on, processes_of, start
 from systems.test_hosts_apart import apart_kernel, log_of
-from systems.test_wall_time import SHOWN
+from systems.test_wall_time_in_slurm import SHOWN
 
 if TYPE_CHECKING:
     from systems.rig import Rig
