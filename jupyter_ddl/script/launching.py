@@ -25,7 +25,6 @@ from jupyter_ddl.protocol.codec import as_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.requests import RunScript
