@@ -266,6 +266,14 @@ def test_a_start_is_told_step_by_step_and_a_control_before_its_end_says_so(serve
     assert error.startswith("Ranks must have been started. Received: 'hub-other', which is still starting: ")
     other.wait(number, 120)
     browser.wait_for_cluster(other.id, "idle")
+    other.do("%ddl stop")
+    # A start is stopped likewise, and its cell ends.
+    number = other.send("%ddl start -n 1 --name hub-third")
+    assert browser.wait_for_cluster(other.id, "starting")["cluster"]["name"] == "hub-third"
+    assert browser.control(other.id, "stop", timeout_s=60)["error"] is None
+    _, error = other.wait(number, 120)
+    assert "ClusterStartFailed: The start was cancelled" in error
+    browser.wait_for_cluster(other.id, "stopped")
     other.delete()
     browser.wait_for("kernel_gone", kernel=other.id)
 
