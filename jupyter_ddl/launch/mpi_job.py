@@ -161,7 +161,7 @@ def _exchange(found: mpi.Mpi) -> dict[str, str]:
 
     han sends segments, each of which waits until all ranks have been on a core. By default they have 64 KB: where other
     work shares the cores, 100 MB then took 1.7 of the time of the flat algorithms, and 0.5 of it with 512 KB; on idle
-    cores 0.34 with either (docs/hpc.md). Sums of 8 MB take 7 % longer with the larger ones.
+    cores 0.34 with either (docs/hpc-site.md). Sums of 8 MB take 7 % longer with the larger ones.
     Source: `ompi_info --param coll han --level 9` of 5.0.11.
     """
     is_older = found.version.startswith(("4.", "v4.", "3."))

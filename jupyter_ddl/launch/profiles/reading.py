@@ -134,4 +134,4 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
 
 
 def _refused(rule: str, file: Path, received: str, remedy: str | None = None) -> InvalidInput:
-    return InvalidInput(rule, f"{file}: {received}", remedy or "Correct the file; docs/hpc.md has all keys.")
+    return InvalidInput(rule, f"{file}: {received}", remedy or "Correct the file; docs/hpc-site.md has all keys.")
