@@ -100,6 +100,40 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
     assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
 
 
+# What the panel does is done by a thread of the kernel, while its cell waits.
+PRESS_STOP = """
+import threading
+from jupyter_ddl.kernel.hub_link.controls import Controls
+from jupyter_ddl.kernel.hub_link.state import State
+from jupyter_ddl.protocol.hub_messages import Control
+shown, answers = [], []
+def press(step):
+    if "waits in the queue" in step and not shown:
+        cluster = State("k", None).now().cluster
+        shown.extend([cluster["job"], cluster["state"], cluster["step"] == step])
+        Controls().take(Control("1", "k", "stop", {}), answers.append)
+"""
+
+
+@pytest.mark.slow
+def test_a_job_that_waits_is_ended_by_a_press_in_the_panel(slurm: Slurm, login: Kernel) -> None:
+    blocker = slurm.call("sbatch --parsable -N2 --exclusive --wrap 'sleep 600' -o /dev/null").strip()
+    assert eventually(lambda: "RUNNING" in slurm.call(f"squeue -h -j {blocker} -o %T"))
+    try:
+        login.do(PRESS_STOP)
+        with pytest.raises(KernelError, match="ClusterStartFailed: The start was cancelled"):
+            login.do("import jupyter_ddl\njupyter_ddl.submit(nodes=2, ntasks_per_node=2, progress=press)")
+        job, state, is_told = login.do("answer = shown")
+        assert (state, is_told) == ("starting", True)
+        assert eventually(lambda: login.do("answer = [answer.error for answer in answers]") == [None])
+        assert job.startswith("Slurm job ")
+        assert "CANCELLED" in slurm.call(f"squeue -h --states=all -j {job.split()[-1]} -o %T")
+        # Before it had any node.
+        assert "RUNNING" in slurm.call(f"squeue -h -j {blocker} -o %T")
+    finally:
+        slurm.call(f"scancel {blocker}")
+
+
 @pytest.mark.slow
 def test_the_example_of_submit_runs(login: Kernel) -> None:
     (example,) = (public.example for public in public_names() if public.name in OF_A_QUEUE)
