@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from ranks.kernels import eventually
+from systems import images, test_scripts
 from systems.images import User, user_of
 from systems.rig import NODES, Rig
 from systems.test_hosts_in_images import left_on
@@ -20,6 +21,8 @@ from systems.test_scripts import TRAINS, WAITS
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
+
+    from systems.batch import Slurm
 
 pytestmark = [pytest.mark.mpi, pytest.mark.systems, pytest.mark.slow]
 
@@ -90,6 +93,21 @@ def test_a_rank_that_is_killed_in_the_image_is_named(hosts: Rig, user: User, pla
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
     for node in ("login", *NODES):
         assert "script_main" not in hosts.on(node, "ps -eo args | grep -v grep || true")
+
+
+def test_within_an_allocation_ranks_are_in_the_image_on_its_nodes(slurm: Slurm) -> None:
+    within = slurm.within("-N", "2", "--ntasks-per-node=2")
+    # Root's capabilities are fewer here than Apptainer asks for.
+    variables = {**slurm.variables, "APPTAINER_BIND": images.BIND, "APPTAINER_USERNS": "1"}
+    script = WHERE.replace("import beside_the_script\n", "")
+    done = test_scripts.run(slurm.rig, script, "--container", str(images.image()), within=within, **variables)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"Slurm job \d+: 2 nodes \(nodea, nodeb\), 4 ranks\. In the image", done.stderr)
+    said = sorted(json.loads(line) for line in re.findall(r"where (\[.*\])", done.stdout))
+    nodes = ["nodea", "nodea", "nodeb", "nodeb"]
+    image = images.image().name
+    assert said == [[rank, image, node, 4, True, ["script.py"]] for rank, node in enumerate(nodes)], done.stdout
+    assert eventually(lambda: slurm.call("squeue -h") == "")
 
 
 def test_what_is_wrong_with_the_image_is_said_before_a_rank_starts(user: User) -> None:
