@@ -8,10 +8,10 @@ Runs on: kernel.
 from __future__ import annotations
 
 import threading
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.events import HostDescribed
+from jupyter_ddl.protocol.host_topology import topology_record
 from jupyter_ddl.protocol.requests import DescribeHost
 
 if TYPE_CHECKING:
@@ -67,6 +67,6 @@ class HostTopologies:
             return {host: self._found.get(host) for host in self._ranks}
 
     def record(self) -> dict[str, Any]:
-        """Return what is known by now, as a run's record has it: host -> its topology."""
+        """Return what is known by now, as a run's record has it."""
         with self._changed:
-            return {host: asdict(self._found[host]) for host in self._ranks if host in self._found}
+            return topology_record({host: self._found[host] for host in self._ranks if host in self._found})

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.codec import Int64  # noqa: TC001  get_type_hints reads it
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ITSELF = "X"
 UNKNOWN = "?"
@@ -69,3 +73,19 @@ class HostTopology:
     gpus: tuple[HostGpu, ...]
     no_gpus: str | None
     interfaces: tuple[Interface, ...]
+
+
+def topology_record(found: Mapping[str, HostTopology]) -> dict[str, Any]:
+    """Return what hosts have, as a run's record holds it: each set of GPUs once, with its hosts, and all interfaces.
+
+    A thousand hosts of one kind then take a tenth of what a record may, and not half of it.
+
+    Args:
+        found: host -> what it has.
+    """
+    gpus: dict[object, dict[str, Any]] = {}
+    for host, has in found.items():
+        alike = {"hosts": [], "gpus": [asdict(gpu) for gpu in has.gpus], "no_gpus": has.no_gpus}
+        gpus.setdefault((has.gpus, has.no_gpus), alike)["hosts"].append(host)
+    interfaces = {host: [asdict(one) for one in has.interfaces] for host, has in found.items()}
+    return {"gpus": list(gpus.values()), "interfaces": interfaces}

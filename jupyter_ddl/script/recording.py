@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +27,7 @@ from jupyter_ddl.protocol.events import (
     RunFinished,
     RunStarted,
 )
+from jupyter_ddl.protocol.host_topology import topology_record
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.protocol.cell_options import CellOptions
     from jupyter_ddl.protocol.events import Event, Stream
+    from jupyter_ddl.protocol.host_topology import HostTopology
     from jupyter_ddl.script.outcome import Outcome
 
 # What a run's id may not have of a script's name.
@@ -71,7 +72,7 @@ class Recording:
         self.run = Run(folder, ranks, spec.n)
         self.ready: dict[int, RankReady] = {}
         self._versions: dict[str, str] = {}
-        self._topology: dict[str, Any] = {}
+        self._topology: dict[str, HostTopology] = {}
         self._chunks = {(rank, stream): Chunks(stream) for rank in ranks for stream in STREAMS}
         # On other hosts ranks may not see the run's folder.
         self._has_events = not spec.place.is_here
@@ -167,9 +168,9 @@ class Recording:
                 self.run.folder.update(hosts=hosts, devices={one.rank: one.device for one in ranks})
 
     def _note_host(self, described: HostDescribed) -> None:
-        self._topology[described.host] = asdict(described.topology)
+        self._topology[described.host] = described.topology
         with self._guarded():
-            self.run.folder.update(topology=dict(sorted(self._topology.items())))
+            self.run.folder.update(topology=topology_record(dict(sorted(self._topology.items()))))
 
     def _note_versions(self, warm: RankWarm) -> None:
         """Record what the script has imported, as far as no other rank has reported it."""

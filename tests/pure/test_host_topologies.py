@@ -10,9 +10,10 @@ import pytest
 from kernel_sides import RANKS, TestCluster, finished, ready
 
 from jupyter_ddl.cluster.host_topologies import HostTopologies
+from jupyter_ddl.host.untrusted_files import MAX_JSON_BYTES
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.events import HostDescribed, RankReady
-from jupyter_ddl.protocol.host_topology import HostTopology, Interface
+from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface, topology_record
 from jupyter_ddl.protocol.requests import DescribeHost, RunCell
 
 if TYPE_CHECKING:
@@ -55,14 +56,24 @@ def test_the_first_rank_of_each_host_is_asked_and_no_other_where_all_answer(
 ) -> None:
     topologies.ask()
     assert transport.asked == [(0, 2)]
-    assert topologies.record() == {}
+    assert topologies.record() == {"gpus": [], "interfaces": {}}
     topologies.handle(HostDescribed(2, "node-a", HAS))
-    assert list(topologies.record()) == ["node-a"]
+    assert list(topologies.record()["interfaces"]) == ["node-a"]
     topologies.handle(HostDescribed(0, "node-b", HAS))
     assert topologies.wait() == {"node-b": HAS, "node-a": HAS}
     assert list(topologies.wait()) == ["node-b", "node-a"], "in the order of ranks"
     assert transport.asked == [(0, 2)], "asked once"
-    assert topologies.record()["node-a"]["interfaces"][0]["mbit_per_s"] == 1_000
+    record = topologies.record()
+    assert record["gpus"] == [{"hosts": ["node-b", "node-a"], "gpus": [], "no_gpus": "NVML finds none"}]
+    assert record["interfaces"]["node-a"][0]["mbit_per_s"] == 1_000
+
+
+def test_the_record_of_a_thousand_hosts_is_a_small_part_of_a_file_that_is_read() -> None:
+    gpus = tuple(HostGpu(at, "NVIDIA H200", f"00000000:{at:02x}:00.0", ("NV18",) * 8, "0", "0-31") for at in range(8))
+    interfaces = (Interface("ib0", "10.100.100.100", 400_000, True), Interface("eth0", "10.1.100.100", 10_000))
+    record = topology_record({f"node{at:04}": HostTopology(gpus, None, interfaces) for at in range(1_000)})
+    assert len(record["gpus"]) == 1
+    assert len(json.dumps(record)) < MAX_JSON_BYTES / 10
 
 
 def test_where_one_does_not_answer_all_ranks_of_its_host_are_asked(
@@ -96,9 +107,9 @@ def test_a_runs_record_has_it_at_the_latest_at_its_end(is_early: bool) -> None:
     def topology() -> Any:
         return json.loads((run.folder.path / "run.json").read_text())["topology"]
 
-    assert list(topology()) == ([] if is_early else ["node-a"])
+    assert list(topology()["interfaces"]) == ([] if is_early else ["node-a"])
     cluster.say(described)
     for rank in RANKS:
         cluster.say(finished(run, rank))
     follower.wait()
-    assert topology()["node-a"]["no_gpus"] == "NVML finds none"
+    assert topology()["gpus"] == [{"hosts": ["node-a"], "gpus": [], "no_gpus": "NVML finds none"}]

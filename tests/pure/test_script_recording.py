@@ -76,12 +76,12 @@ def test_what_its_hosts_have_is_recorded() -> None:
     for rank, host in ((1, "node-b"), (0, "node-a")):
         interfaces = (Interface("eth0", f"10.0.0.{rank}", None),)
         made.take(HostDescribed(rank, host, HostTopology((), "NVML finds none", interfaces)))
-    topology = content(made)["topology"]
-    assert list(topology) == ["node-a", "node-b"]
-    assert topology["node-b"] == {
-        "gpus": [],
-        "no_gpus": "NVML finds none",
-        "interfaces": [{"name": "eth0", "address": "10.0.0.1", "mbit_per_s": None, "is_infiniband": False}],
+    assert content(made)["topology"] == {
+        "gpus": [{"hosts": ["node-a", "node-b"], "gpus": [], "no_gpus": "NVML finds none"}],
+        "interfaces": {
+            host: [{"name": "eth0", "address": address, "mbit_per_s": None, "is_infiniband": False}]
+            for host, address in (("node-a", "10.0.0.0"), ("node-b", "10.0.0.1"))
+        },
     }
 
 

@@ -48,6 +48,6 @@ def test_each_hosts_interfaces_are_shown_and_in_the_records_of_cells_and_scripts
     (run,) = runs.iterdir()
     of_script = json.loads((run / "run.json").read_text())["topology"]
     assert of_script == of_cell
-    assert list(of_cell) == list(NODES)
+    assert [one["hosts"] for one in of_cell["gpus"]] == [list(NODES)]
     for node in NODES:
-        assert ("eth0", ADDRESSES[node]) in {(one["name"], one["address"]) for one in of_cell[node]["interfaces"]}
+        assert ("eth0", ADDRESSES[node]) in {(one["name"], one["address"]) for one in of_cell["interfaces"][node]}

@@ -62,18 +62,18 @@ def _ddl_parser() -> MagicParser:
     job_commands.add_jobs_options(commands.add_parser("jobs", help="list the batch jobs that bring ranks, or end one"))
     commands.add_parser("profiles", help="list the places that the site, or you, named")
     status = commands.add_parser("status", help="show the ranks")
-    for command in (start, status):
-        command.add_argument(
-            "--topology",
-            action="store_true",
-            help="show too how the GPUs of each host are joined, and its network interfaces",
-        )
     stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
     commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
     commands.add_parser("stop", help="end the ranks")
     commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
     attach = commands.add_parser("attach", help="use ranks that another kernel started, or a batch job brings")
     attach.add_argument("name", nargs="?", default="default", help="the cluster's, or the job's number")
+    for command in (start, status, attach):
+        command.add_argument(
+            "--topology",
+            action="store_true",
+            help="show too how the GPUs of each host are joined, and its network interfaces",
+        )
     push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
     pull = commands.add_parser("pull", help="set variables here to the ranks' values")
     for command in (push, pull):
@@ -171,7 +171,7 @@ class DdlMagics(Magics):
     def _attach(self, arguments: Namespace) -> None:
         progress = Progress()
         session = current.attach(arguments.name, progress)
-        progress.conclude(status_table(session.ranks))
+        progress.conclude("\n".join(_tables(session, arguments)))
 
     def _push(self, arguments: Namespace) -> None:
         session = current.current()

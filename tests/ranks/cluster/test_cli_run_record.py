@@ -98,7 +98,7 @@ def test_a_script_is_listed_with_its_logs_and_figures_and_its_events_are_a_cells
     known = content(record)
     assert known["arguments"] == ["two words"]
     assert known["hosts"].keys() == known["devices"].keys() == {"0", "1"}
-    assert known["topology"].keys() == set(known["hosts"].values())
+    assert known["topology"]["interfaces"].keys() == set(known["hosts"].values())
     assert (record.path / "cell.py").read_text() == TRAINS
     [line] = [line for line in ddl("runs").splitlines() if record.run in line]
     assert " 0-1 " in line

@@ -27,7 +27,8 @@ def printed(line):
         DdlMagics(None).ddl(line)
     return text.getvalue()
 
-answer = [printed("start -n 2 --name topology --topology"), printed("status --topology"), printed("status")]
+lines = ("start -n 2 --name topology --topology", "status --topology", "status", "attach topology --topology")
+answer = [printed(line) for line in lines]
 ran = current.current().run("1")
 answer.append(json.loads((Path(ran.folder) / "run.json").read_text())["topology"])
 printed("stop")
@@ -37,9 +38,10 @@ printed("stop")
 def test_tables_and_records_have_what_the_ranks_read(tmp_path: Path) -> None:
     joined = [replace(gpu, nvlinks=(1 - at,) * 4, numa=at, cores=(2 * at,)) for at, gpu in enumerate(h200s(2))]
     with kernel(build_nvml(tmp_path, joined) | without(tmp_path, "tensorflow")) as other:
-        started, status, short, (recorded,) = other.do(SHOWN + "answer[3] = list(answer[3].values())\n")
+        started, status, short, attached, topology = other.do(SHOWN)
+    (recorded,) = topology["gpus"]
     table = "      GPU0  GPU1  NUMA  cores\nGPU0  X     NV4   0     0\nGPU1  NV4   X     1     2\n"
-    for text in (started, status):
+    for text in (started, status, attached):
         assert f": 2 GPUs (NVIDIA H200)\n{table}" in text
         assert text.rstrip().endswith("NV4: 4 NVLinks.")
     assert "NVLink" not in short
