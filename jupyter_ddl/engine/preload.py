@@ -17,15 +17,18 @@ from importlib import metadata
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.engine import devices
-from jupyter_ddl.host.patching import Layer, patch
+from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.protocol.events import RankWarm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import ModuleType
     from typing import Any
 
     from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
     from jupyter_ddl.engine.world import World
+    from jupyter_ddl.host.patching import Patch
 
 _IMPORTED = ("tensorflow", "keras", "horovod")
 
@@ -152,12 +155,37 @@ def _import_all(versions: dict[str, str], horovod: HorovodRuntime, threads: int)
     with suppress(ImportError):  # `load` reports it, when TensorFlow is there
         # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
         horovod.watch()
-    import tensorflow as tf
+    with _tf_print_to_its_stream():
+        import tensorflow as tf
 
     versions["tensorflow"] = tf.__version__
     devices.configure_tensorflow(threads)
     versions["horovod"] = horovod.load()
     versions["keras"] = metadata.version("keras")
+
+
+@contextmanager
+def _tf_print_to_its_stream() -> Iterator[None]:
+    """Have `tf.print` write to the stream that it names, whether a cell runs while TensorFlow is imported or not.
+
+    Where there is `get_ipython()`, as in a cell, TensorFlow would send all of it to Python's standard output.
+    Source: tensorflow 2.21, python/ops/logging_ops.py, enable_interactive_logging
+    """
+    placed: list[Patch] = []
+
+    def keep(module: ModuleType) -> None:
+        placed.append(patch(module, "TFE_Py_EnableInteractivePythonLogging", _nothing, Layer.RANK, instead))
+
+    import_hooks.when_imported("tensorflow.python.pywrap_tfe", keep)
+    try:
+        yield
+    finally:
+        for one in placed:
+            one.undo()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _import_keras() -> None:

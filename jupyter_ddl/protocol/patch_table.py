@@ -103,6 +103,13 @@ PATCHES = (
     Declared("builtins", ("input",), Layer.RANK, "refuses: no user can answer on a rank"),
     Declared("getpass", ("getpass",), Layer.RANK, "refuses: no user can answer on a rank"),
     Declared("builtins", ("__import__",), Layer.RANK, "waits for the imports that start-up began", is_passing=True),
+    Declared(
+        "tensorflow.python.pywrap_tfe",
+        ("TFE_Py_EnableInteractivePythonLogging",),
+        Layer.RANK,
+        "tf.print keeps to the stream that it names",
+        is_passing=True,
+    ),
     Declared("sys", ("unraisablehook",), Layer.RANK, "a release that Python dropped in a __del__ is tried again"),
     Declared("ipyparallel.engine.app", ("Kernel",), Layer.RANK, "the kernel class with the rank's shell"),
     Declared(

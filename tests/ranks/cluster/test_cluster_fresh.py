@@ -28,6 +28,18 @@ def total():
     hvd.init()
     return float(hvd.allreduce(tf.constant(1.0), op=hvd.Sum))
 """
+# Start-up comes to TensorFlow once the first cell lets it.
+LATE_TENSORFLOW = """
+import builtins, pathlib, threading, time
+stock = builtins.__import__
+def late(name, *arguments, **options):
+    while name == "tensorflow" and threading.current_thread() is not threading.main_thread():
+        if pathlib.Path({cell!r}).exists():
+            break
+        time.sleep(0.01)
+    return stock(name, *arguments, **options)
+builtins.__import__ = late
+"""
 
 
 @pytest.fixture(scope="module", params=OF_ANY)
@@ -36,19 +48,25 @@ def fresh(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("fresh")
     (folder / "imports.py").write_text(IMPORTS)
     (folder / "sums.py").write_text(SUMS)
+    (folder / "sitecustomize.py").write_text(LATE_TENSORFLOW.format(cell=str(folder / "a cell runs")))
     with pytest.MonkeyPatch.context() as patch:
         # Beside another cluster ranks are not bound: this one has a folder of clusters of its own.
         patch.setenv(paths.RUNTIME_VARIABLE, str(tmp_path_factory.mktemp("alone")))
-        env = {"KERAS_HOME": str(folder), "MINE": "a b"}
+        path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+        env = {"KERAS_HOME": str(folder), "MINE": "a b", "PYTHONPATH": path}
         with jupyter_ddl.start(n=request.param, name="fresh", env=env) as session:
-            session.run(f"import sys; sys.path.insert(0, {str(folder)!r})")
+            session.run(f"import os; folder = {str(folder)!r}")
             yield session
 
 
 def test_a_module_that_imports_tensorflow_waits_for_the_ranks_own_import(fresh: Session) -> None:
     # No name in the cell's text tells of it, and two threads must not import TensorFlow at once.
-    result = fresh.run("import imports\nfloat(imports.tf.constant(2.0)), imports.hvd.Sum is not None")
+    fresh.run("open(os.path.join(folder, 'a cell runs'), 'a').close()\nimport imports")
+    result = fresh.run("float(imports.tf.constant(2.0)), imports.hvd.Sum is not None")
     assert {of.value for of in result.ranks.values()} == {"(2.0, True)"}
+    # That a cell ran meanwhile has not told TensorFlow to print as in a notebook, on standard output alone.
+    told = fresh.run("import sys\nimports.tf.print('out', output_stream=sys.stdout)\nimports.tf.print('err')")
+    assert {(of.stdout, of.stderr) for of in told.ranks.values()} == {("out\n", "err\n")}
 
 
 def test_a_module_that_initialises_horovod_after_a_cell_on_some_ranks(fresh: Session) -> None:
