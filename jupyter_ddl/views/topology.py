@@ -29,7 +29,7 @@ def topology_text(found: Mapping[str, HostTopology | None]) -> str:
     rows = [_cells(host, one) for host, has in found.items() if has is not None for one in has.interfaces]
     blocks += [_aligned([_INTERFACES, *rows])] if rows else []
     blocks += [
-        f"{host}: no network interface but loopback is up."
+        f"{host}: no network interface but loopback is known."
         for host, has in found.items()
         if has is not None and not has.interfaces
     ]

@@ -12,6 +12,7 @@ import pytest
 from nvml import NO_LEVEL, SWITCH, build_nvml, h200s
 
 from jupyter_ddl.doctor.gpu_topology import check_gpu_topology, topology_here
+from jupyter_ddl.host import description
 from jupyter_ddl.protocol.codec import record_of
 from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 from jupyter_ddl.views.topology import legend_of, topology_text
@@ -103,6 +104,15 @@ def test_without_gpus_the_reason_is_one_clause(tmp_path: Path) -> None:
     assert read(environment, tmp_path) == ([], missing)
 
 
+def test_interfaces_that_cannot_be_read_end_no_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused() -> None:
+        raise PermissionError("no netlink here")
+
+    monkeypatch.setattr(description, "interfaces", refused)
+    monkeypatch.setattr(description, "gpus_and_links", lambda: ((), "NVML finds none"))
+    assert description.describe_host() == HostTopology((), "NVML finds none", ())
+
+
 IB, ETH = Interface("ib0", "10.1.0.1", 400_000, True), Interface("eth0", "10.0.0.1", None)
 TWO = (
     HostGpu(0, "NVIDIA H200", "0:1", ("X", "NV18"), "0", "0-31"),
@@ -133,7 +143,7 @@ def test_hosts_are_shown_as_tables_and_those_alike_in_one() -> None:
         "nodea  ib0        10.1.0.1  400,000 Mbit/s  yes\n"
         "login  eth0       10.0.0.1  -               no\n"
         "\n"
-        "nodeb: no network interface but loopback is up.\n"
+        "nodeb: no network interface but loopback is known.\n"
         "\n"
         "NV18: 18 NVLinks."
     )
