@@ -5,6 +5,7 @@
 | cache | Horovod wheels and build logs | `JUPYTER_DDL_CACHE` | `$XDG_CACHE_HOME/jupyter_ddl` |
 | clusters | one folder a cluster: connection files, logs | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | jobs | one folder a submitted batch job | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
+| resources | the files by which jsrun places ranks | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | hub | the sockets between kernels and Jupyter servers | `JUPYTER_DDL_RUNTIME` | Jupyter's runtime folder |
 | runs | one folder a run: the cell, the outcome, each rank's log | `JUPYTER_DDL_RUNS` | Jupyter's data folder |
 | horovod | a Horovod built with `--target`, beside a read-only image | `JUPYTER_DDL_HOROVOD` | none |
@@ -29,6 +30,7 @@ BIND_VARIABLE = "JUPYTER_DDL_BIND"  # "0": ranks run on every core that they may
 MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
 HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
 RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # of a job whose scheduler counts processors alone
+LAUNCHER_VARIABLE = "JUPYTER_DDL_LAUNCHER"  # "jsrun": it starts the ranks of an LSF job
 JOB_GPUS_VARIABLE = "JUPYTER_DDL_JOB_GPUS"  # the GPUs of a batch job on each host, as JSON
 # These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"
@@ -58,6 +60,11 @@ def clusters_dir() -> Path:
 def jobs_dir() -> Path:
     """Return the folder that holds one folder a batch job that was submitted (it may not exist yet)."""
     return clusters_dir().parent / "jobs"
+
+
+def resource_files_dir() -> Path:
+    """Return the folder of the files that tell jsrun where ranks go (it may not exist yet)."""
+    return clusters_dir().parent / "resources"
 
 
 def hub_dir() -> Path:

@@ -26,7 +26,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the subcommand's options."""
     parser.usage = (
         "jupyter ddl run [-n N] [-H HOST:SLOTS,... | --hostfile FILE | --local] [--ssh COMMAND] [--profile NAME] "
-        "[--container IMAGE] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
+        "[--container IMAGE] [--launcher jsrun] [--gpus 0,1] [--threads T] [--env K=V] [--oversubscribe] "
         f"{SCRIPT_USAGE} [--] SCRIPT.py [ARGS ...]"
     )
     # A script's own options, which argparse looks at too, are no abbreviations of ours.
@@ -38,6 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ssh", metavar="COMMAND", help="how hosts are reached (default: ssh)")
     parser.add_argument("--profile", metavar="NAME", help="ranks at a place of the site's or yours")
     parser.add_argument("--container", metavar="IMAGE", help="ranks in this image of Apptainer's, e.g. ddl.sif")
+    parser.add_argument("--launcher", metavar="mpiexec|jsrun", help="what starts them in an LSF job (default: mpiexec)")
     parser.add_argument(
         "--network-interfaces",
         "--network-interface",
@@ -80,9 +81,17 @@ def main(arguments: argparse.Namespace) -> int:
         ssh_command(arguments),
         arguments.local,
         arguments.container,
+        arguments.launcher,
     )
     start = given if named is None else with_profile(named, given)
-    place = place_of(start.hosts, start.hostfile, start.ssh, local=start.local, container=start.container)
+    place = place_of(
+        start.hosts,
+        start.hostfile,
+        start.ssh,
+        local=start.local,
+        container=start.container,
+        launcher=start.launcher,
+    )
     spec = plan(
         arguments.slots_each if start.n is None and place.is_here else start.n,
         gpus=arguments.gpus,

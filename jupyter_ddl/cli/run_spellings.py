@@ -26,7 +26,7 @@ REFUSED: dict[str, str] = {
     # horovodrun's. Source: horovod 0.28.1, horovod/runner/launch.py
     **dict.fromkeys(("-cb", "--check-build"), "Run: jupyter ddl doctor"),
     "--gloo": f"{_LEFT_OUT}: ranks communicate by MPI, and NCCL where Horovod was built with it.",
-    "--jsrun": f"{_LEFT_OUT}: within a batch job its nodes are found without it.",
+    "--jsrun": "Write --launcher jsrun.",
     "--start-timeout": f"{_LEFT_OUT}: hosts are looked at before ranks start, and one that is silent is named.",
     "--disable-cache": f"{_LEFT_OUT}: hosts are looked at each time.",
     "--output-filename": f"{_LEFT_OUT}: each rank's output is recorded. Read it with: jupyter ddl logs",

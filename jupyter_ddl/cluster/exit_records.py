@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # $1 is the folder; $2 has " HOST=FOLDER " for each host where it is another; the rest is the rank's command. The names
-# of the rank's number are Open MPI's, Hydra's and PMIx's. The shell ends as the rank did, so that mpiexec reports that.
-# A signal to the whole process group, as mpiexec sends it at the end, ends the shell too, and nothing is written: that
-# is no end of the rank's own.
+# of the rank's number are Open MPI's, Hydra's, PMIx's and jsrun's. The shell ends as the rank did, so that mpiexec
+# reports that. A signal to the whole process group, as mpiexec sends it at the end, ends the shell too, and nothing is
+# written: that is no end of the rank's own.
 _SCRIPT = rf"""
 log=$1
 case $2 in
@@ -40,7 +40,7 @@ oom_kills() {{
 before=$(oom_kills)
 "$@"
 status=$?
-rank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-$PMIX_RANK}}}}
+rank=${{OMPI_COMM_WORLD_RANK:-${{PMI_RANK:-${{PMIX_RANK:-$JSM_NAMESPACE_RANK}}}}}}
 echo "$status $(date +%s.%N) $(($(oom_kills) - before))" >"$log/{rank_file("$rank", EXIT)}"
 [ "$status" -le 128 ] || kill -"$((status - 128))" $$
 exit "$status"

@@ -107,7 +107,10 @@ def settle(
     environment |= _rank_environment(spec, folder, world_id, apart)
     logs = {host: f"{own}/{APART_LOG}" for host, own in apart.items()}
     return JobSettings(
-        [*launch_command(found, spec.n, spec.place, environment), *([] if is_here else recorded(folder.log_dir, logs))],
+        [
+            *launch_command(found, spec.n, spec.place, environment, {one.host: one.cores for one in hosts}),
+            *([] if is_here else recorded(folder.log_dir, logs)),
+        ],
         _rank_command(spec, shared),
         environment,
         temporary,

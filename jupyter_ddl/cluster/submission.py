@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import batch_job, finding
@@ -16,6 +16,7 @@ from jupyter_ddl.cluster.planning import DEFAULT_NAME, check_count, checked_name
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.private_folders import private_folder
 from jupyter_ddl.launch.container import checked_image
+from jupyter_ddl.launch.place import JSRUN, MPIEXEC, Launcher
 from jupyter_ddl.launch.profiles.job_defaults import job_options
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.schedulers.scheduler import JobRequest
@@ -44,6 +45,7 @@ class Wanted:
     rebuild: bool = True
     setup: tuple[str, ...] = ()
     container: str | None = None
+    launcher: Launcher = MPIEXEC
 
     @property
     def ranks(self) -> int:
@@ -71,6 +73,7 @@ class Wanted:
             self.account,
             self.options,
             self.setup,
+            self.launcher,
         )
 
 
@@ -126,6 +129,7 @@ def script(wanted: Wanted) -> str:
 def _order(wanted: Wanted) -> JobOrder:
     name = checked_name(DEFAULT_NAME if wanted.name is None else wanted.name)
     check_wanted(wanted)
+    check_launcher(wanted, scheduler_here().kind)
     order = batch_job.order_of(name, wanted.ranks, scheduler_here(), keep=wanted.keep, rebuild=wanted.rebuild)
     return order if wanted.container is None else replace(order, container=checked_image(wanted.container))
 
@@ -145,6 +149,20 @@ def check_wanted(wanted: Wanted) -> None:
             raise InvalidInput(
                 "--option takes one option of the scheduler's.", repr(option), "Write --option '--constraint=a100'."
             )
+
+
+def check_launcher(wanted: Wanted, kind: str) -> None:
+    """Check that a scheduler's jobs have what starts the ranks.
+
+    Raises:
+        InvalidInput: it is not known, or jsrun, which is LSF's.
+    """
+    if wanted.launcher not in get_args(Launcher) or (wanted.launcher == JSRUN and kind != "lsf"):
+        raise InvalidInput(
+            "Ranks are started by mpiexec, or in a job of LSF by jsrun.",
+            f"--launcher {wanted.launcher} in a job of {kind}",
+            "Leave it out for mpiexec.",
+        )
 
 
 def _check_free(name: str) -> None:

@@ -17,6 +17,7 @@ _OF_THE_JOB = (
     "gpus_per_node",
     "cpus_per_task",
     "container",
+    "launcher",
 )
 
 
@@ -35,6 +36,7 @@ def add_submit_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--profile", metavar="NAME", help="a place of the site's or yours: %%ddl profiles lists them")
     parser.add_argument("--container", metavar="IMAGE", help="run the ranks in this image of Apptainer's")
+    parser.add_argument("--launcher", metavar="mpiexec|jsrun", help="what starts them in an LSF job (default: mpiexec)")
     parser.add_argument("--keep", action="store_true", help="let the job outlive this kernel")
     parser.add_argument("--rebuild", choices=("auto", "never"), default="auto", help="replace lost ranks in the job")
     parser.add_argument(

@@ -14,8 +14,8 @@ from typing import Any
 from jupyter_ddl.errors import InvalidInput
 
 # What the launchers of MPI jobs say of the world to each process: Open MPI's mpiexec, then Hydra (MPICH, Intel MPI) and
-# Slurm's PMI-2. An mpiexec within a Slurm step is what counts.
-_OF_MPIEXEC = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+# Slurm's PMI-2, then LSF's jsrun. An mpiexec within a Slurm step is what counts.
+_OF_MPIEXEC = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "JSM_NAMESPACE_SIZE")
 _TASKS, _STEP_TASKS, _TASK = "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID"
 _DIGITS = 10
 

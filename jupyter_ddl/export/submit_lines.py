@@ -23,7 +23,7 @@ PORTABLE = ("nodes", "ntasks_per_node", "time", "gpus_per_node", "cpus_per_task"
 # The positional arguments of `jupyter_ddl.submit`, the types of those that say what job it is, and the others.
 _POSITIONS = ("nodes", "ntasks_per_node")
 _TYPES = dict.fromkeys((*_POSITIONS, "gpus_per_node", "cpus_per_task"), int) | dict.fromkeys(
-    ("time", "partition", "account", "container", "profile"), str
+    ("time", "partition", "account", "container", "launcher", "profile"), str
 )
 _OF_THE_CLUSTER = ("name", "keep", "rebuild", "progress")
 
@@ -63,7 +63,9 @@ class Asked:
             InvalidInput: as `wanted`.
         """
         if profile in (None, self.profile) and self.fits(kind):
-            return {name: value for name, value in self.given.items() if name != "container"}, self.profile
+            # jsrun is LSF's.
+            left = ("container",) if kind == "lsf" else ("container", "launcher")
+            return {name: value for name, value in self.given.items() if name not in left}, self.profile
         # Without a profile only what was given: what is not, the user's own profile says. 0 GPUs are as none given.
         said = self.given if self.profile is None else vars(self.wanted())
         return {name: said[name] for name in PORTABLE if said.get(name)}, profile

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster.submission import check_wanted
+from jupyter_ddl.cluster.submission import check_launcher, check_wanted
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.export import kubernetes
 from jupyter_ddl.export import notebook as notebooks
@@ -70,6 +70,7 @@ def write(export: Export) -> tuple[ExportFolder, ExportOrder]:
     """
     path = export.notebook.absolute()
     check_wanted(export.wanted)
+    check_launcher(export.wanted, export.kind)
     read = notebooks.read_notebook(path)
     wanted = _with_ranks(export, _ranks_said(read))
     check_wanted(wanted)

@@ -161,6 +161,7 @@ def start(
     local: bool = False,
     container: str | None = None,
     profile: str | None = None,
+    launcher: str | None = None,
     rebuild: Rebuild = True,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
@@ -183,6 +184,7 @@ def start(
         local: start them on this host, also within a batch job.
         container: run them in this image of Apptainer's or Singularity's, e.g. "ddl.sif".
         profile: of a site's or a user's file; what is given here wins over what it says.
+        launcher: what starts them in a job of LSF: "jsrun", or "mpiexec", the default.
         rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
         progress: called with a sentence at each step.
 
@@ -197,7 +199,7 @@ def start(
         >>> session.stop()
     """
     named = None if profile is None else profile_named(profile)
-    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container)
+    given = StartOptions(n, threads, env or {}, hosts, hostfile, ssh, local, container, launcher)
     job = exported.job()
     if job is None:
         options = given if named is None else with_profile(named, given)
@@ -205,7 +207,13 @@ def start(
         options, name = exported.options_in_job(job, named, given), exported.name_in_job(job, name)
         keep, interface = False, None
     place = place_of(
-        options.hosts, options.hostfile, options.ssh, interface, local=options.local, container=options.container
+        options.hosts,
+        options.hostfile,
+        options.ssh,
+        interface,
+        local=options.local,
+        container=options.container,
+        launcher=options.launcher,
     )
     spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
     if named is not None:
@@ -248,6 +256,7 @@ def submit(
     cpus_per_task: int | None = None,
     options: Sequence[str] = (),
     container: str | None = None,
+    launcher: str | None = None,
     keep: bool = False,
     rebuild: bool = True,
     profile: str | None = None,
@@ -268,6 +277,7 @@ def submit(
         cpus_per_task: cores for each rank.
         options: the scheduler's own, e.g. ["--constraint=a100"].
         container: run the ranks in this image of Apptainer's or Singularity's.
+        launcher: what starts them in a job of LSF: "jsrun", or "mpiexec", the default.
         keep: let the job outlive this kernel, for `attach` to find.
         rebuild: replace lost ranks, in the job, without being asked.
         profile: of a site's or a user's file; what is given here wins over what it says.
@@ -294,6 +304,7 @@ def submit(
             "gpus_per_node": gpus_per_node,
             "cpus_per_task": cpus_per_task,
             "container": container,
+            "launcher": launcher,
             "options": tuple(options),
         },
         name=name,

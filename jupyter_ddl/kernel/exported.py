@@ -51,7 +51,7 @@ def options_in_job(job: ExportedJob, named: Named | None, given: StartOptions) -
         InvalidInput: more ranks are to start than the job has, or the profile's lines of setup fail.
     """
     # A profile leaves the place of a start on this host as it is.
-    here = replace(given, hosts=None, hostfile=None, ssh=None, local=True)
+    here = replace(given, hosts=None, hostfile=None, ssh=None, local=True, launcher=None)
     options = here if named is None else with_profile(named, here)
     if options.n is not None and options.n > job.ranks:
         raise InvalidInput(

@@ -9,6 +9,7 @@
 | `host_list` | hosts and slots, as `-H` and a hostfile write them |
 | `image_agent` | the program that starts MPI's daemons in an image on other hosts |
 | `image_mpi` | the MPI of an image, compared with the host's |
+| `jsrun` | jsrun's options and resource files, in a job of LSF |
 | `mpi_job` | mpiexec's command and environment for a place |
 | `on_host` | the command that runs a script on a host |
 | `place` | where ranks are: this host, or hosts and their slots |

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # What belongs to this host or this login: another host has its own.
 _OF_THIS_HOST = re.compile(
     r"_|PWD|OLDPWD|SHLVL|HOME|USER|LOGNAME|SHELL|HOSTNAME|HOST|TERM|DISPLAY|TMPDIR|TEMP|TMP|MAIL|LS_COLORS"
-    r"|SSH_.*|XDG_.*|DBUS_.*|SYSTEMD_.*|INVOCATION_ID|JOURNAL_STREAM|CUDA_VISIBLE_DEVICES|SLURM_.*|PBS_.*|LSB_.*"
+    r"|SSH_.*|XDG_.*|DBUS_.*|SYSTEMD_.*|INVOCATION_ID|JOURNAL_STREAM|CUDA_VISIBLE_DEVICES|SLURM_.*|PBS_.*|LSB_.*|JSM_.*"
     # mpiexec carries these itself.
     r"|OMPI_.*|PMIX_.*|PRTE_.*|PMI_.*|HYDRA_.*|I_MPI_.*"
     # The kernel's and JupyterLab's own.

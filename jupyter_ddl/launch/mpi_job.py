@@ -1,4 +1,4 @@
-"""Makes mpiexec's command and environment for a place: this host, or several over SSH.
+"""Makes mpiexec's, or jsrun's, command and environment for a place: this host, or several over SSH or in a job.
 
 Runs on: kernel.
 """
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import mpi, run_module
+from jupyter_ddl.launch import jsrun
 from jupyter_ddl.launch.address import address_towards, ipv4_beside, network_of, own_address, own_network
 from jupyter_ddl.launch.forwarded import forwarded_names
+from jupyter_ddl.launch.place import JSRUN
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.launch.schedulers.lsf import BLAUNCH
 from jupyter_ddl.paths import AGENT_VARIABLE
@@ -71,7 +73,8 @@ def network_to(found: Sequence[Surveyed], interface: str | None = None) -> Netwo
 def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -> dict[str, str]:
     """Return the variables that mpiexec and the ranks need on top of `os.environ`; what the user set there stays."""
     variables = mpi.launch_environment(found, one_host=place.is_here, n=n)
-    if place.is_here:
+    if place.is_here or place.launcher == JSRUN:
+        # jsrun and its MPI know the job's network, and start their own daemons.
         return variables
     agent = _agent(place)
     reaching = {} if agent is None else _into_image(found, place) if place.is_inside else _reaching(found, agent)
@@ -82,7 +85,9 @@ def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -
     return variables if scheduler is None else {**variables, **scheduler.launch_variables(place)}
 
 
-def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str]) -> list[str]:
+def launch_command(
+    found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str], cores: Mapping[str, int] | None = None
+) -> list[str]:
     """Return the argv that starts `n` ranks; the program and its arguments come after it.
 
     Args:
@@ -90,10 +95,15 @@ def launch_command(found: mpi.Mpi, n: int, place: Place, own: Mapping[str, str])
         n: ranks.
         place: where they go: a host is filled before the next one gets a rank.
         own: the variables that we set for the ranks.
+        cores: how many each host has, as `jsrun.command` takes them.
 
     Raises:
-        InvalidInput: a host is given by an IPv6 address, whose colons mpiexec takes for the one before the slots.
+        InvalidInput: jsrun is to start them, and is not there; or a host is given by an IPv6 address, whose colons
+            mpiexec takes for the one before the slots.
     """
+    if place.launcher == JSRUN:
+        # It hands all variables on.
+        return jsrun.command(place, n, cores or {})
     command = mpi.launch_command(found, n)
     if place.is_here:
         return command

@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 Kind = Literal["local", "hosts", "slurm", "pbs", "lsf"]
+# What starts the ranks.
+Launcher = Literal["mpiexec", "jsrun"]
+MPIEXEC: Launcher = "mpiexec"
+JSRUN: Launcher = "jsrun"
 DEFAULT_SSH = "ssh"
 
 
@@ -31,6 +35,7 @@ class Place:
         is_inside: the kernel is in that image too: MPI's daemons on other hosts start in it, and the hosts need no MPI.
         interface: the network interface of this host, or its address, by which the hosts reach each other and this
             one, e.g. "ib0"; None for the one on the route to them.
+        launcher: what starts the ranks: "mpiexec", or "jsrun" in a job of LSF.
     """
 
     kind: Kind = "local"
@@ -40,6 +45,7 @@ class Place:
     container: str | None = None
     is_inside: bool = False
     interface: str | None = None
+    launcher: Launcher = MPIEXEC
 
     @property
     def is_here(self) -> bool:

@@ -6,12 +6,13 @@ import os
 import shlex
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.address import own_address
 from jupyter_ddl.launch.container import checked_image, image_here
 from jupyter_ddl.launch.host_list import read_hostfile, read_hosts
-from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, Place
+from jupyter_ddl.launch.place import DEFAULT_SSH, HERE, JSRUN, MPIEXEC, Launcher, Place
 from jupyter_ddl.launch.schedulers.known import place_of_job, reached_by_ssh
 
 
@@ -23,8 +24,9 @@ def place_of(
     *,
     local: bool = False,
     container: str | None = None,
+    launcher: str | None = None,
 ) -> Place:
-    """Return where ranks go for `-H`, `--hostfile`, `--ssh`, `--interface` and `--container`.
+    """Return where ranks go for `-H`, `--hostfile`, `--ssh`, `--interface`, `--container` and `--launcher`.
 
     Where no host is named, to the nodes of the batch job that this process is in, else to this host.
 
@@ -35,11 +37,12 @@ def place_of(
         interface: of this host, by which all reach each other: its name or its address.
         local: to this host, also within a batch job.
         container: the image in which they run.
+        launcher: what starts them: "mpiexec", or "jsrun" in a job of LSF; None for what the job says, else mpiexec.
 
     Raises:
         InvalidInput: hosts are named twice, `--ssh` or `--interface` without them, or one breaks a rule.
     """
-    place = _hosts_of(hosts, hostfile, ssh, local=local)
+    place = _by_launcher(_hosts_of(hosts, hostfile, ssh, local=local), launcher)
     if interface is not None:
         if place.is_here:
             raise InvalidInput(
@@ -52,7 +55,25 @@ def place_of(
     if container is not None:
         return replace(place, container=checked_image(container))
     image = None if place.is_here or not reached_by_ssh(place) else image_here()
-    return place if image is None else replace(place, container=image, is_inside=True)
+    # jsrun's daemons are outside of images: each rank enters it.
+    return place if image is None else replace(place, container=image, is_inside=place.launcher != JSRUN)
+
+
+def _by_launcher(place: Place, launcher: str | None) -> Place:
+    if launcher is None:
+        return place
+    if launcher not in get_args(Launcher):
+        raise InvalidInput(
+            "Ranks are started by mpiexec or by jsrun.", f"--launcher {launcher}", "Leave it out for mpiexec."
+        )
+    if launcher == JSRUN and place.kind != "lsf":
+        where = "this host" if place.is_here else f"hosts of kind {place.kind!r}"
+        raise InvalidInput(
+            "jsrun starts ranks on the other hosts of an LSF job.",
+            f"--launcher {launcher}, and {where}",
+            "Leave it out, or start JupyterLab in such a job.",
+        )
+    return replace(place, launcher=JSRUN if launcher == JSRUN else MPIEXEC)
 
 
 def _hosts_of(hosts: str | None, hostfile: str | None, ssh: str | None, *, local: bool) -> Place:

@@ -59,6 +59,7 @@ def look(mpiexec: str, folder: str, *marks: str) -> dict[str, object]:
         "has_marks": [os.access(mark, os.W_OK) and os.access(Path(mark).parent, os.W_OK) for mark in marks],
         # Where ranks keep their files, if the others are not shared.
         "temporary": tempfile.gettempdir(),
+        "cores": len(os.sched_getaffinity(0)),
         "problem": problem,
     }
 

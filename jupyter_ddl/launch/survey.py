@@ -61,6 +61,7 @@ class Surveyed:
         shares: it sees the folders of the clusters and of the runs.
         has_folder: it has the working folder of this process.
         temporary: its folder for temporary files.
+        cores: that ranks may use there, hardware threads counted.
     """
 
     host: str
@@ -72,6 +73,7 @@ class Surveyed:
     shares: bool = True
     has_folder: bool = True
     temporary: str = ""
+    cores: int = 1
 
 
 def survey(
@@ -197,6 +199,7 @@ class _Question:
             shares=all(said["has_marks"]),
             has_folder=said["has_folder"],
             temporary=said["temporary"],
+            cores=said.get("cores", 1),
         )
 
 

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
 # initialisation never ends. Source: horovod 0.28.1, horovod/common/utils/env_parser.cc
 _ONLY_MPI = ("HOROVOD_CONTROLLER", "HOROVOD_CPU_OPERATIONS")
 # Which rank this is, and where its peers are: mpiexec sets it. Source: horovod 0.28.1, horovod/common/gloo/
-# gloo_context.h, horovod/runner/common/util/env.py; Open MPI 5, PMIx 5, MPICH 4 and Intel MPI's variables of a rank.
+# gloo_context.h, horovod/runner/common/util/env.py; Open MPI 5, PMIx 5, MPICH 4, Intel MPI's and jsrun's
+# variables of a rank.
 _OF_A_RANK = re.compile(
     r"HOROVOD_(GLOO_\w+|RANK|SIZE|LOCAL_RANK|LOCAL_SIZE|CROSS_RANK|CROSS_SIZE|HOSTNAME|ELASTIC|SECRET_KEY|HOST_ID)"
     r"|OMPI_COMM_WORLD_\w+|OMPI_UNIVERSE_SIZE|OMPI_FILE_LOCATION"
     r"|PMIX_(RANK|NAMESPACE|ID|SERVER_\w+|HOSTNAME|NODEID)"
-    r"|PMI_(RANK|SIZE|FD|PORT|ID|UNIVERSE_SIZE)|MPI_LOCALRANKID|MPI_LOCALNRANKS"
+    r"|PMI_(RANK|SIZE|FD|PORT|ID|UNIVERSE_SIZE)|MPI_LOCALRANKID|MPI_LOCALNRANKS|JSM_NAMESPACE_\w+"
 )
-_PREFIXES = ("HOROVOD_", "OMPI_", "PMI", "MPI_")
+_PREFIXES = ("HOROVOD_", "OMPI_", "PMI", "MPI_", "JSM_")
 _BACKEND = "KERAS_BACKEND"
 TENSORFLOW = "tensorflow"
 

@@ -140,7 +140,7 @@ class Job:
     def _started(self, folder: Path, listener: ScriptListener) -> Iterator[subprocess.Popen[bytes]]:
         """Start the ranks; they have ended when the `with` block has, whatever ended it."""
         own = rank_environment(self._spec, self._request(folder)) | witnessed(self._spec, folder)
-        command, environment = job(self._spec, self._script, self._surroundings.network, own, self._folders(folder))
+        command, environment = job(self._spec, self._script, self._surroundings, own, self._folders(folder))
         line = b"" if isinstance(listener, Listener) else listener.line_for_ranks
         with (folder / "mpiexec.log").open("wb") as log, _readable(line) as given:
             holder = subprocess.Popen(

@@ -41,11 +41,13 @@ class Surroundings:
         network: how the hosts reach this one.
         clock_offsets_s: each host's clock minus this one's, by the host's own name.
         hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
+        cores: how many each has, by the name with which it was given.
     """
 
     network: Network = field(default_factory=Network)
     clock_offsets_s: dict[str, float] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
+    cores: dict[str, int] = field(default_factory=dict)
 
 
 def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundings:
@@ -73,7 +75,8 @@ def look_at_hosts(spec: ClusterSpec, interfaces: str | None = None) -> Surroundi
         # MPI takes names of interfaces where it takes networks.
         network = replace(network, network=interfaces)
     offsets_s = {one.hostname: one.clock_offset_s for one in found}
-    return Surroundings(network, offsets_s, {one.hostname: one.host for one in found})
+    cores = {one.host: one.cores for one in found}
+    return Surroundings(network, offsets_s, {one.hostname: one.host for one in found}, cores)
 
 
 def rank_environment(spec: ClusterSpec, request: RunScript) -> dict[str, str]:
@@ -103,14 +106,18 @@ def witnessed(spec: ClusterSpec, folder: Path) -> dict[str, str]:
 
 
 def job(
-    spec: ClusterSpec, script: Sequence[str], network: Network, own: dict[str, str], folders: Sequence[Path]
+    spec: ClusterSpec,
+    script: Sequence[str],
+    surroundings: Surroundings,
+    own: dict[str, str],
+    folders: Sequence[Path],
 ) -> tuple[list[str], dict[str, str]]:
     """Return mpiexec's command, tied to its parent's life, and its environment.
 
     Args:
         spec: the ranks.
         script: and its arguments.
-        network: how the hosts reach this one.
+        surroundings: what is known of their hosts.
         own: what `rank_environment` and `witnessed` returned.
         folders: of this host, or shared by all, that ranks in an image must see.
 
@@ -118,8 +125,8 @@ def job(
         InvalidInput: a folder cannot be named to Apptainer.
     """
     found = mpi.find_mpi()
-    environment = launch_environment(found, spec.n, spec.place, network) | own
-    mpiexec = launch_command(found, spec.n, spec.place, environment)
+    environment = launch_environment(found, spec.n, spec.place, surroundings.network) | own
+    mpiexec = launch_command(found, spec.n, spec.place, environment, surroundings.cores)
     # Of the host, and not of an image: it clears what is there.
     witness = [] if spec.place.is_here else run_module.command("jupyter_ddl.cluster.witness")
     ranks = [*witness, *_ranks_command(spec, script, folders)]

@@ -96,6 +96,10 @@ def test_there_is_an_example_of_each_kind(tmp_path: Path) -> None:
         ("[a]\nlauncher = 'hosts'", r"a profile names hosts or a hostfile\. Received: \S*: a: neither"),
         ("[a]\nhosts = 'n:2'", r'Hosts go with launcher = "hosts"\. Received: \S*: a\.launcher = \'local\''),
         ("[a]\noptions = ['-x']", r"Options are those of a scheduler\. Received: \S*: a\.launcher = 'local'"),
+        (
+            "[a]\nlauncher = 'slurm'\nmpi_launcher = 'jsrun'",
+            r"Ranks start by jsrun where launcher = \"lsf\"\. Received: \S*: a\.launcher = 'slurm'",
+        ),
         ("a = 1", r"Each profile must be a table with its name\. .*Write \[a100\] above its keys"),
         ("[a", r"A file of profiles must be TOML\. Received: \S*site\.toml: "),
     ],

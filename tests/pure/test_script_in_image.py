@@ -13,7 +13,6 @@ from test_launch_container import OPENMPI, RUNS, called, runtime
 from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import mpi
-from jupyter_ddl.launch.mpi_job import Network
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.paths import HOROVOD_VARIABLE, SCRIPT_VARIABLE
 from jupyter_ddl.protocol.cell_options import CellOptions
@@ -59,7 +58,7 @@ def test_on_one_host_each_rank_is_the_images_and_sees_the_script_and_our_folders
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     script = ("../scripts/train.py", "-x")
-    command, _ = job(spec_of(image), script, Network(), {}, [tmp_path / "run", tmp_path / "pipes"])
+    command, _ = job(spec_of(image), script, Surroundings(), {}, [tmp_path / "run", tmp_path / "pipes"])
     program, bound = in_place_of_apptainer(command, tmp_path)
     assert bound == {str(tmp_path / name) for name in ("work", "scripts", "run", "pipes")}
     assert program[:2] == ["python3", "-c"]
@@ -67,7 +66,7 @@ def test_on_one_host_each_rank_is_the_images_and_sees_the_script_and_our_folders
 
 
 def test_on_several_hosts_the_relay_beside_each_rank_is_in_the_image_too(image: str, tmp_path: Path) -> None:
-    command, _ = job(spec_of(image, "nodea:1,nodeb:1"), SCRIPT, Network(), {}, ())
+    command, _ = job(spec_of(image, "nodea:1,nodeb:1"), SCRIPT, Surroundings(), {}, ())
     assert command[command.index("-H") + 1] == "nodea:1,nodeb:1"
     program, bound = in_place_of_apptainer(command, tmp_path)
     assert bound == {str(tmp_path)}
@@ -77,11 +76,11 @@ def test_on_several_hosts_the_relay_beside_each_rank_is_in_the_image_too(image: 
 
 
 def test_without_an_image_the_commands_are_this_environments(image: str) -> None:
-    command, _ = job(plan(2, gpus="none"), SCRIPT, Network(), {}, [Path(image).parent])
+    command, _ = job(plan(2, gpus="none"), SCRIPT, Surroundings(), {}, [Path(image).parent])
     assert image not in command
     assert command[-4:] == ["jupyter_ddl.rank.script_main", *SCRIPT]
     assert "jupyter_ddl.rank.script_relay" not in command
-    command, _ = job(plan(2, gpus="none", place=place_of("nodea:2")), SCRIPT, Network(), {}, ())
+    command, _ = job(plan(2, gpus="none", place=place_of("nodea:2")), SCRIPT, Surroundings(), {}, ())
     assert command.index("jupyter_ddl.rank.script_relay") < command.index("jupyter_ddl.rank.script_main")
 
 

@@ -61,7 +61,7 @@ def measured(options: StartOptions, profile: str | None = None) -> Measured:
     network = network_to(hosts) if hosts else Network()
     # The profile's choice of an interface comes before ours.
     own = {**launch_environment(found, spec.n, place, network), **spec.environment}
-    mpiexec = launch_command(found, spec.n, place, own)
+    mpiexec = launch_command(found, spec.n, place, own, {one.host: one.cores for one in hosts})
     command = [
         *run_module.command("jupyter_ddl.host.process_tree", *mpiexec),
         *run_module.command("jupyter_ddl.doctor.network.program"),

@@ -56,6 +56,7 @@ def _ddl_parser() -> MagicParser:
     start.add_argument("--profile", metavar="NAME", help="start them at a place of the site's or yours")
     start.add_argument("--container", metavar="IMAGE", help="run them in this image of Apptainer's, e.g. ddl.sif")
     start.add_argument("--interface", metavar="NAME", help="the network interface by which hosts reach each other: ib0")
+    start.add_argument("--launcher", metavar="mpiexec|jsrun", help="what starts them in an LSF job (default: mpiexec)")
     start.add_argument("--keep", action="store_true", help="let the ranks outlive this kernel")
 
     add_submit_options(commands.add_parser("submit", help="send a batch job that brings ranks"))
@@ -116,6 +117,7 @@ class DdlMagics(Magics):
             local=arguments.local,
             profile=arguments.profile,
             container=arguments.container,
+            launcher=arguments.launcher,
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
             progress=progress,
         )

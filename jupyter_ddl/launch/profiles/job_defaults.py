@@ -43,6 +43,8 @@ def job_options(named: Named, given: Mapping[str, Any]) -> dict[str, Any]:
     options = {key: value for key, value in said.items() if value is not None} | dict(given)
     if profile.container is not None:
         options.setdefault("container", profile.container)
+    if profile.launcher == "lsf":
+        options.setdefault("launcher", profile.mpi_launcher)
     options["options"] = (*profile.options, *given.get("options", ()))
     variables = {**interface_variables(profile.interface), **profile.environment}
     exports = tuple(f"export {name}={shlex.quote(value)}" for name, value in variables.items())

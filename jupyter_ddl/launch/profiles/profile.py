@@ -50,6 +50,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         description: one line, for lists.
         launcher: how ranks get there.
+        mpi_launcher: what starts them in a job of LSF: "mpiexec" or "jsrun".
         options: the scheduler's own, each as a line of a job's script has it, e.g. "--constraint=a100".
         hosts: with "hosts": as `-H` takes them.
         hostfile: or a file of them.
@@ -65,6 +66,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     description: str = ""
     launcher: Launcher = "local"
+    mpi_launcher: Literal["mpiexec", "jsrun"] = "mpiexec"
     options: tuple[str, ...] = ()
     hosts: str | None = None
     hostfile: str | None = None

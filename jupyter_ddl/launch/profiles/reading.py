@@ -13,6 +13,7 @@ import msgspec
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.untrusted_files import read_bytes
+from jupyter_ddl.launch.place import MPIEXEC
 from jupyter_ddl.launch.profiles.limits import seconds_of
 from jupyter_ddl.launch.profiles.places import check_trusted, profile_files, profile_folders
 from jupyter_ddl.launch.profiles.profile import SUBMITS, Defaults, Limits, Named, Profile
@@ -129,6 +130,8 @@ def _check_values(name: str, profile: Profile, file: Path) -> None:
         raise _refused('With launcher = "hosts", a profile names hosts or a hostfile.', file, f"{name}: {given}")
     if profile.launcher != "hosts" and (named or profile.ssh is not None):
         raise _refused('Hosts go with launcher = "hosts".', file, f"{name}.launcher = {profile.launcher!r}")
+    if profile.launcher != "lsf" and profile.mpi_launcher != MPIEXEC:
+        raise _refused('Ranks start by jsrun where launcher = "lsf".', file, f"{name}.launcher = {profile.launcher!r}")
     if profile.launcher not in SUBMITS and profile.options:
         raise _refused("Options are those of a scheduler.", file, f"{name}.launcher = {profile.launcher!r}")
 

@@ -38,6 +38,7 @@ class StartOptions:
     ssh: str | None = None
     local: bool = False
     container: str | None = None
+    launcher: str | None = None
 
 
 def with_profile(named: Named, given: StartOptions) -> StartOptions:
@@ -60,6 +61,8 @@ def with_profile(named: Named, given: StartOptions) -> StartOptions:
         container=container,
         env={**interface_variables(profile.interface), **loaded, **profile.environment, **given.env},
     )
+    if not where_given and profile.launcher == "lsf" and given.launcher is None:
+        options = replace(options, launcher=profile.mpi_launcher)
     if where_given or profile.launcher in SUBMITS:
         return options if given.ssh is not None or given.local else replace(options, ssh=profile.ssh)
     if profile.launcher == "local":

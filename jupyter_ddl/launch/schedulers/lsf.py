@@ -1,21 +1,24 @@
 """LSF: the job that this process is in, by its variables and its file of hosts.
 
 The MPI that pip installs knows nothing of LSF, and would start all ranks on the host of the batch script: it gets the
-hosts by name, and starts its daemons by `blaunch`, LSF's own remote shell, or SSH where there is none.
+hosts by name, and starts its daemons by `blaunch`, LSF's own remote shell, or SSH where there is none. Where a
+profile or `--launcher` says so, jsrun starts the ranks (`launch.jsrun`).
 Source: IBM Spectrum LSF 10.1, "Environment variables set for job execution"; blaunch command reference.
 """
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.launch.host_list import read_hostfile
-from jupyter_ddl.launch.place import HostSlots
+from jupyter_ddl.launch.place import JSRUN, HostSlots
 from jupyter_ddl.launch.schedulers import lsf_queue
-from jupyter_ddl.launch.schedulers.job_nodes import job_place
+from jupyter_ddl.launch.schedulers.job_nodes import job_place, ranks_per_node_of
+from jupyter_ddl.paths import LAUNCHER_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +47,12 @@ class Lsf:
         if not job:
             return None
         hosts = _without_launch_host(_hosts(variables))
-        return job_place(self.kind, job, hosts) if hosts else None
+        each = ranks_per_node_of(variables)
+        if each is not None:
+            hosts = tuple(HostSlots(one.host, min(each, one.slots)) for one in hosts)
+        place = job_place(self.kind, job, hosts) if hosts else None
+        is_by_jsrun = place is not None and variables.get(LAUNCHER_VARIABLE) == JSRUN
+        return replace(place, launcher=JSRUN) if place is not None and is_by_jsrun else place
 
     def agent(self, place: Place) -> str:
         """Return blaunch where it is there, else SSH."""

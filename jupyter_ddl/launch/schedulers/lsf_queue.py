@@ -13,8 +13,11 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterError
+from jupyter_ddl.launch.place import JSRUN
+from jupyter_ddl.launch.schedulers.job_nodes import ranks_per_node_line
 from jupyter_ddl.launch.schedulers.queue_commands import call, seconds_in, wall_time
 from jupyter_ddl.launch.schedulers.scheduler import Job
+from jupyter_ddl.paths import LAUNCHER_VARIABLE
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -53,20 +56,34 @@ def script(request: JobRequest, command: Sequence[str]) -> str:
     Raises:
         InvalidInput: the time is not HOURS:MINUTES.
     """
-    per_node = request.ranks_per_node
-    options = [f"-J {request.name}", f"-n {request.nodes * per_node}", f'-R "span[ptile={per_node}]"']
+    is_by_jsrun = request.launcher == JSRUN
+    options = [f"-J {request.name}", *([f"-nnodes {request.nodes}"] if is_by_jsrun else _slots(request))]
     options += [f"-o {request.output}", f"-cwd {shlex.quote(request.folder)}"]
-    if request.cores_per_rank:
+    if request.cores_per_rank and not is_by_jsrun:
         options.append(f'-R "affinity[core({request.cores_per_rank})]"')
     if (limit := wall_time(request)) is not None:
         hours, minutes, seconds = limit
         # LSF counts minutes.
         options.append(f"-W {hours}:{minutes + (seconds > 0):02d}")
-    options += [f'-gpu "num={request.gpus_per_node}"'] if request.gpus_per_node else []
+    options += [f'-gpu "num={request.gpus_per_node}"'] if request.gpus_per_node and not is_by_jsrun else []
     options += [f"-q {request.queue}"] if request.queue else []
     options += [f"-P {request.account}"] if request.account else []
     lines = [f"#BSUB {option}" for option in (*options, *request.options)]
-    return "\n".join(["#!/bin/bash", *lines, "", *request.setup, f"exec {shlex.join(command)}", ""])
+    setup = [*(_for_jsrun(request) if is_by_jsrun else []), *request.setup]
+    return "\n".join(["#!/bin/bash", *lines, "", *setup, f"exec {shlex.join(command)}", ""])
+
+
+def _slots(request: JobRequest) -> list[str]:
+    per_node = request.ranks_per_node
+    return [f"-n {request.nodes * per_node}", f'-R "span[ptile={per_node}]"']
+
+
+def _for_jsrun(request: JobRequest) -> list[str]:
+    """Return the lines for ranks that start by jsrun: the job has whole nodes, and LSF counts their cores.
+
+    Source: OLCF's Summit user guide, "Common bsub Options", -nnodes.
+    """
+    return [f"export {LAUNCHER_VARIABLE}={JSRUN}", ranks_per_node_line(request.ranks_per_node)]
 
 
 def submit(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.launch.schedulers import torque
+from jupyter_ddl.launch.schedulers.job_nodes import ranks_per_node_line
 from jupyter_ddl.launch.schedulers.queue_commands import call, seconds_in, wall_time
 from jupyter_ddl.launch.schedulers.scheduler import Job
 from jupyter_ddl.protocol.untrusted_json import parse_json
@@ -56,7 +57,7 @@ def script(request: JobRequest, command: Sequence[str]) -> str:
     options += [f"-q {request.queue}"] if request.queue else []
     options += [f"-A {request.account}"] if request.account else []
     lines = [f"#PBS {option}" for option in (*options, *request.options)]
-    setup = [*([torque.setup(request)] if is_torque else []), *request.setup]
+    setup = [*([ranks_per_node_line(request.ranks_per_node)] if is_torque else []), *request.setup]
     body = [f"cd {shlex.quote(request.folder)} || exit 1", *setup, f"exec {shlex.join(command)}", ""]
     return "\n".join(["#!/bin/bash", *lines, "", *body])
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from jupyter_ddl.launch.place import MPIEXEC
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from jupyter_ddl.launch.place import Kind, Place
+    from jupyter_ddl.launch.place import Kind, Launcher, Place
 
 State = Literal["waiting", "running", "ending", "ended"]
 
@@ -56,6 +58,7 @@ class JobRequest:
         output: the file for what the job prints.
         folder: in which it works.
         setup: lines of shell before the program, e.g. "module load cuda".
+        launcher: what starts the ranks in it: "mpiexec", or LSF's "jsrun".
     """
 
     name: str
@@ -70,6 +73,7 @@ class JobRequest:
     account: str | None = None
     options: tuple[str, ...] = ()
     setup: tuple[str, ...] = ()
+    launcher: Launcher = MPIEXEC
 
 
 class Scheduler(Protocol):

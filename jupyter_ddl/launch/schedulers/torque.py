@@ -12,8 +12,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.launch.schedulers.job_nodes import ranks_per_node_of
 from jupyter_ddl.launch.schedulers.queue_commands import all_that_prints
-from jupyter_ddl.paths import RANKS_PER_NODE_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,11 +46,6 @@ def resources(request: JobRequest) -> str:
     return f"nodes={request.nodes}:ppn={cores}{gpus}"
 
 
-def setup(request: JobRequest) -> str:
-    """Return the line of a job's script that says how many of a node's processors are ranks."""
-    return f"export {RANKS_PER_NODE_VARIABLE}={request.ranks_per_node}"
-
-
 def slots_on(host: str, lines: int, variables: Mapping[str, str]) -> int:
     """Return how many ranks a node of a job takes.
 
@@ -59,9 +54,9 @@ def slots_on(host: str, lines: int, variables: Mapping[str, str]) -> int:
         lines: that it has there: one for each processor.
         variables: of the job.
     """
-    said = variables.get(RANKS_PER_NODE_VARIABLE, "")
-    if re.fullmatch(r"[1-9]\d{0,4}", said):
-        return min(int(said), lines)
+    said = ranks_per_node_of(variables)
+    if said is not None:
+        return min(said, lines)
     gpus = len(gpus_of(variables).get(short(host), ()))
     return min(gpus, lines) if gpus else lines
 
