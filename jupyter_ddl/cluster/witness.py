@@ -50,11 +50,13 @@ class Daemon:
     """The process that started the ranks of this host.
 
     Attributes:
+        pid: of the process.
         descriptor: of the process, which no other can get; None where Linux has none.
         is_mpi: it is Open MPI's daemon, which its own mpiexec started.
         folder: its temporary files.
     """
 
+    pid: int
     descriptor: int | None
     is_mpi: bool
     folder: Path | None
@@ -69,9 +71,23 @@ class Daemon:
         except (AttributeError, OSError):
             descriptor, name = None, ""
         folder = Path(os.environ.get(_DAEMON_FOLDER, "/"))
-        is_its_own = re.fullmatch(rf"prted?\.(?:.*\.)?{pid}(?:\..*)?", folder.name) is not None
-        is_its_own = is_its_own and folder.parent == Path(tempfile.gettempdir())
-        return cls(descriptor, name == _DAEMON, folder if is_its_own else None)
+        return cls(pid, descriptor, name == _DAEMON, folder if _is_daemons(folder, pid) else None)
+
+    @classmethod
+    def abandoned(cls, record: Path) -> Daemon | None:
+        """Return what a witness recorded of a daemon that has ended since; None where it has not, or none is."""
+        try:
+            number, folder = record.read_text().split(maxsplit=1)
+            pid, path = int(number), Path(folder)
+        except (OSError, ValueError):
+            return None
+        has_ended = not Path(f"/proc/{pid}").exists()
+        return cls(pid, None, True, path) if has_ended and _is_daemons(path, pid) else None
+
+    def record(self, record: Path) -> None:
+        """Record it for the next world's witness, should this one be killed."""
+        with suppress(OSError):
+            record.write_text("" if self.folder is None else f"{self.pid} {self.folder}")
 
     def end(self) -> None:
         """Wait for its end; where it does not come, end it."""
@@ -151,6 +167,7 @@ def _detach() -> None:
 
 def _witness(folder: Path, daemon: Daemon, variables: dict[str, str]) -> None:
     """Wait until no rank is left on this host, and remove what they left."""
+    daemon.record(folder / scratch.WITNESS_LOCK)
     _clear_abandoned(folder)
     with files.open_to_lock(folder / scratch.RANKS_LOCK) as ranks:
         while not _is_free(ranks):
@@ -169,7 +186,15 @@ def _clear_abandoned(own: Path) -> None:
             files.lock(ranks, wait=False)
             with files.open_to_lock(found.with_name(scratch.WITNESS_LOCK)) as witness:
                 files.lock(witness, wait=False)
+                if (daemon := Daemon.abandoned(found.with_name(scratch.WITNESS_LOCK))) is not None:
+                    daemon.clear()
                 scratch.clear(scratch.named(found.parent.name.removeprefix(scratch.PREFIX)))
+
+
+def _is_daemons(folder: Path, pid: int) -> bool:
+    """Return whether a folder has the name and the place of the temporary files of the daemon with a PID."""
+    is_named = re.fullmatch(rf"prted?\.(?:.*\.)?{pid}(?:\..*)?", folder.name) is not None
+    return is_named and folder.parent == Path(tempfile.gettempdir())
 
 
 def _is_free(ranks: BinaryIO) -> bool:

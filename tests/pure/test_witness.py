@@ -35,7 +35,8 @@ def folders(temporary: Path, world_id: str) -> list[Path]:
 def daemon(temporary: Path, world_id: str, *ranks: str) -> Iterator[subprocess.Popen[str]]:
     """Run what stands for the ranks of a host, with their daemon, until its standard input closes."""
     each = [f"{shlex.join([*WITNESSED, 'sh', '-c', rank])} <&0 &" for rank in ranks]
-    script = "exec 3<&0\n" + "\n".join(each).replace("<&0", "<&3") + "\nwait"
+    made = "export PMIX_SERVER_TMPDIR=$TMPDIR/prted.host.$$\nmkdir $PMIX_SERVER_TMPDIR\n"
+    script = f"{made}exec 3<&0\n" + "\n".join(each).replace("<&0", "<&3") + "\nwait"
     command: Sequence[str] = ["sh", "-c", script]
     process = subprocess.Popen(
         command, env=variables(temporary, world_id), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -59,7 +60,9 @@ def test_the_folders_are_there_while_a_rank_lives(tmp_path: Path) -> None:
         for _ in range(2):
             assert running.stdout.readline().split() == [str(path) for path in own]
         assert all(path.stat().st_mode & 0o777 == 0o700 for path in own)
-    wait_gone(*own)
+        of_daemon = tmp_path / f"prted.host.{running.pid}"
+        assert of_daemon.is_dir()
+    wait_gone(*own, of_daemon)
 
 
 def test_what_the_user_left_stays(tmp_path: Path) -> None:
@@ -103,6 +106,7 @@ def test_what_a_world_left_whose_witness_was_killed_goes_with_the_next_one(tmp_p
     first, second = f"first{os.getpid()}", f"second{os.getpid()}"
     own = folders(tmp_path, first)
     with daemon(tmp_path, first, RANK) as running:
+        own.append(tmp_path / f"prted.host.{running.pid}")
         assert running.stdout is not None
         running.stdout.readline()
         for pid in witnesses_of(tmp_path / f"jupyter_ddl-{first}"):

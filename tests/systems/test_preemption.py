@@ -31,8 +31,8 @@ def left_on_nodes(slurm: Slurm) -> list[str]:
     return processes_on_nodes(slurm) + [one for node in NODES for one in slurm.rig.on(node, listed).split()]
 
 
-def submit(login: Kernel, partition: str) -> str:
-    login.do(SUBMIT.format(f", partition={partition!r}"))
+def submit(login: Kernel, partition: str, more: str = "") -> str:
+    login.do(SUBMIT.format(f", partition={partition!r}{more}"))
     return login.do(f"run = s.submit({IN_A_COLLECTIVE!r})\nanswer = s.job")
 
 
@@ -52,6 +52,19 @@ def test_a_job_that_is_preempted_and_requeued_says_so_and_brings_its_ranks_again
     assert login.do("answer = s.job") == job
     login.do("s.stop()")
     assert eventually(lambda: not left_on_nodes(slurm)), left_on_nodes(slurm)
+
+
+@pytest.mark.slow
+def test_a_job_that_is_requeued_and_not_waited_for_gives_its_ranks_to_a_restart(slurm: Slurm, login: Kernel) -> None:
+    job = submit(login, "again", ", rebuild=False")
+    said = rf"(?s)Slurm job {job} was preempted: .*%ddl restart starts new ones"
+    with slurm.urgent_job(), pytest.raises(KernelError, match=said):
+        login.do("run.wait()")
+    slurm.call(f"scontrol update jobid={job} StartTime=now")
+    login.do("s.restart()")
+    assert login.do(PLACES) == ON_BOTH
+    assert login.do("answer = s.job") == job
+    login.do("s.stop()")
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from ranks.kernels import KernelError, eventually
-from systems.rig import NODES, kill_at_once
+from ranks.kernels import KernelError, eventually, kernel
+from systems.rig import NODES, environment, kill_at_once
 from systems.test_preemption import left_on_nodes
 from systems.test_slurm import IN_A_COLLECTIVE, kernel_in
 from systems.test_submit import PLACES, SUBMIT, on_login
@@ -45,6 +45,16 @@ def test_a_job_that_is_cancelled_leaves_nothing_on_its_nodes(slurm: Slurm, way: 
         slurm.call(f"scancel {job}")
         with pytest.raises(KernelError, match=rf"Slurm job {job} was cancelled"):
             login.do("run.wait()")
+        assert eventually(lambda: not left_on_nodes(slurm)), left_on_nodes(slurm)
+
+
+def test_an_allocation_whose_time_is_over_says_so(slurm: Slurm) -> None:
+    variables = {**environment(slurm.rig), **slurm.variables}
+    with kernel(variables, within=slurm.within("-N", "2", "--ntasks-per-node=2", "--time=1")) as login:
+        login.do(STARTS)
+        job = login.do("answer = s.note.split()[2].rstrip(':')")
+        with pytest.raises(KernelError, match=rf"(?s)Slurm job {job} reached its time limit\..*%ddl submit"):
+            login.do(f"s.run({IN_A_COLLECTIVE!r})")
         assert eventually(lambda: not left_on_nodes(slurm)), left_on_nodes(slurm)
 
 
