@@ -64,6 +64,9 @@ class RemoteLease:
         self._world_id = world_id
         self._scheduler = scheduler if job is not None else None
         self._job = job or ""
+        # Read now: the folder of ranks that have ended may be removed.
+        served = folder.spec().served if self._scheduler is not None else None
+        self._job_folder = None if served is None else JobFolder(Path(served.folder))
         self._clock = clock
         self._misses = 0
         self._asked_s = clock.now_s()
@@ -109,8 +112,7 @@ class RemoteLease:
         found = scheduler.job(self._job)
         if found is None or found.state != "waiting":
             return None
-        served = self._folder.spec().served
-        said = "" if served is None else JobFolder(Path(served.folder)).last_words()
+        said = "" if self._job_folder is None else self._job_folder.last_words()
         return PREEMPTED if any(_BY_ANOTHER in line for line in said.splitlines()[-_LAST_LINES:]) else REQUEUED
 
     def _asked(self, what: Callable[[Scheduler], T]) -> T | None:

@@ -415,7 +415,10 @@ def test_a_job_that_was_preempted_says_so_in_what_it_printed(
     folder = on_node(folder=tmp_path)
     (tmp_path / "output.log").write_text(printed)
     slurm.answers = [Job("12", "x", "waiting")]
-    assert why in ending(folder, slurm)
+    lease = RemoteLease(folder, "w1", slurm, "12")
+    # What stops the ranks removes the cluster's folder, and the job's stays.
+    folder.remove()
+    assert why in describe(lease.ending())
 
 
 def test_ranks_that_were_replaced_ended_as_their_world_did(slurm: FakeScheduler) -> None:
