@@ -30,10 +30,10 @@ BIND = f"{ROOT}/jupyter_ddl:/opt/ddl/lib/python3.11/site-packages/jupyter_ddl"
 _UID = 10_771
 _ROOTS = Path("~root").expanduser()
 _PORT = 2200
-# A user of ours, and root's folders that hold Python or the checkout, which others cannot enter.
+# A user of ours, in an /etc of theirs, and root's folders that hold Python or the checkout, which others cannot enter.
 _ROOM = """
 mount --make-rprivate /
-mount --bind {folder}/passwd /etc/passwd
+mount --bind {folder}/etc /etc
 kept={folder}/kept
 mount --rbind {root} $kept
 mount -t tmpfs -o mode=755 tmpfs {root}
@@ -113,8 +113,12 @@ class User:
         """Make the home, the keys and the settings."""
         self.home.mkdir(parents=True)
         (self.folder / "kept").mkdir()
+        # A whole folder: a file that lies over this machine's own is gone when that is replaced, as useradd does.
+        etc = self.folder / "etc"
+        shutil.copytree("/etc", etc, symlinks=True, ignore=shutil.ignore_patterns("*shadow*", "ssh_host_*"))
+        shutil.copy(self.hosts.folder / "hosts", etc / "hosts")
         lines = [*Path("/etc/passwd").read_text().splitlines(), f"ada:x:{_UID}:{_UID}::{self.home}:/bin/sh"]
-        (self.folder / "passwd").write_text("\n".join(lines) + "\n")
+        (etc / "passwd").write_text("\n".join(lines) + "\n")
         for name in ("id", "id.pub", "known_hosts", "host_key"):
             shutil.copy(self.hosts.folder / name, self.folder)
         known = (self.folder / "known_hosts").read_text().splitlines()

@@ -72,6 +72,8 @@ def weights(done: subprocess.CompletedProcess[str]) -> list[float]:
     return answer
 
 
+# Four starts of four ranks with TensorFlow.
+@pytest.mark.timeout(900)
 def test_a_script_trains_in_the_image_on_two_hosts_as_on_one(hosts: Rig, user: User) -> None:
     for options, where in ((("-n", "4"), ["login"] * 4), (over_ssh(user), ["nodea", "nodea", "nodeb", "nodeb"])):
         done = run(user, WHERE, *options)
