@@ -74,6 +74,22 @@ def test_the_nodes_of_a_pbs_job_need_not_share_a_folder(hosts: Rig) -> None:
 
 
 @pytest.mark.slow
+def test_a_torque_job_takes_a_rank_for_each_gpu_of_its_file(hosts: Rig) -> None:
+    nodes, gpus = hosts.folder / "pbs_nodes", hosts.folder / "pbs_gpus"
+    nodes.write_text("nodea\nnodea\nnodeb\nnodeb\n")
+    gpus.write_text("nodea-gpu1\nnodeb-gpu0\n")
+    files = {"PBS_NODEFILE": str(nodes), "PBS_GPUFILE": str(gpus)}
+    job = {"PBS_JOBID": "12.login", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_VERSION": "TORQUE-6.1.3", **files}
+    with kernel_in(hosts, "nodea", **job) as inside:
+        inside.do(f"import jupyter_ddl\ns = jupyter_ddl.start(ssh={hosts.ssh!r})")
+        assert inside.do("answer = s.note") == "PBS job 12.login: 2 nodes (nodea, nodeb), 2 ranks."
+        inside.do("s.run('import os, socket; said = [socket.gethostname(), os.environ[\"JUPYTER_DDL_JOB_GPUS\"]]')")
+        said = '{"nodea": ["1"], "nodeb": ["0"]}'
+        assert inside.do("answer = s.pull('said')") == {"0": ["nodea", said], "1": ["nodeb", said]}
+        inside.do("s.stop()")
+
+
+@pytest.mark.slow
 def test_an_lsf_job_is_taken_without_the_host_of_its_batch_script(hosts: Rig) -> None:
     listed = hosts.folder / "lsf_hosts"
     listed.write_text("login\nnodea\nnodea\nnodeb\nnodeb\n")
