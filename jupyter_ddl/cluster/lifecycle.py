@@ -20,16 +20,20 @@ from jupyter_ddl.cluster.end_requests import LEASE_TOPIC
 from jupyter_ddl.cluster.host_clocks import TIMED_ON_RANKS, on_our_clock
 from jupyter_ddl.cluster.remote_lease import job_is_over
 from jupyter_ddl.cluster.supervisor import Supervisor
+from jupyter_ddl.cluster.tunnel import Tunnel
+from jupyter_ddl.cluster.tunnel import is_needed as tunnel_is_needed
 from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.threads import ErrorsOnce
 from jupyter_ddl.protocol.events import RankLost, RankReady, RankSilent, RankWarm
+from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.requests import Describe, EndAsked, ReleaseAsked
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable, Iterable
+    from pathlib import Path
 
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.host.clock import Clock
@@ -70,6 +74,7 @@ class Cluster:
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
         self.channel: Channel | None = None
+        self._tunnel: Tunnel | None = None
         self._lease = lease
         self._listeners: list[Callable[[Event], None]] = []
         self._changed = threading.Condition()
@@ -94,6 +99,16 @@ class Cluster:
         """The number of ranks."""
         return self.spec.n
 
+    @property
+    def connection_file(self) -> Path:
+        """Ipyparallel's connection file for clients, as this kernel reaches the controller."""
+        return (self._tunnel or self.folder).connection_file
+
+    @property
+    def engine_connection_file(self) -> Path:
+        """Ipyparallel's connection file for engines, as this kernel reaches the controller."""
+        return (self._tunnel or self.folder).engine_connection_file
+
     def listen(self, listener: Callable[[Event], None]) -> None:
         """Call `listener` with every event from now on, in the channel's thread."""
         self._listeners.append(listener)
@@ -113,13 +128,17 @@ class Cluster:
 
         Raises:
             ClusterStartFailed: the cluster ended meanwhile, a rank did not answer in time, or it was cancelled.
+            HostUnfit: the controller is on another host that cannot be reached, by SSH neither.
         """
         deadline_s = time.monotonic() + timeout_s
         given_up = given_up or threading.Event()
         while not self.folder.connection_file.exists():
             self._check(deadline_s, "the controller's connection file", given_up)
             time.sleep(_POLL_S)
-        self.channel = Channel(self.folder.connection_file, self.world_id, self._on_ranks_event)
+        if self.folder.is_elsewhere and tunnel_is_needed(self.folder):
+            progress("reaching the controller through SSH")
+            self._tunnel = Tunnel(self.folder, self.spec.place.ssh, self._lose_events)
+        self.channel = Channel(self.connection_file, self.world_id, self._on_ranks_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:
             # Sent repeatedly, on both channels: a rank that has not registered yet cannot be reached, and ZeroMQ does
@@ -167,7 +186,7 @@ class Cluster:
 
     def announce(self, reason: str) -> None:
         """Notify the other kernels that use the cluster that all ranks were released, and why."""
-        announce(ReleaseAsked(self.kernel, reason, time.time()), self.folder.engine_connection_file)
+        announce(ReleaseAsked(self.kernel, reason, time.time()), self.engine_connection_file)
 
     def stop(self) -> None:
         """End the ranks and everything beside them, and wait until they are gone. Safe to call twice.
@@ -178,10 +197,10 @@ class Cluster:
             self._stop()
 
     def _stop(self) -> None:
-        self.close()
+        self._disconnect()
         if self._lease is None and self.folder.is_elsewhere:
             self.supervisor.expect_end()
-            announce(EndAsked(self.kernel), self.folder.engine_connection_file, LEASE_TOPIC)
+            announce(EndAsked(self.kernel), self.engine_connection_file, LEASE_TOPIC)
             self._wait_gone()
         elif self._lease is not None:
             leases.tell_to_stop(self._lease)
@@ -192,6 +211,7 @@ class Cluster:
         self.supervisor.join()
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
+        self._close_tunnel()
 
     def _wait_gone(self) -> None:
         """Wait until this world's lease on another host has ended.
@@ -213,9 +233,23 @@ class Cluster:
 
     def close(self) -> None:
         """Disconnect from the cluster without ending it."""
+        self._disconnect()
+        self._close_tunnel()
+
+    def _disconnect(self) -> None:
         self.files.close()
         if self.channel is not None:
             self.channel.close()
+
+    def _close_tunnel(self) -> None:
+        tunnel, self._tunnel = self._tunnel, None
+        if tunnel is not None:
+            tunnel.close()
+
+    def _lose_events(self, error: str) -> None:
+        """Report the cluster as lost: what its ranks sent meanwhile may be lost, and a run would wait for it."""
+        at_s = time.time()
+        self._on_event(RankLost(None, Fault("lost", "event reader", at_s=at_s, facts=Facts(error=error)), at_s))
 
     def on_our_clock(self, event: Event) -> Event:
         """Return an event as a rank sent it, with its time as this host's clock had it."""

@@ -58,7 +58,7 @@ class Incarnation:
             owner: its state.
         """
         runs = ActiveRuns(cluster, owner)
-        transfer = Transfer(cluster.folder.connection_file, cluster.world_id, runs.why_lost, cluster)
+        transfer = Transfer(cluster.connection_file, cluster.world_id, runs.why_lost, cluster)
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
         lookups = Lookups(cluster)

@@ -3,6 +3,7 @@
 | module | what is in it |
 |---|---|
 | `address` | the address and the network by which other hosts reach this one |
+| `call_back` | whether other hosts can connect to this one |
 | `clock_pings` | the clock of another host, compared with this one's |
 | `container` | the command that runs a rank in an image |
 | `forwarded` | the variables that ranks on other hosts get |

@@ -1,10 +1,10 @@
 """Looks at this host and prints what it found, as one line of JSON, then answers pings: `survey` runs it on each host.
 
-    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC FOLDER MARK...
+    run_module.py jupyter_ddl.launch.remote_survey MPIEXEC FOLDER BACK MARK...
 
-A FOLDER is the one in which ranks work. A MARK is a file that only the host which asks can have written, so it shows
-whether both share that folder. The program starts as a rank does, from the same path, so an environment that is missing
-or broken shows before ranks start.
+A FOLDER is the one in which ranks work. BACK is where the host that asks listens, "" where it need not be reached. A
+MARK is a file that only the host which asks can have written, so it shows whether both share that folder. The program
+starts as a rank does, from the same path, so an environment that is missing or broken shows before ranks start.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from jupyter_ddl.errors import ClusterError, HostUnfit, InvalidInput
 from jupyter_ddl.host.mpi import find_mpi
 from jupyter_ddl.host.preflight import check_for_mpi
 from jupyter_ddl.host.topology import list_gpus
+from jupyter_ddl.launch.call_back import unreached
 from jupyter_ddl.launch.clock_pings import answer_pings
 from jupyter_ddl.launch.image_mpi import versions_of
 
@@ -31,12 +32,13 @@ from jupyter_ddl.launch.image_mpi import versions_of
 PACKAGES = ("jupyter_ddl", "tensorflow", "keras", "horovod", "mpi4py", "ipyparallel", "numpy")
 
 
-def look(mpiexec: str, folder: str, *marks: str) -> dict[str, object]:
+def look(mpiexec: str, folder: str, back: str, *marks: str) -> dict[str, object]:
     """Return what ranks need to know of this host.
 
     Args:
         mpiexec: that starts ranks; empty in an image, whose own MPI is looked for.
         folder: in which ranks work.
+        back: the address and port at which the host that asks listens; empty where it does not.
         marks: files by which shared folders are known.
     """
     problem = ""
@@ -60,6 +62,7 @@ def look(mpiexec: str, folder: str, *marks: str) -> dict[str, object]:
         # Where ranks keep their files, if the others are not shared.
         "temporary": tempfile.gettempdir(),
         "cores": len(os.sched_getaffinity(0)),
+        "unreached": unreached(back),
         "problem": problem,
     }
 

@@ -26,6 +26,7 @@ from jupyter_ddl import __version__
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
+from jupyter_ddl.launch.call_back import cannot_call_back, listening
 from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
 from jupyter_ddl.launch.container import module_in_image, script_in_image, set_for_images
 from jupyter_ddl.launch.image_mpi import MpiVersions
@@ -34,7 +35,7 @@ from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image,
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import IO
 
     from jupyter_ddl.launch.place import Place
@@ -95,7 +96,8 @@ def survey(
         for mark in marks:
             files.replace(mark, "")
             stack.callback(mark.unlink)
-        asked = [stack.enter_context(_Question.ask(one.host, place, mpiexec, marks)) for one in place.hosts]
+        towards = stack.enter_context(listening(place.interface))
+        asked = [stack.enter_context(_Question.ask(one.host, place, mpiexec, marks, towards)) for one in place.hosts]
         _wait(asked, given_up or threading.Event())
         found = _answers(asked)
     check_alike(found)
@@ -109,6 +111,7 @@ class _Question:
     """One host that is being looked at; at the end of the block what asks it is gone.
 
     Attributes:
+        back: where this host listens for it.
         last: of what it printed, the last part.
         said: what it found, once it has said so; pings follow.
         received_s: when that came.
@@ -118,6 +121,7 @@ class _Question:
     host: str
     place: Place
     is_here: bool
+    back: str
     errors: IO[bytes]
     process: subprocess.Popen[bytes]
     last: bytes = b""
@@ -129,13 +133,16 @@ class _Question:
 
     @classmethod
     @contextmanager
-    def ask(cls, host: str, place: Place, mpiexec: Path, marks: list[Path]) -> Iterator[_Question]:
+    def ask(
+        cls, host: str, place: Place, mpiexec: Path, marks: list[Path], towards: Callable[[str], str]
+    ) -> Iterator[_Question]:
         is_here = is_this_host(host)
+        back = "" if is_here else towards(host)
         # A file and not a pipe: what a login prints may be long.
         with tempfile.TemporaryFile() as errors:
-            command = _command(host, place, mpiexec, marks, is_here=is_here)
+            command = _command(host, place, mpiexec, marks, back, is_here=is_here)
             with asking(command, subprocess.PIPE, errors, stdin=subprocess.PIPE) as process:
-                yield cls(host, place, is_here, errors, process)
+                yield cls(host, place, is_here, back, errors, process)
 
     def read(self) -> bool:
         """Take what has come; return whether more may come."""
@@ -189,6 +196,8 @@ class _Question:
             )
         if not said["has_mpiexec"]:
             raise failure_of(self.host, NO_ENVIRONMENT, "", place=self.place, timeout_s=TIMEOUT_S)
+        if unreached := said.get("unreached"):
+            raise cannot_call_back(self.host, self.back, unreached)
         return Surveyed(
             self.host,
             said["hostname"],
@@ -219,15 +228,15 @@ def _answers(asked: Sequence[_Question]) -> list[Surveyed]:
     return found
 
 
-def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], *, is_here: bool) -> list[str]:
+def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], back: str, *, is_here: bool) -> list[str]:
     module = "jupyter_ddl.launch.remote_survey"
     working = os.getcwd()  # noqa: PTH109  as the shell spells it
     image = place.image_for_ranks
     if image is None:
-        program = run_module.command(module, str(mpiexec), working, *map(str, marks))
+        program = run_module.command(module, str(mpiexec), working, back, *map(str, marks))
     else:
         # mpiexec is the host's.
-        program = module_in_image(image, [mark.parent for mark in marks], module, "", working, *map(str, marks))
+        program = module_in_image(image, [mark.parent for mark in marks], module, "", working, back, *map(str, marks))
     if is_here:
         return program
     names = (*_CARRIED, *(() if image is None else set_for_images(os.environ)))

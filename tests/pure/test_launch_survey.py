@@ -6,6 +6,7 @@ import socket
 import tempfile
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ import pytest
 from users import needs_root
 
 from jupyter_ddl.errors import HostUnfit
-from jupyter_ddl.launch import remote_processes, survey
+from jupyter_ddl.launch import call_back, remote_processes, survey
 from jupyter_ddl.launch.place import HostSlots, Place
 from jupyter_ddl.launch.remote_processes import RemoteProcesses
 from jupyter_ddl.launch.survey import Surveyed
@@ -82,6 +83,23 @@ def test_a_host_that_cannot_run_ranks(tmp_path: Path, there: str, said: str) -> 
 
 
 NO_KEY = "echo 'Permission denied (publickey).' >&2; exit 255"
+
+
+def test_a_host_that_can_connect_back_by_an_interface(tmp_path: Path) -> None:
+    with call_back.listening("lo") as towards:
+        there = towards(HOST)
+        assert (there.rpartition(":")[0], towards("another"), call_back.unreached(there)) == ("127.0.0.1", there, "")
+    assert call_back.unreached(there) == "Connection refused"
+    with call_back.listening(None) as towards:
+        # Known to SSH alone.
+        assert (towards(HOST), call_back.unreached("")) == ("", "")
+
+
+def test_a_host_that_cannot_connect_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "listening", lambda _: nullcontext(lambda _: "127.0.0.1:1"))
+    text = r"must be able to connect to this host\. Received: 127\.0\.0\.1:1 from there: Connection refused\. Open"
+    with pytest.raises(HostUnfit, match=f"^{HOST} {text}"):
+        look(tmp_path)
 
 
 def failing(folder: Path, **there: str) -> str:

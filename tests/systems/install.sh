@@ -2,8 +2,8 @@
 # Installs what hosts and a batch system take, from Debian, where it is missing and this is root. No service is started:
 # a policy says so while the packages are set up.
 set -u
-packages="openssh-server iproute2 slurm-wlm munge"
-for program in sshd ip slurmctld munged; do
+packages="openssh-server iproute2 nftables slurm-wlm munge"
+for program in sshd ip nft slurmctld munged; do
     command -v "$program" >/dev/null || PATH="$PATH:/usr/sbin:/sbin" command -v "$program" >/dev/null || missing=1
 done
 [ "${missing:-}" ] || exit 0

@@ -111,6 +111,19 @@ class Rig:
             self.on(host, "ip link set eth0 up")
 
     @contextmanager
+    def ssh_alone(self, host: str) -> Iterator[None]:
+        """Let nothing connect to a host but SSH for the length of the block: a firewall drops what else comes."""
+        if not shutil.which("nft"):
+            pytest.skip("a firewall takes nftables: there is no nft")
+        chain = "add chain inet firewall in { type filter hook input priority 0; }"
+        rule = "add rule inet firewall in iifname != lo tcp dport != { 22, 2222 } tcp flags & (syn | ack) == syn drop"
+        self.on(host, f"nft add table inet firewall && nft '{chain}' && nft '{rule}'")
+        try:
+            yield
+        finally:
+            self.on(host, "nft delete table inet firewall")
+
+    @contextmanager
     def slowed(self, host: str, milliseconds: int) -> Iterator[None]:
         """Delay all that a host sends for the length of the block."""
         self.on(
