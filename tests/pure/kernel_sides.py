@@ -46,7 +46,8 @@ class TestCluster:
         self.spec = SPEC
         self.world_size = len(RANKS)
         self.world_id = "world-1"
-        self.folder = SimpleNamespace(connection_file="no file", log_dir=None)
+        self.folder = SimpleNamespace(log_dir=None)
+        self.connection_file = "no file"
         self.files = ApartFiles(ApartHosts(HERE, {}), Path())
         self.kernel = "kernel-1"
         self.hosts: dict[str, str] = {}
