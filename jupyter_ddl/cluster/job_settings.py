@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.host.mpi import Mpi
-    from jupyter_ddl.launch.survey import Surveyed
+    from jupyter_ddl.launch.surveyed import Surveyed
 
 _APART = "jupyter_ddl-apart_"
 

@@ -22,4 +22,5 @@
 | `schedulers` | Slurm: the job that this process is in, and how it is asked |
 | `survey` | looks at every host before ranks start there |
 | `survey_failures` | why hosts cannot run ranks, all in one error |
+| `surveyed` | what was found on hosts, and whether it goes together |
 """

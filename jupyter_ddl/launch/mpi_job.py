@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jupyter_ddl.launch.place import Place
-    from jupyter_ddl.launch.survey import Surveyed
+    from jupyter_ddl.launch.surveyed import Surveyed
 
 LOOPBACK = "127.0.0.1"
 _SEGMENT_BYTES = 512 << 10

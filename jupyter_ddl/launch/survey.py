@@ -19,10 +19,8 @@ import threading
 import time
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl import __version__
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
@@ -32,10 +30,12 @@ from jupyter_ddl.launch.container import module_in_image, script_in_image, set_f
 from jupyter_ddl.launch.image_mpi import MpiVersions
 from jupyter_ddl.launch.on_host import asking, on_host
 from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image, failure_of, raise_for_all
+from jupyter_ddl.launch.surveyed import Surveyed, check_alike, check_image
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
     from typing import IO
 
     from jupyter_ddl.launch.place import Place
@@ -46,35 +46,6 @@ TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _MOST_BYTES = 1 << 20
 _CARRIED = ("PYTHONPATH", "LD_LIBRARY_PATH", "PATH")
-
-
-@dataclass(frozen=True)
-class Surveyed:
-    """What was found on a host.
-
-    Attributes:
-        host: the name with which it was given.
-        hostname: its own.
-        address: by which it was reached; empty for this host.
-        clock_offset_s: its clock minus this host's, in seconds; 0 where they differ by no more than can be seen.
-        versions: of Python and the packages that ranks use.
-        mpi: the image's own, for ranks that start in one.
-        shares: it sees the folders of the clusters and of the runs.
-        has_folder: it has the working folder of this process.
-        temporary: its folder for temporary files.
-        cores: that ranks may use there, hardware threads counted.
-    """
-
-    host: str
-    hostname: str
-    address: str
-    clock_offset_s: float
-    versions: dict[str, str]
-    mpi: MpiVersions | None = None
-    shares: bool = True
-    has_folder: bool = True
-    temporary: str = ""
-    cores: int = 1
 
 
 def survey(
@@ -268,70 +239,6 @@ def _wait(asked: Sequence[_Question], given_up: threading.Event) -> None:
                 given_up.wait(_POLL_S / 10)
             if all(question.process.poll() is not None for question in asked) and not selector.get_map():
                 return
-
-
-def check_alike(found: Sequence[Surveyed]) -> None:
-    """Check that hosts are different ones, with the same versions.
-
-    Raises:
-        HostUnfit: one is not.
-    """
-    first, *others = found
-    failures = {other.host: failure for other in others if (failure := _unlike(other, first, found)) is not None}
-    raise_for_all(failures, len(found))
-
-
-def _unlike(other: Surveyed, first: Surveyed, found: Sequence[Surveyed]) -> HostUnfit | None:
-    if other.hostname in {one.hostname for one in found if one is not other}:
-        return HostUnfit(
-            "Each host must be named once.",
-            f"{other.host}, which is {other.hostname} like another one of them",
-            "Leave one out, and add up their slots.",
-        )
-    differing = [
-        f"{name} {first.versions.get(name)} on {first.host}, {version} on {other.host}"
-        for name, version in other.versions.items()
-        if version != first.versions.get(name)
-    ]
-    if not differing:
-        return None
-    return HostUnfit(
-        "All hosts must have the same versions.",
-        "; ".join(differing),
-        f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
-    )
-
-
-def check_same_folder(found: Sequence[Surveyed]) -> None:
-    """Check that hosts have the working folder of this process, in which a script and its files are.
-
-    Raises:
-        HostUnfit: one has not.
-    """
-    failures = {
-        one.host: HostUnfit(
-            "A script's ranks work in this folder, so every host must have it.",
-            f"{Path.cwd()}, which {one.host} does not have",
-            "Work in a folder that all hosts share.",
-        )
-        for one in found
-        if not one.has_folder
-    }
-    raise_for_all(failures, len(found))
-
-
-def check_image(image: str, versions: Mapping[str, str]) -> None:
-    """Check that the ranks in an image understand this kernel.
-
-    Raises:
-        HostUnfit: the jupyter_ddl in it is another version.
-    """
-    if versions.get("jupyter_ddl") != __version__:
-        raise HostUnfit(
-            "The image must have this kernel's version of jupyter_ddl.",
-            f"{versions.get('jupyter_ddl')} in {image}, {__version__} here",
-            "Install the same in one of them.",
-        )
 
 
 def _text_of(file: IO[bytes]) -> str:

@@ -19,7 +19,8 @@ from jupyter_ddl.host import mpi, run_module
 from jupyter_ddl.launch.container import module_in_image, module_of_image, variables_for_image
 from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
-from jupyter_ddl.launch.survey import check_same_folder, survey
+from jupyter_ddl.launch.survey import survey
+from jupyter_ddl.launch.surveyed import check_same_folder
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 from jupyter_ddl.protocol.codec import as_json
 

@@ -20,8 +20,9 @@ from jupyter_ddl.launch.image_agent import command
 from jupyter_ddl.launch.mpi_job import Network, launch_environment
 from jupyter_ddl.launch.place import HostSlots, Place
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.launch.survey import check_image, survey
+from jupyter_ddl.launch.survey import survey
 from jupyter_ddl.launch.survey_failures import NO_IMAGE, NO_RUNTIME, failure_in_image
+from jupyter_ddl.launch.surveyed import check_image
 from jupyter_ddl.paths import AGENT_VARIABLE
 
 # It says how it was called, and with which variables; or it runs the program, as if the image were this environment.

@@ -23,7 +23,7 @@ from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environme
 from jupyter_ddl.launch.place import HERE, HostSlots, Place
 from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.schedulers import slurm
-from jupyter_ddl.launch.survey import Surveyed
+from jupyter_ddl.launch.surveyed import Surveyed
 
 TWO = Place("hosts", (HostSlots("nodea", 2), HostSlots("nodeb", 2)), "ssh -p 2222")
 OPEN_MPI = Mpi(Path("/opt/bin/mpiexec"), None, "openmpi", "5.0.11", "system", None)

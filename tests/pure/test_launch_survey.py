@@ -14,10 +14,10 @@ import pytest
 from users import needs_root
 
 from jupyter_ddl.errors import HostUnfit
-from jupyter_ddl.launch import call_back, remote_processes, survey
+from jupyter_ddl.launch import call_back, remote_processes, survey, surveyed
 from jupyter_ddl.launch.place import HostSlots, Place
 from jupyter_ddl.launch.remote_processes import RemoteProcesses
-from jupyter_ddl.launch.survey import Surveyed
+from jupyter_ddl.launch.surveyed import Surveyed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,9 +146,9 @@ def test_folders_that_are_not_shared(tmp_path: Path) -> None:
 
 
 def test_a_script_takes_hosts_that_have_its_folder() -> None:
-    survey.check_same_folder([ONE])
+    surveyed.check_same_folder([ONE])
     with pytest.raises(HostUnfit, match=r"so every host must have it\. Received: /.*, which a does not have"):
-        survey.check_same_folder([ONE, replace(ONE, has_folder=False)])
+        surveyed.check_same_folder([ONE, replace(ONE, has_folder=False)])
 
 
 def test_a_host_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,14 +185,14 @@ ONE = Surveyed("a", "node-a", "", 0.0, {"Python": "3.11.7", "numpy": "2.4.6"})
 )
 def test_hosts_that_do_not_fit_together(other: Surveyed, said: str) -> None:
     with pytest.raises(HostUnfit, match=said):
-        survey.check_alike([ONE, other])
+        surveyed.check_alike([ONE, other])
 
 
 def test_all_hosts_that_do_not_fit_are_in_one_error() -> None:
     versions = {"Python": "3.12.1", "numpy": "2.3.1"}
     others = [replace(ONE, host=f"b{k}", hostname=f"node-b{k}", versions=versions, has_folder=False) for k in range(2)]
     with pytest.raises(HostUnfit) as caught:
-        survey.check_alike([ONE, *others])
+        surveyed.check_alike([ONE, *others])
     head, line = str(caught.value).splitlines()
     assert head.endswith("Received: 2 of 3 hosts that are not. For each:")
     assert line == (
@@ -201,7 +201,7 @@ def test_all_hosts_that_do_not_fit_are_in_one_error() -> None:
         "all hosts share."
     )
     with pytest.raises(HostUnfit, match=r"2 of 3 hosts that are not\. For each:\n- b0, b1: A script's ranks work in"):
-        survey.check_same_folder([ONE, *others])
+        surveyed.check_same_folder([ONE, *others])
 
 
 def processes_at(place: Place, *pids: int) -> RemoteProcesses:

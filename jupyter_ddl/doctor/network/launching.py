@@ -25,7 +25,7 @@ from jupyter_ddl.protocol.network_figures import Figures
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
-    from jupyter_ddl.launch.survey import Surveyed
+    from jupyter_ddl.launch.surveyed import Surveyed
 
 # Some 2 s a pair of hosts, and each rank's start.
 _START_S, _EACH_S = 60.0, 6.0
