@@ -246,6 +246,26 @@ def test_a_host_that_stays_away_is_named_and_nothing_is_left_on_any(hosts: Rig, 
 
 
 @pytest.mark.slow
+def test_a_terminal_that_is_stopped_is_not_taken_for_gone(hosts: Rig) -> None:
+    seconds = 2 * LOST_AFTER_S + 5
+    script = (
+        f"{RANK}print('up', flush=True)\nfor line in range({seconds}):\n    print('line', line)\n    time.sleep(1)\n"
+    )
+    with started(hosts, script, **{HOST_LOST_VARIABLE: str(LOST_AFTER_S)}) as (inside, entered):
+        # As Ctrl-Z does.
+        inside.suspend()
+        time.sleep(2 * LOST_AFTER_S)
+        inside.resume()
+        # nsenter stops with its child.
+        entered.send_signal(signal.SIGCONT)
+        _, errors = entered.communicate(timeout=TIMEOUT_S)
+    assert entered.returncode == 0, errors
+    for rank in range(4):
+        log = (record_of(hosts) / f"rank-{rank}.log").read_text().splitlines()
+        assert log == ["up", *(f"line {line}" for line in range(seconds))]
+
+
+@pytest.mark.slow
 def test_ranks_whose_terminal_stays_away_end_by_themselves(hosts: Rig, before: dict[str, set[str]]) -> None:
     with started(hosts, WAITS, **{HOST_LOST_VARIABLE: str(LOST_AFTER_S)}) as (_, entered), hosts.cut("login"):
         on_login = left_on(hosts, before).keys() - set(NODES)
