@@ -23,6 +23,7 @@ from jupyter_ddl.cli import (
     logs,
     modernise,
     profiles,
+    report,
     run,
     runs,
     serve,
@@ -52,7 +53,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise),
+    *(export, execute, serve, modernise, report),
 )
 
 

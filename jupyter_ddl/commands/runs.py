@@ -98,7 +98,7 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
         print(f"Only the logs of its output exist: {logs}")
     fault = ending.fault(record)
     if fault is not None:
-        told = _fault_text(fault, ending, record)
+        told = fault_text(fault, ending, record)
         print(_NOT_COLOUR.sub("", told) if in_notebook else "\n".join(plain_lines(told)), flush=True)
 
 
@@ -136,7 +136,7 @@ def show_dashboard(arguments: Namespace) -> None:
     show_finished(chain([first], events), publisher, single_rank)
 
 
-def _fault_text(fault: Fault, ending: Ending, record: RunRecord) -> str:
+def fault_text(fault: Fault, ending: Ending, record: RunRecord) -> str:
     """Return a fault as the cell showed it: under the name of its error."""
     error = ERRORS.get(fault.kind)
     program = "cell" if record.script is None else "script"

@@ -65,6 +65,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},
+    "support": {"cluster", "commands", "errors", "host", "paths", "protocol", "runs", "views"},
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
     "modernise": {"errors", "protocol"},
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.
@@ -97,7 +98,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "modernise",
         "paths",
         "protocol",
+        "runs",
         "script",
+        "support",
     },
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
@@ -118,6 +121,7 @@ KERNEL_SIDE = {
     "runs",
     "script",
     "server",
+    "support",
     "views",
 }
 RANK_SIDE = {

@@ -1,0 +1,148 @@
+"""Gathers what the file for support holds: of one run, of its cluster where that is still there, and of this machine.
+
+Runs on: the terminal's process.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl import __version__, paths
+from jupyter_ddl.cluster import registry
+from jupyter_ddl.commands.runs import fault_text
+from jupyter_ddl.host import untrusted_files
+from jupyter_ddl.protocol.events import StallReported
+from jupyter_ddl.runs.ending import Ending
+from jupyter_ddl.runs.logs import log_files
+from jupyter_ddl.runs.reading import run_events
+from jupyter_ddl.support.environment import shown_variables
+from jupyter_ddl.views.line import plain_lines
+from jupyter_ddl.views.runs_table import run_line
+from jupyter_ddl.views.stalls import render_stall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from jupyter_ddl.protocol.faults import Fault
+    from jupyter_ddl.runs.store import RunRecord
+
+_END_BYTES = 64 << 10
+_CLUSTER_END_BYTES = 256 << 10
+# A log of each of a thousand ranks says no more than those of the ranks that failed, and a few others.
+_LOGS = 32
+_STALLS = 20
+# What run.json has of the code itself, and of a script's command line.
+_OF_CODE = ("script", "arguments", "first_line")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One file of the file for support.
+
+    Attributes:
+        name: in the file, with "/" between its parts.
+        content: what it holds.
+        note: what that is, one clause.
+    """
+
+    name: str
+    content: bytes
+    note: str
+
+
+def parts_of_run(record: RunRecord, *, with_code: bool) -> Iterator[Part]:
+    """Yield what is known of a run.
+
+    Args:
+        record: which.
+        with_code: the cell, or the script's command, may be in it.
+    """
+    ending, stalls = Ending(), list[str]()
+    for event in ending.noted(run_events(record.path)):
+        if isinstance(event, StallReported) and len(stalls) < _STALLS:
+            stalls.append(render_stall(event.fault))
+    fault = ending.fault(record)
+    told = [run_line(record), *([] if fault is None else [fault_text(fault, ending, record)])]
+    yield _text("run/outcome.txt", told, "how it ended, and why; a traceback quotes lines of the cell")
+    content = {name: value for name, value in _record_of(record).items() if with_code or name not in _OF_CODE}
+    yield Part("run/run.json", _json(content), "its record: ranks, hosts, devices, versions, options")
+    if stalls:
+        yield _text("run/stalls.txt", stalls, "where ranks were when they waited for others")
+    if with_code:
+        yield _end_of(record.path / "cell.py", "run/cell.py", "the code", _CLUSTER_END_BYTES)
+    logs = log_files(record.path)
+    for rank in _ranks_with_logs(record, fault, logs):
+        yield _end_of(logs[rank], f"run/{logs[rank].name}", "the end of what the rank printed", _END_BYTES)
+
+
+def parts_of_cluster(record: RunRecord) -> Iterator[Part]:
+    """Yield the ends of what mpiexec, controller and ranks of a run's cluster printed outside cells, if it is there."""
+    name, world = _record_of(record).get("cluster"), _record_of(record).get("world_id")
+    if not isinstance(name, str) or "/" in name or world is None:
+        return
+    for host in registry.names(paths.clusters_dir()):
+        folder = paths.clusters_dir() / host / name
+        try:
+            settings = untrusted_files.read_object(folder / "cluster.json", only_own=True)
+        except (OSError, ValueError):
+            continue
+        if settings.get("world_id") == world:
+            for log in registry.names(folder / "log"):
+                if untrusted_files.is_file(folder / "log" / log):
+                    yield _end_of(
+                        folder / "log" / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES
+                    )
+
+
+def parts_of_machine(environment: Mapping[str, str], doctor: Iterable[str], facts: object) -> Iterator[Part]:
+    """Yield what is known of this machine.
+
+    Args:
+        environment: this process's.
+        doctor: its lines.
+        facts: the same for programs, as JSON values.
+    """
+    versions = f"jupyter_ddl {__version__}, Python {platform.python_version()}, {platform.platform()}"
+    yield _text("machine/doctor.txt", [versions, *doctor], "the checks of this machine")
+    yield Part("machine/doctor.json", _json(facts), "the same for programs")
+    shown = shown_variables(environment)
+    yield Part("machine/environment.json", _json(shown), "variables of MPI, Horovod, CUDA and schedulers; no secrets")
+
+
+def _ranks_with_logs(record: RunRecord, fault: Fault | None, logs: Mapping[int, Path]) -> Sequence[int]:
+    """Return the ranks whose logs are taken: those that the fault names first."""
+    of_fault = [] if fault is None else [rank for rank in fault.ranks if rank in logs]
+    others = [rank for rank in record.ranks if rank in logs and rank not in of_fault]
+    return list(islice((*of_fault, *others), _LOGS))
+
+
+def _record_of(record: RunRecord) -> dict[str, Any]:
+    try:
+        return untrusted_files.read_object(record.path / "run.json", only_own=True)
+    except (OSError, ValueError):
+        return {}
+
+
+def _end_of(path: Path, name: str, note: str, limit: int) -> Part:
+    try:
+        with untrusted_files.open_file(path, only_own=True) as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - limit))
+            content = file.read(limit)
+    except OSError as error:
+        return Part(name, f"{error.strerror}\n".encode(), note)
+    return Part(name, content, note if size <= limit else f"{note}, of {size:,} bytes")
+
+
+def _text(name: str, paragraphs: Iterable[str], note: str) -> Part:
+    lines = plain_lines("\n".join(paragraphs))
+    return Part(name, ("\n".join(lines) + "\n").encode(errors="backslashreplace"), note)
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=2).encode() + b"\n"

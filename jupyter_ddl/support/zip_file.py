@@ -1,0 +1,42 @@
+"""Shows what the file for support holds, and writes it.
+
+Runs on: the terminal's process.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from jupyter_ddl.support.contents import Part
+
+
+def listing(parts: Sequence[Part]) -> str:
+    """Return a table of the parts: name, bytes, what it is."""
+    names = max(len(part.name) for part in parts)
+    sizes = max(len(f"{len(part.content):,}") for part in parts)
+    return "\n".join(f"{part.name:<{names}}  {len(part.content):>{sizes},} bytes  {part.note}" for part in parts)
+
+
+def write(path: Path, parts: Sequence[Part]) -> None:
+    """Write the parts into a zip file that only this user can read.
+
+    Raises:
+        InvalidInput: something is there already, or it cannot be written.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InvalidInput(
+            "A report is a new file.", f"{path}: {error.strerror}", "Name another one with -o FILE."
+        ) from error
+    with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for part in parts:
+            made.writestr(part.name, part.content)
