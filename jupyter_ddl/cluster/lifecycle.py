@@ -194,7 +194,10 @@ class Cluster:
         A lease that does not end in time is killed, which ends all its descendants.
         """
         with self._stop_lock:
-            self._stop()
+            try:
+                self._stop()
+            finally:
+                self._close_tunnel()
 
     def _stop(self) -> None:
         self._disconnect()
@@ -211,7 +214,6 @@ class Cluster:
         self.supervisor.join()
         # The lease has cleared it, unless it was killed.
         scratch.clear(self._scratch)
-        self._close_tunnel()
 
     def _wait_gone(self) -> None:
         """Wait until this world's lease on another host has ended.
