@@ -1,4 +1,4 @@
-"""`jupyter ddl runs`: lists the runs of this user, or deletes old ones."""
+"""`jupyter ddl runs`: lists the runs of this user, names, annotates and tags them, or deletes old ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "runs"
-HELP = "List what was run, or delete old runs."
+HELP = "List what was run, name and tag it, or delete old runs."
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """List or delete; return the exit status."""
+    """List, label or delete; return the exit status."""
     runs.list_runs(arguments)
     return 0

@@ -10,6 +10,7 @@ import sys
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.commands.run_labels import add_label_options, change_labels, chosen, details, is_choosing
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
@@ -50,25 +51,31 @@ def add_runs_options(parser: ArgumentParser) -> None:
     parser.add_argument("--keep", type=int, metavar="N", help="with --prune: the newest N stay")
     parser.add_argument("--keep-days", type=float, metavar="D", help="with --prune: those of the last D days stay")
     parser.add_argument("--yes", action="store_true", help="with --prune: delete them")
+    add_label_options(parser)
 
 
 def list_runs(arguments: Namespace) -> None:
-    """Print the newest runs, or delete old ones."""
+    """Print the newest runs, label one, or delete old ones."""
+    if change_labels(arguments):
+        return
     pruning = {
         "--keep": arguments.keep is not None,
         "--keep-days": arguments.keep_days is not None,
         "--yes": arguments.yes,
     }
     if arguments.prune:
+        if is_choosing(arguments):
+            rule = "Runs are pruned by their age and number, not by what they have."
+            raise InvalidInput(rule, "--prune with --tag, --notebook or --state", "Leave one out.")
         _prune(arguments)
         return
     if given := [option for option, is_given in pruning.items() if is_given]:
         raise InvalidInput(f"{given[0]} says how to prune.", f"{given[0]} without --prune", "Add --prune.")
     if arguments.n < 1:
         raise InvalidInput("-n takes a number of at least 1.", f"-n {arguments.n}", "Pass how many runs to list.")
-    runs = newest_first()
+    runs = chosen(newest_first(), arguments)
     shown = list(islice(runs, min(arguments.n, sys.maxsize)))
-    print(runs_table(shown) if shown else "No runs yet.")
+    print(runs_table(shown) if shown else "No such runs." if is_choosing(arguments) else "No runs yet.")
     if next(runs, None) is not None:
         print(f"… and older ones: -n {10 * arguments.n} lists more")
     if others := foreign():
@@ -85,7 +92,7 @@ def show_run(arguments: Namespace, *, in_notebook: bool) -> None:
     from jupyter_ddl.views.replay import replay
 
     record = resolve(arguments.run)
-    print(run_line(record), flush=True)
+    print("\n".join([run_line(record), *plain_lines("\n".join(details(record)))]), flush=True)
     ending = Ending()
     logs = f"{'%ddl' if in_notebook else 'jupyter ddl'} logs {record.run}"
     replay(

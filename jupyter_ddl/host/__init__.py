@@ -12,6 +12,7 @@
 | `stall_messages` | what Horovod writes there of a stall |
 | `process_identity`, `process_tree` | a process's unique identity; processes that end with their parent |
 | `clock`, `interrupts`, `threads` | the clock of a run; Ctrl-C between our own steps; threads that report failure |
+| `git_commit` | the commit of a folder's files |
 | `lost_after` | for how long a host may stay away |
 | `patching`, `import_hooks` | the register of what we replace in libraries; the one import finder |
 | `run_module` | `python -m` that ignores the working folder |

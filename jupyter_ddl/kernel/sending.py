@@ -5,10 +5,13 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import platform
 from typing import TYPE_CHECKING, Any
 
+import jupyter_ddl
 from jupyter_ddl.host.threads import described
 from jupyter_ddl.kernel.run_follower import Follower
+from jupyter_ddl.kernel.run_origin import Origins
 from jupyter_ddl.kernel.stall_watch import StallWatch
 from jupyter_ddl.protocol.events import RunStarted
 from jupyter_ddl.protocol.requests import PrepareHorovod, RunCell
@@ -43,6 +46,7 @@ class Sender:
         self._topologies = topologies
         # Read now: a kernel that can open no more files cannot ask the system.
         self._kernel = this_process()
+        self._origins = Origins()
 
     def send(
         self,
@@ -61,6 +65,8 @@ class Sender:
             view: makes what shows the run.
             finished: called when the run has ended well.
         """
+        # Before anything is sent: an interrupt may come while git is asked.
+        origin = self._origins.of(code)
         world_size = self._cluster.world_size
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
         prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
@@ -80,7 +86,7 @@ class Sender:
             raise
         # While the ranks already run it.
         try:
-            folder.write(code, **self._record(ranks), options=options.record())
+            folder.write(code, **self._record(ranks), **origin, options=options.record())
         except (TypeError, ValueError) as error:
             # JSON cannot hold it. Errors of the disk the folder notes itself.
             folder.problem = f"{folder.path}: {described(error)}"
@@ -105,11 +111,12 @@ class Sender:
             "hosts": {one.rank: one.host for one in ready},
             "devices": {one.rank: one.device for one in ready},
             "threads": cluster.ranks[min(ranks)].threads,
-            "versions": next((warm.versions for warm in cluster.warm.values()), {}),
             **self._late_fields(),
             "session": self._kernel,
         }
 
     def _late_fields(self) -> dict[str, Any]:
         """Return what a first cell may be too early to know."""
-        return {"topology": self._topologies.record()}
+        imported = next((warm.versions for warm in self._cluster.warm.values()), {})
+        own = {"python": platform.python_version(), "jupyter_ddl": jupyter_ddl.__version__}
+        return {"topology": self._topologies.record(), "versions": {**imported, **own}}

@@ -4,6 +4,7 @@
 RUNS/2026-11-20T18-03-07-default-3f9c61d2/
     cell.py                what was run
     run.json               on which ranks, when, with what outcome
+    labels.json            what its user says of it; see `labels`
     events.jsonl           all events, in the order in which they came; written by the session
     rank-K.log             all that rank K wrote to its standard streams; written by the rank
     rank-K.stderr.jsonl    [offset, length] of each stretch of it that is stderr; likewise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _DAY_S = 86_400.0
 # Ranks that outlive their kernel continue to write, by default a sample a second.
 _SILENT_S = 600.0
-_OURS = re.compile(r"\.?(?:cell\.py|run\.json|events\.jsonl|rank-[0-9]+\..+)")
+_OURS = re.compile(r"\.?(?:cell\.py|(?:run|labels)\.json|events\.jsonl|rank-[0-9]+\..+)")
 
 
 @dataclass(frozen=True)

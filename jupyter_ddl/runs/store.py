@@ -21,7 +21,10 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import process_identity, untrusted_files
 from jupyter_ddl.protocol.codec import number_in, record_of
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.parameters import Scalar, readable
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, rank_file_pattern
+from jupyter_ddl.runs.labels import read_labels
+from jupyter_ddl.runs.origin import origin_in
 from jupyter_ddl.runs.reading import rank_files
 
 if TYPE_CHECKING:
@@ -61,6 +64,15 @@ class RunRecord:
         options: as the cell, or the script, had them.
         fault: why it did not finish well; None where it did, and where not recorded.
         script: as its command line named it; None of a cell.
+        notebook: the path of the cell's notebook when its kernel started; None where no front end said it.
+        cell_id: JupyterLab's id of the cell; likewise.
+        cell_number: the number in its brackets.
+        first_line: the beginning of its code.
+        git_commit: of the notebook's folder; None where it has none.
+        name: as its user named it.
+        note: what the user wrote of it.
+        tags: which the user gave it.
+        parameters: what `fit` was given, and what the code, or the user, logged.
     """
 
     path: Path
@@ -77,6 +89,15 @@ class RunRecord:
     options: dict[str, Any] = field(default_factory=dict)
     fault: Fault | None = None
     script: str | None = None
+    notebook: str | None = None
+    cell_id: str | None = None
+    cell_number: int | None = None
+    first_line: str | None = None
+    git_commit: str | None = None
+    name: str | None = None
+    note: str | None = None
+    tags: tuple[str, ...] = ()
+    parameters: dict[str, Scalar] = field(default_factory=dict)
 
 
 def newest_first(before: str | None = None) -> Iterator[RunRecord]:
@@ -106,7 +127,7 @@ def resolve(text: str | None = None) -> RunRecord:
     """Return the run that a text means: by default the newest.
 
     Args:
-        text: a run's id, its folder, or a beginning or an end of the id that no other run has.
+        text: a run's id, its folder, a beginning or an end of the id, or the run's name, that no other run has.
 
     Raises:
         InvalidInput: there is no such run, or several.
@@ -121,9 +142,10 @@ def resolve(text: str | None = None) -> RunRecord:
     if name in ids:
         return read_record(_path(name))
     found = [run for run in ids if name and (run.startswith(name) or run.endswith(name))]
+    found = found or [run for run in ids if text and read_labels(_path(run)).name == text]
     if len(found) == 1:
         return read_record(_path(found[0]))
-    rule = "A run is named by its id, or by a beginning or an end of it that no other run has."
+    rule = "A run is named by its id, by a beginning or an end of it, or by its name, that no other run has."
     if not found:
         raise InvalidInput(rule, f"{text!r}, which is no run", "%ddl runs lists them, and so does jupyter ddl runs.")
     shown = ", ".join(found[:_AMBIGUOUS_SHOWN])
@@ -138,7 +160,7 @@ def read_record(path: Path) -> RunRecord:
     if not (isinstance(ranks, list) and all(map(_is_count, ranks))):
         ranks = list(rank_files(path, _LOG))
     outcome, model, options = content.get("outcome"), content.get("model"), content.get("options")
-    script = content.get("script")
+    script, labels = content.get("script"), read_labels(path)
     return RunRecord(
         path=path,
         run=path.name,
@@ -154,6 +176,11 @@ def read_record(path: Path) -> RunRecord:
         options=options if isinstance(options, dict) else {},
         fault=_fault(content.get("fault")),
         script=script[:_MOST_CHARACTERS] if isinstance(script, str) else None,
+        name=labels.name,
+        note=labels.note,
+        tags=labels.tags,
+        parameters={**readable(content.get("parameters")), **labels.parameters},
+        **origin_in(content),
     )
 
 

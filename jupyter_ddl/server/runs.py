@@ -44,7 +44,7 @@ class RunsHandler(HubHandler):
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the runs before a given one whose id, model, state or device contains the text."""
+        """Answer with the runs before a given one whose id, labels, notebook, model, state or device have the text."""
         limit = self.number("limit", 50, 1, MAX_LISTED)
         before = self.text("before") or None
         self.answer(await self.in_thread(_listing, self.text("search").casefold(), before, limit))
@@ -164,7 +164,8 @@ def _listing(text: str, before: str | None, limit: int) -> dict[str, Any]:
 
 
 def _has(record: RunRecord, text: str) -> bool:
-    shown = (record.run, record.model, record.state, record.computes_on)
+    told = (record.name, record.notebook, *record.tags)
+    shown = (record.run, record.model, record.state, record.computes_on, *told)
     return any(text in value.casefold() for value in shown if value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.protocol.rank_sets import compact
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("run", "when", "ranks", "outcome", "took", "samples/s", "loss")
 _NUMBERS = ("took", "samples/s", "loss")
+# Shown where a run of the table has one.
+_TOLD = ("name", "cell", "tags")
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
@@ -39,19 +42,32 @@ class Row(Protocol):
     def loss(self) -> float | None: ...  # noqa: D102
     @property
     def model(self) -> str | None: ...  # noqa: D102
+    @property
+    def notebook(self) -> str | None: ...  # noqa: D102
+    @property
+    def cell_number(self) -> int | None: ...  # noqa: D102
+    @property
+    def name(self) -> str | None: ...  # noqa: D102
+    @property
+    def tags(self) -> tuple[str, ...]: ...  # noqa: D102
 
 
 def runs_table(rows: Sequence[Row], now_s: float | None = None) -> str:
-    """Return a line a run as aligned text: id, when, ranks, outcome, duration, samples/s of all ranks, last loss."""
+    """Return a line a run as aligned text: id, when, ranks, outcome, duration, samples/s of all ranks, last loss.
+
+    Where runs have them, then their names, notebooks with the cell's number, and tags.
+    """
     now_s = time.time() if now_s is None else now_s
-    cells = [_COLUMNS, *(_cells(row, now_s) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    every = [(*_COLUMNS, *_TOLD), *((*_cells(row, now_s), *_told(row)) for row in rows)]
+    # A column of which only the head has a text is left out, if it is one of those.
+    columns = [column for column in zip(*every, strict=True) if column[0] not in _TOLD or any(column[1:])]
+    widths = [max(map(len, column)) for column in columns]
     return "\n".join(
         "  ".join(
-            text.rjust(width) if name in _NUMBERS else text.ljust(width)
-            for name, text, width in zip(_COLUMNS, line, widths, strict=True)
+            text.rjust(width) if column[0] in _NUMBERS else text.ljust(width)
+            for column, text, width in zip(columns, line, widths, strict=True)
         ).rstrip()
-        for line in cells
+        for line in zip(*columns, strict=True)
     )
 
 
@@ -68,7 +84,9 @@ def run_line(row: Row) -> str:
         parts.append(f"loss {number(row.loss)}")
     if row.model:
         parts.append(row.model)
-    return _plain(f"{row.run}: {'; '.join(parts)}")
+    name = f' "{row.name}"' if row.name else ""
+    tags = f" ({', '.join(row.tags)})" if row.tags else ""
+    return _plain(f"{row.run}{name}: {'; '.join(parts)}{tags}")
 
 
 def duration(seconds: float) -> str:
@@ -100,6 +118,12 @@ def _cells(row: Row, now_s: float) -> tuple[str, ...]:
         "" if row.samples_per_s is None else number(row.samples_per_s),
         "" if row.loss is None else number(row.loss),
     )
+
+
+def _told(row: Row) -> tuple[str, ...]:
+    number = "" if row.cell_number is None else f" [{row.cell_number}]"
+    notebook = "" if row.notebook is None else PurePath(row.notebook).name + number
+    return _plain(row.name or ""), _plain(notebook), _plain(", ".join(row.tags))
 
 
 def _plain(text: str) -> str:

@@ -13,7 +13,7 @@ from run_folders import HERE, make_run, own_session
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.runs.store import find, newest_first, read_record, resolve
 
-RULE = "A run is named by its id, or by a beginning or an end of it that no other run has. Received: "
+RULE = "A run is named by its id, by a beginning or an end of it, or by its name, that no other run has. Received: "
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import NoCluster
 from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.run_origin import cell_id
 from jupyter_ddl.protocol.hub_messages import KernelState, RunNotice
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.fault import in_short
@@ -41,7 +42,7 @@ class State:
         """Return the notice of a run that has begun or ended. Called by the thread that runs it."""
         outcome = run.folder.record.get("outcome")
         if outcome is None:
-            cell = self._cells[run.id] = self._cell_id()
+            cell = self._cells[run.id] = cell_id(self._shell)
             self._running[run.id] = run
             # It was the last cell's, and not this one's.
             self._fault = None
@@ -80,13 +81,6 @@ class State:
         """Return the kernel's state while ranks are started, without the fault of the ranks before."""
         self._fault = None
         return KernelState(self._kernel, os.getpid(), cluster)
-
-    def _cell_id(self) -> str | None:
-        """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""
-        parent = self._shell.get_parent()
-        metadata = parent.get("metadata") if isinstance(parent, dict) else None
-        cell = metadata.get("cellId") if isinstance(metadata, dict) else None
-        return cell if isinstance(cell, str) else None
 
 
 def fault_of(run: Run) -> Fault | None:

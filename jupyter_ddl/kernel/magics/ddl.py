@@ -81,7 +81,7 @@ def _ddl_parser() -> MagicParser:
         command.add_argument("names", nargs="+", metavar="NAME")
         command.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
 
-    runs.add_runs_options(commands.add_parser("runs", help="list what was run, or delete old runs"))
+    runs.add_runs_options(commands.add_parser("runs", help="list what was run, name and tag it, or delete old runs"))
     runs.add_run(commands.add_parser("show", help="show a run's output again"))
     runs.add_run(commands.add_parser("dashboard", help="show how a run trained"))
     logs.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))

@@ -1,0 +1,75 @@
+"""Finds where a run comes from: the notebook and its cell, as far as the front end says it, and the folder's commit.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from IPython.core.getipython import get_ipython
+
+from jupyter_ddl.host.git_commit import commit_of
+from jupyter_ddl.runs.origin import first_line
+
+# How Jupyter Server names a kernel's notebook, since version 2.0: its whole path at the time of the kernel's start.
+# Source: jupyter_server 2.21, services/sessions/sessionmanager.py, get_kernel_env
+_SESSION_VARIABLE = "JPY_SESSION_NAME"
+# How VS Code does, in the notebook's namespace.
+# Source: vscode-jupyter, src/kernels/execution/helpers.ts
+_VS_CODE_NAME = "__vsc_ipynb_file__"
+_SUFFIX = ".ipynb"
+
+
+class Origins:
+    """Makes the records of where the runs of one kernel come from.
+
+    Git is asked once a run, and never again in a folder where it has not answered.
+    """
+
+    def __init__(self) -> None:
+        self._silent: set[Path] = set()
+
+    def of(self, code: str, shell: Any = None) -> dict[str, Any]:
+        """Return the fields of run.json; call it in the thread that runs the cell.
+
+        Args:
+            code: the cell, without its magic.
+            shell: the kernel's IPython; by default this process's, where it has one.
+        """
+        shell = get_ipython() if shell is None else shell
+        notebook = notebook_of(shell)
+        number = getattr(shell, "execution_count", None)
+        return {
+            "notebook": notebook,
+            "cell_id": cell_id(shell),
+            "cell_number": number if isinstance(number, int) else None,
+            "first_line": first_line(code),
+            "git_commit": None if notebook is None else self._commit(Path(notebook).parent),
+        }
+
+    def _commit(self, folder: Path) -> str | None:
+        if folder in self._silent:
+            return None
+        commit = commit_of(folder)
+        if commit is None:
+            self._silent.add(folder)
+        return commit
+
+
+def notebook_of(shell: Any) -> str | None:
+    """Return the path of the kernel's notebook; None where no front end says it."""
+    names = getattr(shell, "user_ns", {})
+    found = names.get(_VS_CODE_NAME) or os.environ.get(_SESSION_VARIABLE)
+    return found if isinstance(found, str) and found.endswith(_SUFFIX) else None
+
+
+def cell_id(shell: Any) -> str | None:
+    """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""
+    get_parent = getattr(shell, "get_parent", None)
+    parent = get_parent() if callable(get_parent) else None
+    metadata = parent.get("metadata") if isinstance(parent, dict) else None
+    cell = metadata.get("cellId") if isinstance(metadata, dict) else None
+    return cell if isinstance(cell, str) else None
