@@ -19,7 +19,26 @@ from jupyter_ddl.views.jobs_table import JobRow, jobs_table
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from jupyter_ddl.cluster.job_folder import JobFolder
+    from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder
+    from jupyter_ddl.launch.schedulers.scheduler import Job
+
+
+def waiting_or_running() -> list[tuple[JobOrder, Job]]:
+    """Return the jobs that wait or run, each with what it starts; the folders stay as they are.
+
+    Raises:
+        HostUnfit: no scheduler's commands are on this machine.
+        ClusterError: the scheduler does not answer.
+    """
+    # Some schedulers list a job for a while after its end.
+    known = {job.id: job for job in scheduler_here().jobs() if job.state != "ended"}
+    found = []
+    for folder in submitted():
+        job = known.get(folder.id() or "")
+        if job is not None:
+            with suppress(OSError, ValueError):  # another process removes the folder of a job that has just ended
+                found.append((folder.order(), job))
+    return found
 
 
 def job_rows(is_attached: Callable[[str], bool]) -> list[JobRow]:
@@ -32,19 +51,16 @@ def job_rows(is_attached: Callable[[str], bool]) -> list[JobRow]:
         HostUnfit: no scheduler's commands are on this machine.
         ClusterError: the scheduler does not answer.
     """
-    waiting_or_running = {job.id: job for job in scheduler_here().jobs()}
-    rows = []
+    found = waiting_or_running()
+    listed = {job.id for _, job in found}
     for folder in submitted():
-        order, number = folder.order(), folder.id()
-        job = None if number is None else waiting_or_running.get(number)
-        if job is not None:
-            attached = is_attached(job.id)
-            rows.append(
-                JobRow(job.id, order.name, job.state, job.reason, job.nodes, job.ahead, job.ends_at_s, attached)
-            )
-        elif number is not None:
-            _remove_if_ended(folder, number, order.scheduler)
-    return rows
+        number = folder.id()
+        if number is not None and number not in listed:
+            _remove_if_ended(folder, number, folder.order().scheduler)
+    return [
+        JobRow(job.id, order.name, job.state, job.reason, job.nodes, job.ahead, job.ends_at_s, is_attached(job.id))
+        for order, job in found
+    ]
 
 
 def table(is_attached: Callable[[str], bool] = lambda _: False) -> str:

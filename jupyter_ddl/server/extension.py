@@ -14,6 +14,7 @@ from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.exports import ExportHandler
 from jupyter_ddl.server.hub import Hub
+from jupyter_ddl.server.jobs import JobHandler, JobsHandler
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, RunsHandler, SearchHandler
@@ -44,6 +45,8 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/export", ExportHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
+                (r"/jupyter-ddl/jobs", JobsHandler, own),
+                (r"/jupyter-ddl/jobs/([^/]+)", JobHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),
                 (_RUN, RunHandler, own),
                 (_RUN + r"/logs", LogsHandler, own),

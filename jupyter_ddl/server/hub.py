@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
@@ -39,6 +40,7 @@ class Hub:
         kernels: those that are connected.
         tails: the watched runs.
         requests: how many are being answered by the pool, or wait for it.
+        scheduler: is held by the request that asks the batch scheduler for its jobs.
     """
 
     def __init__(self, log: Logger) -> None:
@@ -47,6 +49,7 @@ class Hub:
         self.tails = Tails(self.pool)
         self._scripts = Scripts(self.pool, self._tell, log)
         self.requests = 0
+        self.scheduler = asyncio.Lock()
         self._browsers: set[Listener] = set()
 
     async def open(self, path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Makes the sentences on batch jobs: where one is in its queue, and why it brought no ranks."""
+"""Makes the sentences on batch jobs: where one is, and why it brought no ranks."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ def waiting_text(
     if starts_at_s is not None:
         text += f", expected to start {_when(starts_at_s)}"
     return text
+
+
+def listed_text(
+    title: str, state: str, reason: str, ahead: int | None, starts_at_s: float | None, nodes: Sequence[str]
+) -> str:
+    """Return where a job is that no notebook uses, as one line; arguments as of `waiting_text`."""
+    if state == "waiting":
+        return waiting_text(title, state, reason, ahead, starts_at_s, nodes)
+    where = f" on {', '.join(nodes)}" if nodes else ""
+    return f"{title} runs{where}" if state == "running" else f"{title} is being ended"
 
 
 def _when(at_s: float) -> str:

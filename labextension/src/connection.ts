@@ -5,6 +5,7 @@ import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { FromBrowser, ToBrowser } from './model/hub_messages';
 import { parseHubMessage } from './model/parse_hub';
+import type { BatchJob } from './model/jobs';
 import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
@@ -182,6 +183,15 @@ export class Connection implements RunWire, Server {
 
   async stopCluster(name: string): Promise<void> {
     await this.request('DELETE', ['clusters', name]);
+  }
+
+  async jobs(): Promise<BatchJob[]> {
+    const fields = ['job', 'title', 'name', 'world_size', 'state', 'text', 'ends_at_s'];
+    return listOf<BatchJob>(await this.request('GET', ['jobs']), fields);
+  }
+
+  async endJob(job: string): Promise<void> {
+    await this.request('DELETE', ['jobs', job]);
   }
 
   private receive(data: unknown): void {

@@ -28,6 +28,8 @@ export class FakeServer implements Server {
   readonly places = this.asks<Server['places']>('places');
   readonly export = this.asks<Server['export']>('export');
   readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
+  readonly jobs = this.asks<Server['jobs']>('jobs');
+  readonly endJob = this.asks<Server['endJob']>('endJob');
   readonly stopCluster = this.asks<Server['stopCluster']>('stopCluster');
 
   /** What waits for an answer, in the order in which it was asked. */

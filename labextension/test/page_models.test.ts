@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { ComparisonModel } from '../src/model/comparison';
 import { HubModel } from '../src/model/hub';
 import type { KernelState } from '../src/model/hub_messages';
+import { ASK_EVERY_MS, JobsModel } from '../src/model/jobs_model';
 import { KeptModel } from '../src/model/kept_model';
 import { LiveRuns } from '../src/model/live';
 import { LogModel } from '../src/model/log_model';
@@ -165,6 +166,50 @@ describe('kept clusters', () => {
     await server.refuse('stopCluster first', 'It has a kernel.');
     await server.answer('keptClusters', [kept('first')]);
     expect([await stopped, model.names]).toEqual(['Error: It has a kernel.', ['first']]);
+  });
+});
+
+describe('batch jobs', () => {
+  const job = (number: string, name: string): object => ({ job: number, title: `Slurm job ${number}`, name, state: 'waiting', text: '' });
+  const titles = (model: JobsModel): string[] => model.shown.map(({ title }) => title);
+
+  it('are those that no kernel waits for or uses and that are not shown as kept', async () => {
+    const model = new JobsModel(server, hub, { names: ['kept'] });
+    void model.read(0);
+    await server.answer('jobs', [job('12', 'a'), job('13', 'kept'), job('14', 'b')]);
+    expect(titles(model)).toEqual(['Slurm job 12', 'Slurm job 14']);
+    hub.handle({ ...KERNEL, cluster: { ...KERNEL.cluster!, job: 'Slurm job 12' } });
+    expect(titles(model)).toEqual(['Slurm job 14']);
+    hub.connect(false);
+    expect(titles(model)).toEqual([]);
+  });
+
+  it('are asked for by one question at a time, and not too often', async () => {
+    const model = new JobsModel(server, hub, { names: [] });
+    void model.read(0);
+    void model.read(ASK_EVERY_MS);
+    expect(server.waiting).toEqual(['jobs']);
+    await server.answer('jobs', [job('12', 'a')]);
+    void model.read(ASK_EVERY_MS - 1);
+    expect(server.waiting).toEqual([]);
+    void model.read(ASK_EVERY_MS);
+    await server.refuse('jobs', 'Slurm does not answer.');
+    expect([titles(model), model.problem]).toEqual([[], 'Slurm does not answer.']);
+    void model.read(2 * ASK_EVERY_MS);
+    await server.answer('jobs', []);
+    expect(model.problem).toBe('');
+  });
+
+  it('leave the list once they were ended, and stay where that failed', async () => {
+    const model = new JobsModel(server, hub, { names: [] });
+    void model.read(0);
+    await server.answer('jobs', [job('12', 'a')]);
+    const refused = model.end('12').catch((error: unknown) => String(error));
+    await server.refuse('endJob 12', 'It is not yours.');
+    expect([await refused, titles(model)]).toEqual(['Error: It is not yours.', ['Slurm job 12']]);
+    void model.end('12');
+    await server.answer('endJob 12', null);
+    expect(titles(model)).toEqual([]);
   });
 });
 

@@ -32,8 +32,9 @@ from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.hub_messages import Answer, Control
+from jupyter_ddl.server import jobs as hub_jobs
 from jupyter_ddl.views.fault import describe
-from jupyter_ddl.views.job_texts import ended_text, waiting_text
+from jupyter_ddl.views.job_texts import ended_text, listed_text, waiting_text
 from jupyter_ddl.views.jobs_table import JobRow, jobs_table
 from jupyter_ddl.views.wall_time import left_text
 
@@ -484,6 +485,44 @@ def test_jobs_are_listed_and_what_ended_ones_left_is_removed(slurm: FakeSchedule
     job_of(slurm)
     assert job_list.cancel("12") == "Slurm job 12"
     assert slurm.cancelled == ["12"]
+
+
+def test_a_list_without_the_table_removes_nothing(slurm: FakeScheduler) -> None:
+    assert job_list.waiting_or_running() == []
+    job_of(slurm)
+    waits = Job("12", "ddl-train", "waiting")
+    slurm.answers = [waits, Job("13", "of-somebody-else", "running"), Job("14", "x", "ended")]
+    assert job_list.waiting_or_running() == [(ORDER, waits)]
+    # A kernel that waits for a job which has ended reads in its folder why.
+    slurm.answers = [None]
+    assert job_list.waiting_or_running() == []
+    assert len(list(submitted())) == 1
+
+
+def test_the_hub_lists_jobs_and_asks_no_scheduler_where_none_was_submitted(
+    slurm: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.answers = [Job("12", "ddl-train", "waiting", "Priority", ahead=1)]
+    with monkeypatch.context() as silent:
+        silent.setattr(jobs_known.shutil, "which", lambda _: pytest.fail("nothing is to be looked for"))
+        assert hub_jobs.listing() == []
+    job_of(slurm)
+    text = "Slurm job 12 waits in the queue (Priority), 1 job before it"
+    job = {"job": "12", "title": "Slurm job 12", "name": "train", "world_size": 4}
+    assert hub_jobs.listing() == [{**job, "state": "waiting", "text": text, "ends_at_s": None}]
+    # Where the server runs need be no host that submits.
+    monkeypatch.setattr(jobs_known.shutil, "which", lambda _: None)
+    assert hub_jobs.listing() == []
+
+
+def test_a_job_that_no_notebook_uses_says_where_it_is() -> None:
+    def text(state: str, nodes: Sequence[str] = ()) -> str:
+        return listed_text("PBS job 7", state, "Resources", 0, None, nodes)
+
+    assert text("waiting") == "PBS job 7 waits in the queue (Resources), the next one"
+    assert text("running", ["n1", "n2"]) == "PBS job 7 runs on n1, n2"
+    assert text("running") == "PBS job 7 runs"
+    assert text("ending", ["n1"]) == "PBS job 7 is being ended"
 
 
 def test_the_table_has_nodes_and_time_left() -> None:

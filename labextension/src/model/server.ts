@@ -1,6 +1,7 @@
 // What models ask of the Jupyter server. The connection is one; tests have their own. No DOM.
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
+import type { BatchJob } from './jobs';
 import type { KeptCluster } from './kept';
 import type { LogPage } from './log_window';
 import type { ExportRequest, Place } from './place';
@@ -51,6 +52,10 @@ export interface Server {
   /** The clusters that run though the kernel that started them is gone. */
   keptClusters(): Promise<KeptCluster[]>;
   stopCluster(name: string): Promise<void>;
+
+  /** The batch jobs of this user's that wait or run; it rejects where the scheduler does not answer. */
+  jobs(): Promise<BatchJob[]>;
+  endJob(job: string): Promise<void>;
 }
 
 /** Return what went wrong, as a sentence. */

@@ -5,6 +5,7 @@ import { attachLine, type KeptCluster } from '../model/kept';
 import type { KeptModel } from '../model/kept_model';
 import { sentence } from '../model/server';
 import type { CurrentNotebook } from '../notebook/current';
+import { attachable } from './attachable';
 import type { Context } from './context';
 import { KeptCard } from './kept_card';
 
@@ -24,7 +25,6 @@ export class KeptClusters {
 
   /** @param isBusy a line runs in the notebook already. */
   draw(isBusy = false): void {
-    const { hub, trans } = this.context;
     const { shown } = this.model;
     const keys = new Set(shown.map(keyOf));
     for (const [key, card] of this.cards) {
@@ -33,10 +33,7 @@ export class KeptClusters {
         this.cards.delete(key);
       }
     }
-    const { panel, kernel } = this.notebook;
-    const hasRanks = hub.withRanks().some((state) => state.kernel === kernel?.id);
-    const why = hasRanks ? trans.__('The notebook in front has ranks.') : trans.__('Open a notebook that has a kernel, which gets the ranks.');
-    const where = panel === null || kernel === null || hasRanks || isBusy ? null : panel.context.path;
+    const { where, why } = attachable(this.context, this.notebook, isBusy);
     for (const cluster of shown) {
       this.cardOf(cluster).allow(where, why);
     }

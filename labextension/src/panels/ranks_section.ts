@@ -5,6 +5,7 @@ import { h, setText } from '../components/dom';
 import { StartForm } from '../components/start_form';
 import { followTheme } from '../components/theme';
 import type { LiveRun } from '../model/live';
+import type { JobsModel } from '../model/jobs_model';
 import type { KeptModel } from '../model/kept_model';
 import type { ExportRequest } from '../model/place';
 import type { RoomModel } from '../model/room';
@@ -14,6 +15,7 @@ import type { CurrentNotebook } from '../notebook/current';
 import type { NotebookPanel } from '../notebook/panels';
 import { ClusterCard } from './cluster_card';
 import type { Context } from './context';
+import { JobsSection } from './jobs_section';
 import { KeptClusters } from './kept_clusters';
 import { Problem } from './problem';
 import { startTexts } from './texts';
@@ -24,6 +26,7 @@ const READ_EVERY_MS = 5000;
 /** What the section shows besides the kernels' ranks. */
 export interface RanksModels {
   readonly kept: KeptModel;
+  readonly jobs: JobsModel;
   readonly room: RoomModel;
 }
 
@@ -40,6 +43,7 @@ export class RanksSection extends Widget {
   /** The notebook in which it came up. */
   private problemOf: unknown = null;
   private readonly kept: KeptClusters;
+  private readonly jobs: JobsSection;
   private readonly form: StartForm;
   /** What came of an export. */
   private readonly exported = h('pre', { class: 'ddl-exported', role: 'status' });
@@ -67,8 +71,10 @@ export class RanksSection extends Widget {
     const start = (line: string): void => void this.submit(line);
     this.form = new StartForm(startTexts(trans), start, (request) => void this.export(request), remember);
     this.problem = new Problem(trans.__('Dismiss'));
-    this.kept = new KeptClusters(context, models.kept, notebook, (line) => void this.submit(line));
-    this.node.append(this.empty, this.problem.element, this.cards, this.kept.element, this.form.element, this.exported);
+    this.kept = new KeptClusters(context, models.kept, notebook, start);
+    this.jobs = new JobsSection(context, models.jobs, notebook, start);
+    const lists = [this.cards, this.kept.element, this.jobs.element];
+    this.node.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
       this.form.showDevices(room.devices);
@@ -139,6 +145,7 @@ export class RanksSection extends Widget {
     const kernel = this.notebook.kernel;
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
     this.kept.draw(this.starting);
+    this.jobs.draw(this.starting);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     if (this.problemOf !== this.notebook.panel) {
       this.problem.show('');
@@ -217,8 +224,9 @@ export class RanksSection extends Widget {
     }
     // The time that a batch job has left passes without any message.
     this.update();
-    const { kept, room } = this.models;
+    const { kept, jobs, room } = this.models;
     void kept.read();
+    void jobs.read();
     if (!this.form.element.hidden) {
       void room.read();
     }

@@ -6,6 +6,7 @@ import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
 import { ranksIcon } from '../icons';
+import { JobsModel } from '../model/jobs_model';
 import { KeptModel } from '../model/kept_model';
 import type { ExportRequest } from '../model/place';
 import { RoomModel } from '../model/room';
@@ -63,7 +64,8 @@ function activate(
 
 function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSection {
   const { server, hub, notebook } = distributed;
-  const models = { kept: new KeptModel(server, hub), room: new RoomModel(server) };
+  const kept = new KeptModel(server, hub);
+  const models = { kept, jobs: new JobsModel(server, hub, kept), room: new RoomModel(server) };
   const start = async (line: string): Promise<void> => {
     const { kernel } = notebook;
     if (kernel !== null) {

@@ -53,6 +53,7 @@ ADDRESSES = [
     "host",
     "places",
     "clusters",
+    "jobs",
 ]
 
 
@@ -61,7 +62,7 @@ def test_who_has_no_token_is_refused(server: Server, run: Path, address: str) ->
     assert server.ask("GET", address).status == 200
     for token in (None, "", "wrong", TOKEN + "x"):
         assert server.ask("GET", address, token=token).status == 403
-    for named in (f"runs/{RUN}", "clusters/default"):
+    for named in (f"runs/{RUN}", "clusters/default", "jobs/12"):
         assert server.ask("DELETE", named, token="wrong").status == 403
     assert run.is_dir()
 
