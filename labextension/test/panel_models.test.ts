@@ -4,6 +4,7 @@ import { change, onOneAxis } from '../src/model/compare';
 import type { ClusterState, KernelState } from '../src/model/hub_messages';
 import { attachLine, withoutKernel } from '../src/model/kept';
 import { LogWindow } from '../src/model/log_window';
+import { wantsRanks } from '../src/model/no_ranks';
 import { belowMagic, type Edit, readMagic, toggleMagic, withRanks } from '../src/model/magic';
 import { parseEvent } from '../src/model/parse';
 import { rankRows } from '../src/model/rank_rows';
@@ -12,7 +13,7 @@ import type { Place } from '../src/model/place';
 import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { timeLeft } from '../src/model/wall_time';
-import { exportOf, NOWHERE, planStart, proposeName, type StartFields } from '../src/model/start';
+import { exportOf, NOWHERE, plainStart, planStart, proposeName, type StartFields } from '../src/model/start';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = {
@@ -191,6 +192,25 @@ describe('the magic of a cell', () => {
     expect(belowMagic('%%distributed\nab', 5)).toBeNull();
     expect(belowMagic('\n%%distributed\nab', 5)).toBeNull();
     expect(belowMagic('%%distributed', 13)).toBeNull();
+  });
+});
+
+describe('a cell that wanted ranks', () => {
+  const error = (ename: string, evalue: string): object => ({ 'application/vnd.jupyter.error': { ename, evalue, traceback: [] } });
+  it.each([
+    [error('NoCluster', 'Ranks must run before a cell can go to them. Received: no cluster.'), true],
+    [error('UsageError', 'Cell magic `%%distributed` not found.'), true],
+    [{ 'application/vnd.jupyter.stderr': 'UsageError: Cell magic `%%distributed` not found.\n' }, true],
+    [error('NameError', "name 'rank' is not defined"), false],
+    [{ 'application/vnd.jupyter.stdout': 'Cell magic `%%distributed` not found.' }, false],
+    [{ 'text/plain': '1' }, false],
+  ])('is told by what stands under it: %j', (data, wants) => {
+    expect(wantsRanks(data as Record<string, unknown>)).toBe(wants);
+  });
+
+  it('gets ranks whose name is free', () => {
+    expect(plainStart(new Set(), 'a.ipynb')).toBe('%ddl start');
+    expect(plainStart(new Set(['default']), 'a.ipynb')).toBe('%ddl start --name a');
   });
 });
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from lab import PANEL as BUILT
 from lab import command
+from panel import START_MS, ask_kernel, leave_out_tensorflow
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from lab import Lab
@@ -74,10 +76,50 @@ def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(la
         page.keyboard.press("Shift+Enter")
         page.wait_for_function(f"{told}?.includes('Ranks must run before a cell can go to them.')", timeout=30_000)
         assert "Start ranks in JupyterLab's Distributed panel" in page.evaluate(told)
+        expect(page.locator(".ddl-start-offer button")).to_have_count(1)
         # A kernel that is restarted has it, too.
         page.evaluate("window.jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
         page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
         lab.wait_until_idle(page)
+
+
+CANNOT_START = """
+from jupyter_ddl.kernel import current
+start = current.start
+def without_room(*_, **__):
+    raise RuntimeError("no room")
+current.start = without_room
+"""
+OUTPUT = ".jp-Notebook .jp-CodeCell .jp-OutputArea"
+
+
+@pytest.mark.mpi
+def test_the_button_under_a_cell_without_ranks_starts_them_and_runs_it(lab: Lab, page: Page, tmp_path: Path) -> None:
+    lab.wait_until_idle(page)
+    leave_out_tensorflow(page, tmp_path)
+    # Nobody loaded jupyter_ddl, and no switch was pressed.
+    lab.set_code(page, "%%distributed\nprint('I am', rank, 'of', world_size)")
+    edit(page, 0)
+    page.keyboard.press("Shift+Enter")
+    offer = page.locator(".ddl-start-offer").first
+    expect(offer).to_be_visible(timeout=30_000)
+    expect(page.locator(OUTPUT).first).to_contain_text("Cell magic `%%distributed` not found")
+    # What cannot start says so, and can be tried again.
+    ask_kernel(page, CANNOT_START)
+    button = offer.get_by_role("button", name="Start ranks and run the cell")
+    button.click()
+    fault = offer.get_by_role("alert")
+    expect(fault).to_contain_text("RuntimeError: no room", timeout=30_000)
+    expect(page.locator(".jp-Notebook .jp-InputPrompt").first).to_have_text("[ ]:")
+    page.screenshot(path=tmp_path / "fault.png")
+    ask_kernel(page, "current.start = start")
+    button.click()
+    expect(button).to_be_disabled()
+    page.screenshot(path=tmp_path / "starts.png")
+    expect(page.locator(OUTPUT).first).to_contain_text("I am 0 of 2", timeout=START_MS)
+    expect(page.locator(OUTPUT).first).to_contain_text("I am 1 of 2")
+    expect(offer).to_have_count(0)
+    assert page.evaluate(SOURCES)[0] == "%%distributed\nprint('I am', rank, 'of', world_size)"
 
 
 def test_our_keys_are_no_other_commands() -> None:

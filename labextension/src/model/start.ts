@@ -63,7 +63,7 @@ const RANK_BYTES = 0.8 * 2 ** 30;
 export const NOWHERE: Surroundings = { taken: new Map(), proposed: DEFAULT_NAME, host: null };
 
 /** Return a name that no cluster has: default, or one after the notebook. */
-export function proposeName(taken: ReadonlyMap<string, string>, notebook: string | null): string {
+export function proposeName(taken: Pick<ReadonlySet<string>, 'has'>, notebook: string | null): string {
   const stem = (notebook ?? '').replace(/^.*\//, '').replace(/\.[^.]*$/, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+|-+$/g, '').slice(0, 60);
   const names = [DEFAULT_NAME, ...(NAME.test(stem) ? [stem] : [])];
   const base = names.at(-1)!;
@@ -74,6 +74,12 @@ export function proposeName(taken: ReadonlyMap<string, string>, notebook: string
     }
     names.push(`${base}-${at}`);
   }
+}
+
+/** Return the line that starts ranks where nothing is chosen. */
+export function plainStart(taken: ReadonlySet<string>, notebook: string | null): string {
+  const name = proposeName(taken, notebook);
+  return name === DEFAULT_NAME ? '%ddl start' : `%ddl start --name ${name}`;
 }
 
 export function planStart(typed: StartFields, devices: readonly Device[], around: Surroundings = NOWHERE): StartPlan {

@@ -35,6 +35,8 @@ export interface NotebookCell extends Widget {
 
 export interface Notebook extends Widget {
   readonly activeCell: NotebookCell | null;
+  activeCellIndex: number;
+  deselectAll(): void;
   readonly widgets: readonly NotebookCell[];
   readonly activeCellChanged: ISignal<unknown, unknown>;
   readonly rendermime: ITooltipManager.IOptions['rendermime'];

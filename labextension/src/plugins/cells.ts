@@ -1,4 +1,5 @@
-// Cells that run on ranks: the switch and the field in the toolbar, and the mark of what came of each.
+// Cells that run on ranks: the switch and the field in the toolbar, the mark of what came of each, and ranks for one
+// that had none.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette, IToolbarWidgetRegistry } from '@jupyterlab/apputils';
 import type { Widget } from '@lumino/widgets';
@@ -7,17 +8,19 @@ import { activeCode, isDistributed, RanksField, toggle } from '../notebook/distr
 import { ExtensionLoader } from '../notebook/extension';
 import { markCells } from '../notebook/marks';
 import { asNotebook } from '../notebook/panels';
+import { offerRanks } from '../notebook/start_offer';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
 import { inPalette } from './palette';
 
 export const cells: JupyterFrontEndPlugin<void> = {
   id: PluginIDs.cells,
-  description: 'The switch that has a cell run on ranks, which of them, and the mark of what came of it.',
+  description: 'The switch that has a cell run on ranks, which of them, the mark of what came of it, and ranks where it had none.',
   autoStart: true,
   requires: [IDistributed],
   optional: [ICommandPalette, IToolbarWidgetRegistry],
   activate: (app: JupyterFrontEnd, distributed: Distributed, palette: ICommandPalette | null, toolbars: IToolbarWidgetRegistry | null): void => {
-    const { trans, hub, marks } = distributed;
+    const { trans, hub, marks, server } = distributed;
+    const runCell = (): void => void app.commands.execute('notebook:run-cell');
     addSwitch(app, distributed);
     inPalette(palette, trans, [CommandIDs.toggleDistributed]);
     toolbars?.addFactory('Notebook', 'ddl-ranks', (widget: Widget) => {
@@ -32,6 +35,7 @@ export const cells: JupyterFrontEndPlugin<void> = {
         const opened = asNotebook(widget);
         if (opened !== null) {
           markCells(opened, marks);
+          offerRanks(opened, { hub, server, trans, runCell });
           opened.content.modelContentChanged.connect(() => app.commands.notifyCommandChanged(CommandIDs.toggleDistributed));
         }
       },
