@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from jupyter_ddl.engine.mpich_files import remove_start_files
 from jupyter_ddl.errors import InvalidInput
 
 # What the launchers of MPI jobs say of the world to each process: Open MPI's mpiexec, then Hydra (MPICH, Intel MPI) and
@@ -64,6 +65,9 @@ class World:
             communicator=world.Dup(),
         )
         node.Free()
+        # All ranks of this host are in the world by now.
+        if place.local_rank == 0:
+            remove_start_files()
         return place
 
 

@@ -101,8 +101,10 @@ def launch_environment(mpi: Mpi, *, one_host: bool = True, n: int = 2) -> dict[s
     elif mpi.flavour == "mpich" and one_host:
         # Ranks of an MPICH on UCX would listen on every interface.
         wanted["UCX_TLS"] = "self,sm"
-    elif mpi.flavour == "intel" and one_host:
-        wanted["I_MPI_FABRICS"] = "shm"
+    elif mpi.flavour == "intel":
+        # Its mpiexec has no option that binds no rank.
+        wanted["I_MPI_PIN"] = "0"
+        wanted |= {"I_MPI_FABRICS": "shm"} if one_host else {}
     settings = {name: value for name, value in wanted.items() if name not in os.environ}
     path = os.environ.get("PATH", os.defpath)
     first = shutil.which("mpiexec", path=path)

@@ -155,11 +155,10 @@ def _reaching(found: mpi.Mpi, agent: str) -> dict[str, str]:
     if found.flavour == "openmpi":
         written = shlex.join([command, *options])
         return {"PRTE_MCA_plm_ssh_agent": written, "OMPI_MCA_plm_rsh_agent": written}
-    return {
-        "HYDRA_LAUNCHER": "ssh",
-        "HYDRA_LAUNCHER_EXEC": command,
-        "HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(options),
-    }
+    # Intel's Hydra has other names for the same, and does not know all of MPICH's.
+    launcher = "I_MPI_HYDRA_BOOTSTRAP" if found.flavour == "intel" else "HYDRA_LAUNCHER"
+    extra = f"{launcher}_EXEC_EXTRA_ARGS" if found.flavour == "intel" else f"{launcher}_EXTRA_ARGS"
+    return {launcher: "ssh", f"{launcher}_EXEC": command, extra: shlex.join(options)}
 
 
 def _exchange(found: mpi.Mpi) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -170,6 +171,13 @@ def test_mpiexec_gets_the_hosts_the_variables_and_the_ssh(monkeypatch: pytest.Mo
     hydra = launch_environment(HYDRA, 4, TWO, Network())
     assert (hydra["HYDRA_LAUNCHER_EXEC"], hydra["HYDRA_LAUNCHER_EXTRA_ARGS"]) == ("ssh", "-p 2222 -o BatchMode=yes")
     assert "UCX_TLS" not in hydra
+    intel = launch_environment(replace(HYDRA, flavour="intel", version="2021.19.0"), 4, TWO, Network())
+    assert intel["I_MPI_HYDRA_BOOTSTRAP"] == "ssh"
+    assert intel["I_MPI_HYDRA_BOOTSTRAP_EXEC"] == "ssh"
+    assert intel["I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS"] == "-p 2222 -o BatchMode=yes"
+    # It would bind each rank to cores.
+    assert intel["I_MPI_PIN"] == "0"
+    assert "I_MPI_FABRICS" not in intel
 
 
 def test_on_this_host_nothing_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
