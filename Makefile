@@ -38,6 +38,7 @@ test-systems: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m pytest -m "systems and not slow" -rs tests/systems
 
 # Ranks in an image take DDL_TEST_IMAGE, or ddl.sif in this folder, and Apptainer.
+# Those of another MPI take DDL_TEST_MPICH or DDL_TEST_INTEL_MPI, its mpiexec.
 test-systems-slow: $(VENV)/.test $(VENV)/.horovod
 	$(SAY) "testing on several hosts what takes minutes"
 	@tests/systems/install.sh

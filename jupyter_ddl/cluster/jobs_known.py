@@ -5,10 +5,12 @@ Runs on: kernel, a terminal, and a job's program.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.launch.container import image_here
 from jupyter_ddl.launch.schedulers.known import SCHEDULERS, scheduler_of
 
 if TYPE_CHECKING:
@@ -34,10 +36,13 @@ def scheduler_here() -> Scheduler:
     if found is not None:
         return found
     looked_for = ", ".join(f"{SUBMITS[one.kind]} ({one.title})" for one in SCHEDULERS)
+    image = image_here()
     raise HostUnfit(
         "A job is submitted by the commands of a batch scheduler.",
-        f"none of {looked_for} on PATH",
-        "Use a kernel on a login node of the cluster, or add the folder of its commands to PATH.",
+        f"none of {looked_for} on PATH{'' if image is None else f' in {image}'}",
+        "Use a kernel on a login node of the cluster, or add the folder of its commands to PATH."
+        if image is None
+        else f"Start JupyterLab outside of the image, and the job's ranks with --container {shlex.quote(image)}.",
     )
 
 

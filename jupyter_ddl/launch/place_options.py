@@ -40,7 +40,8 @@ def place_of(
         launcher: what starts them: "mpiexec", or "jsrun" in a job of LSF; None for what the job says, else mpiexec.
 
     Raises:
-        InvalidInput: hosts are named twice, `--ssh` or `--interface` without them, or one breaks a rule.
+        InvalidInput: hosts are named twice, `--ssh` or `--interface` without them, or one breaks a rule; or this
+            process is in an image, and the scheduler would start MPI's daemons outside of it.
     """
     place = _by_launcher(_hosts_of(hosts, hostfile, ssh, local=local), launcher)
     if interface is not None:
@@ -54,9 +55,19 @@ def place_of(
         place = replace(place, interface=interface)
     if container is not None:
         return replace(place, container=checked_image(container))
-    image = None if place.is_here or not reached_by_ssh(place) else image_here()
+    image = None if place.is_here else image_here()
+    if image is None:
+        return place
     # jsrun's daemons are outside of images: each rank enters it.
-    return place if image is None else replace(place, container=image, is_inside=place.launcher != JSRUN)
+    is_inside = place.launcher != JSRUN
+    if is_inside and not reached_by_ssh(place):
+        raise InvalidInput(
+            "From within an image, ranks on other hosts are started over SSH.",
+            f"a job whose daemons the scheduler starts ({place.kind}), and a kernel in {image}",
+            f"Start JupyterLab outside of the image and the ranks with --container {shlex.quote(image)}; or name the "
+            "job's nodes, where SSH reaches them: -H nodea:2,nodeb:2.",
+        )
+    return replace(place, container=image, is_inside=is_inside)
 
 
 def _by_launcher(place: Place, launcher: str | None) -> Place:

@@ -179,6 +179,9 @@ def test_without_a_scheduler_it_is_said_which_were_looked_for(monkeypatch: pytes
     monkeypatch.setattr(jobs_known.shutil, "which", lambda _: None)
     with pytest.raises(HostUnfit, match=r"Received: none of sbatch \(Slurm\).* on PATH\. Use a kernel on a login node"):
         submission.script(Wanted())
+    monkeypatch.setenv("APPTAINER_CONTAINER", "/sifs/a b.sif")
+    with pytest.raises(HostUnfit, match=r"PATH in /sifs/a b\.sif\. Start .* with --container '/sifs/a b\.sif'\."):
+        jobs_known.scheduler_here()
 
 
 def test_a_script_is_shown_and_nothing_is_made(slurm: FakeScheduler, runtime: Path) -> None:

@@ -267,6 +267,18 @@ def test_a_kernel_in_an_image_starts_ranks_on_its_own_host_as_ever(image: str, m
     assert place_of(local=True) == Place()
 
 
+def test_from_within_an_image_a_scheduler_starts_no_daemons(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APPTAINER_CONTAINER", image)
+    monkeypatch.setenv("SLURM_JOB_ID", "12")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "nodea,nodeb")
+    started = r"over SSH\. Received: a job whose daemons the scheduler starts \(slurm\), and a kernel in .*--container"
+    with pytest.raises(InvalidInput, match=f"{started} .*{Path(image).name}; or name the job's nodes"):
+        place_of()
+    # Its own nodes over SSH, and this host alone.
+    assert place_of("nodea:2,nodeb:2").is_inside
+    assert place_of(local=True) == Place()
+
+
 def test_from_within_an_image_other_hosts_take_open_mpi(image: str) -> None:
     place = Place("hosts", (HostSlots("nodea", 1),), container=image, is_inside=True)
     with pytest.raises(InvalidInput, match=r"take Open MPI\. Received: mpich 5\.0\.2\. Start JupyterLab outside of it"):
