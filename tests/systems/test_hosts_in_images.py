@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
-from systems.images import User, user_of
-from systems.rig import NODES, Rig
+from systems.images import BIND, User, image, user_of
+from systems.rig import NODES, Rig, environment
 from systems.test_hosts import ALL_IN_A_COLLECTIVE, TRAINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from systems.batch import Slurm
 
 pytestmark = [pytest.mark.mpi, pytest.mark.systems, pytest.mark.slow]
 
@@ -159,3 +161,14 @@ def test_what_is_wrong_with_the_image_is_said_before_ranks_start(user: User, log
         login.do("jupyter_ddl.start(n=2, container='empty')")
     with pytest.raises(KernelError, match=r"HostUnfit: login must be able to run the image\. Received: .*broken\.sif"):
         login.do("jupyter_ddl.start(n=2, container='broken.sif')")
+
+
+def test_a_kernel_in_the_image_beside_salloc_is_told_what_to_do_instead(slurm: Slurm) -> None:
+    # Root's capabilities are fewer here than Apptainer asks for.
+    variables = {**environment(slurm.rig), **slurm.variables, "APPTAINER_BIND": BIND, "APPTAINER_USERNS": "1"}
+    within = (*slurm.within("-N", "2", "--ntasks-per-node=2"), "apptainer", "--silent", "exec", str(image()))
+    with kernel(variables, within=within, python="python3") as inside:
+        with pytest.raises(KernelError, match=r"scheduler starts \(slurm\), and a kernel in .*with --container /"):
+            inside.do("import jupyter_ddl\njupyter_ddl.start()")
+        with pytest.raises(KernelError, match=r"none of sbatch .* on PATH in /.*with --container /"):
+            inside.do("jupyter_ddl.submit(nodes=2, ntasks_per_node=2)")
