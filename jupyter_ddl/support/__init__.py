@@ -4,5 +4,6 @@
 |---|---|
 | `contents` | what the file holds: each part with its name, and why it is there |
 | `environment` | the variables that matter to ranks, without secrets |
+| `stacks` | where the ranks of a run are now |
 | `zip_file` | what is in it as a table, and the file itself |
 """

@@ -19,7 +19,9 @@ from jupyter_ddl.protocol.events import StallReported
 from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.reading import run_events
+from jupyter_ddl.runs.store import RUNNING, UNKNOWN
 from jupyter_ddl.support.environment import shown_variables
+from jupyter_ddl.support.stacks import stacks_now
 from jupyter_ddl.views.line import plain_lines
 from jupyter_ddl.views.runs_table import run_line
 from jupyter_ddl.views.stalls import render_stall
@@ -36,6 +38,7 @@ _CLUSTER_END_BYTES = 256 << 10
 # A log of each of a thousand ranks says no more than those of the ranks that failed, and a few others.
 _LOGS = 32
 _STALLS = 20
+_LIVES = (RUNNING, UNKNOWN)
 # What run.json has of the code itself, and of a script's command line.
 _OF_CODE = ("script", "arguments", "first_line")
 
@@ -73,6 +76,10 @@ def parts_of_run(record: RunRecord, *, with_code: bool) -> Iterator[Part]:
     yield Part("run/run.json", _json(content), "its record: ranks, hosts, devices, versions, options")
     if stalls:
         yield _text("run/stalls.txt", stalls, "where ranks were when they waited for others")
+    world = content.get("world_id")
+    now = stacks_now(world, record.ranks) if record.state in _LIVES and isinstance(world, str) else None
+    if now is not None:
+        yield _text("run/stacks.txt", [now], "where its ranks are now; it quotes lines of the cell")
     if with_code:
         yield _end_of(record.path / "cell.py", "run/cell.py", "the code", _CLUSTER_END_BYTES)
     logs = log_files(record.path)
@@ -93,7 +100,7 @@ def parts_of_cluster(record: RunRecord) -> Iterator[Part]:
             continue
         if settings.get("world_id") == world:
             for log in registry.names(folder / "log"):
-                if untrusted_files.is_file(folder / "log" / log):
+                if log.endswith(".log") and untrusted_files.is_file(folder / "log" / log):
                     yield _end_of(
                         folder / "log" / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES
                     )

@@ -14,6 +14,8 @@ from kernels import eventually
 from ranks.sizes import TWO_AND_FOUR
 
 from jupyter_ddl.errors import RunInterrupted
+from jupyter_ddl.runs.store import resolve
+from jupyter_ddl.support.contents import parts_of_run
 from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
@@ -41,6 +43,26 @@ def while_running(session: Session, code: str, *texts: str) -> str:
         run.interrupt()
         with pytest.raises(RunInterrupted):
             run.wait()
+
+
+def test_the_file_for_support_has_them_of_a_run_that_hangs(bare: Session) -> None:
+    run = bare.submit("import time\nif rank:\n    time.sleep(600)\nwhile True:\n    pass")
+    run.follow_in_background()
+    (name,) = bare.busy
+
+    def stacks() -> str:
+        parts = parts_of_run(resolve(name), with_code=False)
+        return "".join(part.content.decode() for part in parts if "stacks" in part.name)
+
+    try:
+        told = ("Rank 0 of 2 on ", "cell line 4: while True:", "Rank 1 of 2 on ", "cell line 3: time.sleep(600)")
+        assert eventually(lambda: all(text in now for now in [stacks()] for text in told)), stacks()
+    finally:
+        run.interrupt()
+        with pytest.raises(RunInterrupted):
+            run.wait()
+    assert bare.run("rank").ranks[1].value == "1"
+    assert stacks() == ""
 
 
 @pytest.mark.parametrize("n", TWO_AND_FOUR)
