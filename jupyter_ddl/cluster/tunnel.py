@@ -59,10 +59,14 @@ _PROGRAM = 'folder=$1; shift; "$@"; status=$?; rm -rf "$folder"; exit $status'
 
 
 def is_needed(folder: ClusterFolder) -> bool:
-    """Return whether the controller of a cluster on another host cannot be reached directly."""
+    """Return whether the controller of a cluster on another host cannot be reached directly.
+
+    Source: ipyparallel 9.2, controller/app.py: `init_hub` binds the port for registrations, then writes the connection
+    file, and `start` binds the others later: a refusal there says nothing of a firewall.
+    """
     info = untrusted_files.read_object(folder.connection_file, only_own=True)
     try:
-        socket.create_connection((_address(info), info[_OF_KERNELS[0]]), _REACH_S).close()
+        socket.create_connection((_address(info), info["registration"]), _REACH_S).close()
     except OSError:
         return True
     return False
