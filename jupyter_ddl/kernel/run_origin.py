@@ -6,6 +6,8 @@ Runs on: kernel.
 from __future__ import annotations
 
 import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +28,15 @@ _SUFFIX = ".ipynb"
 class Origins:
     """Makes the records of where the runs of one kernel come from.
 
-    Git is asked once a run, and never again in a folder where it has not answered.
+    Git is asked once a run, in a thread that no cell waits for; and never again in a folder where it has not answered.
     """
 
     def __init__(self) -> None:
         self._silent: set[Path] = set()
+        self._git = ThreadPoolExecutor(1, "jupyter_ddl git")
 
     def of(self, code: str, shell: Any = None) -> dict[str, Any]:
-        """Return the fields of run.json; call it in the thread that runs the cell.
+        """Return the fields of run.json that are known at once; call it in the thread that runs the cell.
 
         Args:
             code: the cell, without its magic.
@@ -47,8 +50,17 @@ class Origins:
             "cell_id": cell_id(shell),
             "cell_number": number if isinstance(number, int) else None,
             "first_line": first_line(code),
-            "git_commit": None if notebook is None else self._commit(Path(notebook).parent),
         }
+
+    def ask_commit(self, notebook: str | None) -> Future[str | None]:
+        """Return what will have the commit that is checked out in a notebook's folder, or None."""
+        if notebook is not None:
+            # Where no more threads can be started, there is none.
+            with suppress(RuntimeError):
+                return self._git.submit(self._commit, Path(notebook).parent)
+        none: Future[str | None] = Future()
+        none.set_result(None)
+        return none
 
     def _commit(self, folder: Path) -> str | None:
         if folder in self._silent:

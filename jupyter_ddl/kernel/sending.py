@@ -6,6 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import platform
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import jupyter_ddl
@@ -20,6 +21,7 @@ from jupyter_ddl.runs.run import Run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
 
     from jupyter_ddl.cluster.host_topologies import HostTopologies
     from jupyter_ddl.cluster.lifecycle import Cluster
@@ -65,13 +67,13 @@ class Sender:
             view: makes what shows the run.
             finished: called when the run has ended well.
         """
-        # Before anything is sent: an interrupt may come while git is asked.
         origin = self._origins.of(code)
+        late_fields = partial(self._late_fields, self._origins.ask_commit(origin["notebook"]))
         world_size = self._cluster.world_size
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
         prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
         folder = RunFolder(self._cluster.spec.name)
-        folder.late_fields = self._late_fields
+        folder.late_fields = late_fields
         run = Run(folder, ranks, world_size, self._cluster.clock)
         shown = view(run) if view else None
         watch = StallWatch(run, options.stalls, self._looks.look)
@@ -86,7 +88,7 @@ class Sender:
             raise
         # While the ranks already run it.
         try:
-            folder.write(code, **self._record(ranks), **origin, options=options.record())
+            folder.write(code, **self._record(ranks), **origin, **late_fields(), options=options.record())
         except (TypeError, ValueError) as error:
             # JSON cannot hold it. Errors of the disk the folder notes itself.
             folder.problem = f"{folder.path}: {described(error)}"
@@ -111,12 +113,15 @@ class Sender:
             "hosts": {one.rank: one.host for one in ready},
             "devices": {one.rank: one.device for one in ready},
             "threads": cluster.ranks[min(ranks)].threads,
-            **self._late_fields(),
             "session": self._kernel,
         }
 
-    def _late_fields(self) -> dict[str, Any]:
+    def _late_fields(self, commit: Future[str | None]) -> dict[str, Any]:
         """Return what a first cell may be too early to know."""
         imported = next((warm.versions for warm in self._cluster.warm.values()), {})
         own = {"python": platform.python_version(), "jupyter_ddl": jupyter_ddl.__version__}
-        return {"topology": self._topologies.record(), "versions": {**imported, **own}}
+        return {
+            "topology": self._topologies.record(),
+            "versions": {**imported, **own},
+            "git_commit": commit.result() if commit.done() else None,
+        }

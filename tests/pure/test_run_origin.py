@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,6 @@ def test_a_notebook_of_jupyter_and_of_vs_code(tmp_path: Path, monkeypatch: pytes
         "cell_id": "abc",
         "cell_number": 7,
         "first_line": "# train",
-        "git_commit": None,
     }
     assert Origins().of("1", shell("/b/c.ipynb"))["notebook"] == "/b/c.ipynb"
     # A console's session, as JupyterLab names it.
@@ -56,14 +56,24 @@ def test_the_commit_of_the_notebook_s_folder(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet")
     notebook = str(tmp_path / "a.ipynb")
     origins = Origins()
-    assert origins.of("1", shell(notebook))["git_commit"] is None
+    assert origins.ask_commit(notebook).result() is None
     git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "one")
     # Git had no answer: it is not asked again.
-    assert origins.of("1", shell(notebook))["git_commit"] is None
+    assert origins.ask_commit(notebook).result() is None
     later = Origins()
-    assert later.of("1", shell(notebook))["git_commit"] == git(tmp_path, "rev-parse", "HEAD")
+    assert later.ask_commit(notebook).result() == git(tmp_path, "rev-parse", "HEAD")
     git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", "two")
-    assert later.of("1", shell(notebook))["git_commit"] == git(tmp_path, "rev-parse", "HEAD")
+    assert later.ask_commit(notebook).result() == git(tmp_path, "rev-parse", "HEAD")
+    assert later.ask_commit(None).result() is None
+
+
+def test_no_cell_waits_for_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(run_origin, "commit_of", lambda _: str(answers.wait(60.0)))
+    asked = Origins().ask_commit(str(tmp_path / "a.ipynb"))
+    assert not asked.done()
+    answers.set()
+    assert asked.result() == "True"
 
 
 def test_git_that_is_slow_or_missing_or_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
