@@ -4,6 +4,7 @@
     jupyter_ddl.start(n=2)      the same in Python: a Session
     jupyter_ddl.auto()          in a script on MPI ranks: distribute it as it stands
     jupyter_ddl.report(...)     on a rank, in a custom training loop: report a step
+    jupyter_ddl.log_params(...) on ranks, and in the kernel: what the run is to be known by
 
 Importing this package loads no TensorFlow, Keras, Horovod, MPI or NVML, and touches no GPU.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from IPython.core.interactiveshell import InteractiveShell
 
     from jupyter_ddl.engine.report import report
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.rank.auto import auto
 
 __version__ = "0.1.0.dev0"
-__all__ = ["Session", "attach", "auto", "report", "start", "submit"]
+__all__ = ["Session", "attach", "auto", "log_params", "report", "start", "submit"]
 _OF_SESSIONS = ("Session", "attach", "start", "submit")
 
 
@@ -40,6 +43,33 @@ def __getattr__(name: str) -> Any:
 
         return report
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def log_params(parameters: Mapping[str, Any] | None = None, /, **more: Any) -> None:
+    """Log what a run is to be known by: on ranks for the run that lasts, in the kernel for its last one.
+
+    A name that is logged again gets the new value. In plain Python nothing is kept.
+
+    Args:
+        parameters: name -> a number, True, False, None or a text; one value of NumPy, Keras or TensorFlow too.
+        more: likewise.
+
+    Raises:
+        InvalidInput: one is something else, or too long; there are more than 200; the kernel has run nothing on ranks.
+
+    Example:
+        >>> jupyter_ddl.log_params(dataset="mnist", augmented=True)
+    """
+    from jupyter_ddl.engine import rank_state
+
+    given = {**(parameters or {}), **more}
+    state = rank_state.of_process()
+    if state is not None:
+        state.meter.parameters.log(given)
+        return
+    from jupyter_ddl.kernel.parameters import log
+
+    log(given)
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

@@ -15,6 +15,7 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jupyter_ddl.engine.parameters import Parameters
 from jupyter_ddl.protocol.events import TrainingReading
 
 if TYPE_CHECKING:
@@ -110,9 +111,14 @@ def largest_batch(steps: int, samples: float, squares: float) -> int:
 
 
 class Meter:
-    """What the training on this rank did since it was last asked."""
+    """What the training on this rank did since it was last asked.
+
+    Attributes:
+        parameters: what it was given.
+    """
 
     def __init__(self) -> None:
+        self.parameters = Parameters()
         self.begin()
 
     def begin(self) -> None:

@@ -15,7 +15,7 @@ import psutil
 
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
-from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk
+from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk, ParametersLogged
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,9 @@ class Sampler:
         emit: sends an event.
     """
 
-    def __init__(self, rank: int, meter: Meter, emit: Callable[[MetricsSample | OutputChunk], None]) -> None:
+    def __init__(
+        self, rank: int, meter: Meter, emit: Callable[[MetricsSample | ParametersLogged | OutputChunk], None]
+    ) -> None:
         self._rank = rank
         self._meter = meter
         self._emit = emit
@@ -52,6 +54,7 @@ class Sampler:
         """Sample from here on, until `end`; not at all where `every_s` is None."""
         self._meter.begin()
         self._run, self._is_told = run, False
+        self._meter.parameters.begin(lambda given: self._emit(ParametersLogged(run, self._rank, given)))
         if every_s is None:
             return
         self._stop = threading.Event()
@@ -67,6 +70,7 @@ class Sampler:
 
     def end(self) -> None:
         """Send what the training did since the last sample, and stop. Safe to call twice."""
+        self._meter.parameters.end()
         if self._stop is None or self._thread is None:
             return
         self._stop.set()

@@ -11,6 +11,7 @@
 | `active_runs`, `run_follower`, `run_views`, `run_result` | a run from its first event to what it returns or raises |
 | `release_policy`, `run_release` | when ranks are released and given up; what carries that out |
 | `stall_watch` | ranks that wait for others |
+| `parameters` | parameters that are added to the last run |
 | `run_origin` | the notebook, cell and commit that a run comes from |
 | `wall_time` | when the batch job of the ranks is over, and the warnings of it |
 | `lost_ranks`, `checkpoint_offer` | what is known of lost ranks, and of their training |

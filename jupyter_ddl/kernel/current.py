@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.bring_up import Launch
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.protocol.hub_messages import ClusterState
+    from jupyter_ddl.runs.run import Run
 
 
 class KernelSessions:
@@ -46,14 +47,21 @@ class KernelSessions:
     Attributes:
         observers: notified of their changes.
         hub: the connection to the Jupyter server's hub; None where there is none.
+        last_run: the run that began last; None before the first.
     """
 
     def __init__(self, launch: Launch = starting.start) -> None:
         self._launch = launch
         self.observers = Observers()
         self.hub: object | None = None
+        self.last_run: Run | None = None
+        self.observers.add(self._note)
         self._current: Session | None = None
         self._starting: Session | None = None
+
+    def _note(self, run: Run | None) -> None:
+        if run is not None and run.folder.record.get("outcome") is None:
+            self.last_run = run
 
     def start(self, spec: ClusterSpec, progress: Callable[[str], None], *, rebuild: Rebuild) -> Session:
         """Start a cluster; return its session, which the magics use from here on."""

@@ -199,6 +199,21 @@ class MetricsSample(GpuReading, TrainingReading, Wire):
 
 
 @dataclass(frozen=True)
+class ParametersLogged(Wire):
+    """What `fit` was given on a rank, or what its code logged with `jupyter_ddl.log_params`.
+
+    Attributes:
+        parameters: name -> JSON scalar; only those that are new, or have another value than before.
+    """
+
+    type: ClassVar[str] = "parameters"
+    run: str
+    rank: Int64
+    parameters: dict[str, Any]
+    n: Int64 = 0
+
+
+@dataclass(frozen=True)
 class StragglerMarked(Wire):
     """A rank's own steps (without the exchange) became slower than the others', or no longer are.
 
@@ -418,6 +433,7 @@ Event = (
     | RichOutput
     | OutputCleared
     | MetricsSample
+    | ParametersLogged
     | StragglerMarked
     | RankFinished
     | RankFailed

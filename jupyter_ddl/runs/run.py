@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.clock import MONOTONIC
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, RankFinished, RankLost, RichOutput
+from jupyter_ddl.protocol.events import (
+    MetricsSample,
+    OutputChunk,
+    ParametersLogged,
+    RankFailed,
+    RankFinished,
+    RankLost,
+    RichOutput,
+)
 from jupyter_ddl.runs.reading import causes_of
 from jupyter_ddl.runs.recorder import Recorder
 from jupyter_ddl.runs.stragglers import Stragglers
@@ -152,6 +160,8 @@ class Run:
         elif isinstance(event, MetricsSample):
             self.summary.handle(event)
             self.last_samples[event.rank] = event
+        elif isinstance(event, ParametersLogged):
+            self.summary.note_parameters(event)
         elif isinstance(event, RankFinished):
             self._end(event)
             self.uses_horovod |= event.uses_horovod

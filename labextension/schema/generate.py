@@ -107,6 +107,8 @@ EXAMPLES: tuple[events.Event, ...] = (
         loss=math.nan,
         metrics={"auc": math.nan, "learning_rate": math.inf, "gap": -math.inf},
     ),
+    events.ParametersLogged("run-1", 0, {"epochs": 3, "learning_rate": 0.01, "optimizer": "Adam"}, n=5),
+    events.ParametersLogged("run-1", 1, {}),
     events.StragglerMarked("run-1", 1, 1_700_000_003.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 1_700_000_004.0, uses_horovod=True, horovod_runs=True, n=5),
     events.RankFailed(

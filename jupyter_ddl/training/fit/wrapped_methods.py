@@ -28,6 +28,7 @@ from jupyter_ddl.training.consistency import same_batches, same_gradients
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
 from jupyter_ddl.training.fit.evaluation_step import make_test_function
 from jupyter_ddl.training.fit.first_batches import Batches, agree
+from jupyter_ddl.training.fit.given_parameters import GivenParameters
 from jupyter_ddl.training.fit.samples import SamplesSeen
 from jupyter_ddl.training.fit.saving import Saver, unsaved
 from jupyter_ddl.training.fit.step_clock import Clock, samples_in, tensors_in
@@ -159,6 +160,8 @@ class _Fit:
         before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
         after: list[Any] = []
         call = inspect.signature(stock).bind(model, *args, **kwargs)
+        if run_context.current() is not None:
+            before.append(GivenParameters(call.arguments))
         if distributed:
             first, last = _callbacks(model, call.arguments)
             before, after = before + first, after + last

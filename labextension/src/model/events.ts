@@ -213,6 +213,15 @@ export interface MetricsSample {
   readonly n: number;
 }
 
+/** What `fit` was given on a rank, or what its code logged with `jupyter_ddl.log_params`. */
+export interface ParametersLogged {
+  readonly type: "parameters";
+  readonly run: string;
+  readonly rank: number;
+  readonly parameters: Readonly<Record<string, unknown>>;
+  readonly n: number;
+}
+
 /** A rank's own steps (without the exchange) became slower than the others', or no longer are. */
 export interface StragglerMarked {
   readonly type: "straggler";
@@ -341,6 +350,7 @@ export type DdlEvent =
   | RichOutput
   | OutputCleared
   | MetricsSample
+  | ParametersLogged
   | StragglerMarked
   | RankFinished
   | RankFailed
@@ -426,6 +436,12 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     at_s: {"kind": "number", "nullable": false},
     cpu_pct: {"kind": "number", "nullable": false},
     rss_bytes: {"kind": "number", "nullable": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  parameters: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    parameters: {"kind": "object", "nullable": false},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   straggler: {

@@ -83,6 +83,7 @@ export class RunModel {
       case 'rank_stacks':
       case 'looked_up':
       case 'host_described':
+      case 'parameters':
         break;
       default:
         unknown(event);

@@ -59,7 +59,8 @@ def test_a_cell_is_listed_with_its_outcome(notebook):
 
 def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
     cell = notebook.run(
-        "import keras, numpy as np, time\n"
+        "import keras, numpy as np, time, jupyter_ddl\n"
+        "jupyter_ddl.log_params(data='ones', batch_size=4)\n"
         "import jupyter_ddl.keras as hvd\n"
         "hvd.init()\n"
         "model = keras.Sequential([keras.layers.Dense(1)])\n"
@@ -77,6 +78,25 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
     assert record.samples_per_s > 0
     assert record.loss is not None
     assert line.endswith(f"  {figure.number(record.samples_per_s)}  {figure.number(record.loss)}")
+    assert record.first_line == "import keras, numpy as np, time, jupyter_ddl"
+    assert record.cell_number is not None
+    model = record.parameters.pop("model")
+    assert str(model).startswith("sequential")
+    of_cell = {
+        "data": "ones",
+        # The user's own, and not what `fit` was given.
+        "batch_size": 4,
+        "model_parameters": 3,
+        "epochs": 2,
+        "steps_per_epoch": 32,
+        "optimizer": "SGD",
+        "learning_rate": 0.01,
+        "loss": "mse",
+    }
+    assert record.parameters == of_cell
+    logged = notebook.execute("import jupyter_ddl\njupyter_ddl.log_params(seed=3)")
+    assert logged.error is None
+    assert newest().parameters == {"model": model, **of_cell, "seed": 3}
 
 
 def test_a_run_is_shown_as_it_showed(notebook):
