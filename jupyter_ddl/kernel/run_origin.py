@@ -44,11 +44,10 @@ class Origins:
         """
         shell = get_ipython() if shell is None else shell
         notebook = notebook_of(shell)
-        number = getattr(shell, "execution_count", None)
         return {
             "notebook": notebook,
             "cell_id": cell_id(shell),
-            "cell_number": number if isinstance(number, int) else None,
+            "cell_number": cell_number(shell),
             "first_line": first_line(code),
         }
 
@@ -76,6 +75,17 @@ def notebook_of(shell: Any) -> str | None:
     names = getattr(shell, "user_ns", {})
     found = names.get(_VS_CODE_NAME) or os.environ.get(_SESSION_VARIABLE)
     return found if isinstance(found, str) and found.endswith(_SUFFIX) else None
+
+
+def cell_number(shell: Any) -> int | None:
+    """Return the number in the brackets of the cell that is being executed; None where there is no history.
+
+    Not the shell's `execution_count`, which some versions of IPython count up before the cell runs, and some after.
+    Source: IPython 9.18, core/interactiveshell.py, run_cell_async
+    """
+    inputs = getattr(getattr(shell, "history_manager", None), "input_hist_parsed", None)
+    # Its first element stands for no cell.
+    return len(inputs) - 1 if isinstance(inputs, list) and len(inputs) > 1 else None
 
 
 def cell_id(shell: Any) -> str | None:

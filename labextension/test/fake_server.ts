@@ -80,7 +80,7 @@ export async function settled(): Promise<void> {
 }
 
 export function record(run: string, state = 'finished'): RunRecord {
-  return { run, start_s: 0, ranks: [0], world_size: 1, state, seconds: null, samples_per_s: null, loss: null, model: null, computes_on: null };
+  return { run, start_s: 0, ranks: [0], world_size: 1, state, seconds: null, samples_per_s: null, loss: null, model: null, computes_on: null, notebook: null, cell_number: null, name: null, tags: [] };
 }
 
 /** Return runs from one number down to another, newest first, as a page of the list. */

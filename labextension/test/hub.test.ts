@@ -148,7 +148,7 @@ describe('CellMarks', () => {
 
 describe('OpenEnds', () => {
   const record = (state: string, seconds: number | null = null): RunRecord => {
-    return { run: 'r', start_s: 1, ranks: [0, 1], world_size: 2, state, seconds, samples_per_s: null, loss: null, model: null, computes_on: null };
+    return { run: 'r', start_s: 1, ranks: [0, 1], world_size: 2, state, seconds, samples_per_s: null, loss: null, model: null, computes_on: null, notebook: null, cell_number: null, name: null, tags: [] };
   };
 
   function begin(found: readonly (RunRecord | null)[]) {

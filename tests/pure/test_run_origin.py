@@ -7,6 +7,8 @@ import threading
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.interactiveshell import InteractiveShell
+
 from jupyter_ddl.host import git_commit
 from jupyter_ddl.kernel import run_origin
 from jupyter_ddl.kernel.run_origin import Origins
@@ -27,7 +29,8 @@ def git(folder: Path, *arguments: str) -> str:
 def shell(notebook: str | None = None) -> Any:
     names = {} if notebook is None else {"__vsc_ipynb_file__": notebook}
     parent = {"metadata": {"cellId": "abc"}}
-    return SimpleNamespace(user_ns=names, execution_count=7, get_parent=lambda: parent)
+    history = SimpleNamespace(input_hist_parsed=[""] * 8)
+    return SimpleNamespace(user_ns=names, history_manager=history, get_parent=lambda: parent)
 
 
 def test_a_notebook_of_jupyter_and_of_vs_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,6 +46,16 @@ def test_a_notebook_of_jupyter_and_of_vs_code(tmp_path: Path, monkeypatch: pytes
     # A console's session, as JupyterLab names it.
     monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "console-1-0000"))
     assert Origins().of("1", shell())["notebook"] is None
+
+
+def test_the_number_is_that_in_the_cell_s_brackets() -> None:
+    real = InteractiveShell()
+    numbers: list[int | None] = []
+    real.user_ns["note"] = lambda: numbers.append(run_origin.cell_number(real))
+    assert run_origin.cell_number(real) is None
+    for _ in range(2):
+        real.run_cell("note()", store_history=True)
+    assert numbers == [1, 2]
 
 
 def test_without_a_front_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,5 @@
 // Runs in a narrow list, two lines each.
-import type { RunRecord } from '../model/runs';
+import { cellText, type RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
 import { h, setAttribute, setText } from './dom';
 import { duration, loss, number } from './format';
@@ -61,12 +61,16 @@ export function whenText(seconds: number): string {
   return isToday ? time : `${when.toLocaleDateString(undefined, { month: 'short', day: 'numeric' })}, ${time}`;
 }
 
-function detail(record: RunRecord): string {
+/** Return the second line: what tells the run from others comes first, since a narrow list cuts the end. */
+export function detail(record: RunRecord): string {
   const parts = [
+    record.name ?? '',
+    cellText(record),
     `${record.ranks.length === 1 ? 'rank' : 'ranks'} ${compactRanks(record.ranks)}`,
     record.seconds === null ? '' : duration(record.seconds),
     record.loss === null ? '' : `loss ${loss(record.loss)}`,
     record.model ?? '',
+    record.tags.join(', '),
   ];
   return parts.filter((part) => part !== '').join(' · ');
 }

@@ -12,6 +12,12 @@ export interface RunRecord {
   readonly loss: number | null;
   readonly model: string | null;
   readonly computes_on: string | null;
+  /** The path of the cell's notebook when its kernel started. */
+  readonly notebook: string | null;
+  /** The number in the cell's brackets. */
+  readonly cell_number: number | null;
+  readonly name: string | null;
+  readonly tags: readonly string[];
 }
 
 export interface RunPage {
@@ -29,6 +35,7 @@ export function recordOf(value: unknown): RunRecord | null {
     return null;
   }
   const ranks = value['ranks'];
+  const tags = value['tags'];
   return {
     run: value['run'],
     start_s: numberOrNull(value['start_s']) ?? 0,
@@ -40,7 +47,17 @@ export function recordOf(value: unknown): RunRecord | null {
     loss: numberOrNull(value['loss']),
     model: textOrNull(value['model']),
     computes_on: textOrNull(value['computes_on']),
+    notebook: textOrNull(value['notebook']),
+    cell_number: numberOrNull(value['cell_number']),
+    name: textOrNull(value['name']),
+    tags: Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [],
   };
+}
+
+/** Return where a run comes from, as a cell is known: `train.ipynb [7]`; empty where that is not known. */
+export function cellText({ notebook, cell_number: number }: Pick<RunRecord, 'notebook' | 'cell_number'>): string {
+  const name = notebook?.split('/').pop() ?? '';
+  return name === '' || number === null ? name : `${name} [${number}]`;
 }
 
 export function runPageOf(value: unknown): RunPage {
