@@ -84,10 +84,10 @@ def of_optimizer(optimizer: Any) -> dict[str, Any]:
     schedule = getattr(inner, "_learning_rate", None)
     is_schedule = isinstance(schedule, keras.optimizers.schedules.LearningRateSchedule)
     try:
-        # Of float32, whose last digits as a float of Python nobody has written.
+        # A float32: 0.01, and not 0.009999999776482582.
         rate = float(f"{number_of(inner.learning_rate):.7g}")
     except (TypeError, ValueError, AttributeError):
-        # An optimizer of the user's own may have none.
+        # A custom optimizer may have none.
         rate = None
     # `__class__`, and not `type`: a distributed optimizer has the name of the plain one.
     return {
