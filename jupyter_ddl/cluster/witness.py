@@ -139,29 +139,40 @@ def _start_witness(folder: Path, ranks: BinaryIO, variables: dict[str, str]) -> 
             if daemon.descriptor is not None:
                 os.close(daemon.descriptor)
             return
-        _become_witness(folder, ranks, daemon, variables)
+        _become_witness(folder, ranks, lock.fileno(), daemon, variables)
 
 
-def _become_witness(folder: Path, ranks: BinaryIO, daemon: Daemon, variables: dict[str, str]) -> NoReturn:
+def _become_witness(folder: Path, ranks: BinaryIO, lock: int, daemon: Daemon, variables: dict[str, str]) -> NoReturn:
     """Leave the rank's session in a child of this process, and be the witness there."""
     try:
         os.setsid()
         # Its parent must not be waited for by the rank's shell.
         if os.fork() == 0:
             ranks.close()
-            _detach()
+            _detach(keep={descriptor for descriptor in (lock, daemon.descriptor) if descriptor is not None})
             _witness(folder, daemon, variables)
     finally:
         os._exit(0)
 
 
-def _detach() -> None:
-    """Let go of what belongs to the rank: its streams, which mpiexec reads to their end, and its folder."""
+def _detach(keep: set[int]) -> None:
+    """Let go of what belongs to the rank: its streams, which mpiexec reads to their end, and its folder.
+
+    Intel MPI's Hydra leaves a rank more descriptors of the same streams: while one is open, it takes no notice of the
+    rank's death.
+
+    Args:
+        keep: descriptors of the witness's own.
+    """
     for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(3):
         os.dup2(nothing, descriptor)
+    free = 3
+    for kept in (*sorted(keep), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(free, kept)
+        free = max(free, kept + 1)
     os.chdir("/")
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,27 @@ def test_the_folders_are_there_while_a_rank_lives(tmp_path: Path) -> None:
         of_daemon = tmp_path / f"prted.host.{running.pid}"
         assert of_daemon.is_dir()
     wait_gone(*own, of_daemon)
+
+
+def test_the_witness_keeps_no_stream_of_the_rank_that_started_it(tmp_path: Path) -> None:
+    """Intel MPI's Hydra leaves a rank a second descriptor of its output, and reads that to its end."""
+    world_id = f"stream{os.getpid()}"
+    reads, writes = os.pipe()
+    command, own = [*WITNESSED, "sh", "-c", RANK], variables(tmp_path, world_id)
+    with ExitStack() as stack:
+        stack.callback(os.close, reads)
+        ranks = []
+        for passed in ((writes,), ()):
+            rank = subprocess.Popen(command, env=own, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=passed)
+            ranks.append(stack.enter_context(rank))
+            assert rank.stdout is not None
+            assert rank.stdout.readline()
+        os.close(writes)
+        ranks[0].kill()
+        assert select.select([reads], [], [], 30)[0]
+        assert os.read(reads, 1) == b""
+        assert folders(tmp_path, world_id)[0].is_dir()
+    wait_gone(*folders(tmp_path, world_id))
 
 
 def test_what_the_user_left_stays(tmp_path: Path) -> None:
