@@ -17,8 +17,8 @@ from jupyter_ddl.launch import jsrun
 from jupyter_ddl.launch.address import address_towards, ipv4_beside, network_of, own_address, own_network
 from jupyter_ddl.launch.forwarded import forwarded_names
 from jupyter_ddl.launch.place import JSRUN
+from jupyter_ddl.launch.schedulers import lsf, pbs, slurm
 from jupyter_ddl.launch.schedulers.known import scheduler_of
-from jupyter_ddl.launch.schedulers.lsf import BLAUNCH
 from jupyter_ddl.paths import AGENT_VARIABLE
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ def network_to(found: Sequence[Surveyed], interface: str | None = None) -> Netwo
 def launch_environment(found: mpi.Mpi, n: int, place: Place, network: Network) -> dict[str, str]:
     """Return the variables that mpiexec and the ranks need on top of `os.environ`; what the user set there stays."""
     variables = mpi.launch_environment(found, one_host=place.is_here, n=n)
-    if place.is_here or place.launcher == JSRUN:
+    if place.is_here:
+        return variables | {name: value for name, value in _staying(found).items() if name not in os.environ}
+    if place.launcher == JSRUN:
         # jsrun and its MPI know the job's network, and start their own daemons.
         return variables
     agent = _agent(place)
@@ -106,7 +108,8 @@ def launch_command(
         return jsrun.command(place, n, cores or {})
     command = mpi.launch_command(found, n)
     if place.is_here:
-        return command
+        # Intel's takes the job's nodes whatever its variables say.
+        return [*command, "-hosts", "localhost"] if found.flavour == "intel" and _is_in_job() else command
     if _agent(place) is None:
         return command
     for one in place.hosts:
@@ -122,6 +125,21 @@ def launch_command(
         return [*command, "-hosts", hosts]
     carried = [part for name in forwarded_names(os.environ, own) for part in ("-x", name)]
     return [*command, "-H", hosts, *carried]
+
+
+def _is_in_job() -> bool:
+    return any(name in os.environ for name in (slurm.JOB, pbs.JOB, lsf.JOB))
+
+
+def _staying(found: mpi.Mpi) -> dict[str, str]:
+    """Return the variables by which ranks stay on this host, also where a batch job has others: mpiexec takes these."""
+    if not _is_in_job():
+        return {}
+    if found.flavour == "openmpi":
+        return {"PRTE_MCA_ras": "^slurm,pbs", "PRTE_MCA_plm": "^slurm"}
+    if found.flavour == "intel":
+        return {"I_MPI_HYDRA_BOOTSTRAP": "fork"}
+    return {"HYDRA_RMK": "user", "HYDRA_LAUNCHER": "fork"}
 
 
 def _agent(place: Place) -> str | None:
@@ -151,7 +169,7 @@ def _into_image(found: mpi.Mpi, place: Place) -> dict[str, str]:
 def _reaching(found: mpi.Mpi, agent: str) -> dict[str, str]:
     """Return the variables that name what starts MPI's daemons; ssh never asks for a password."""
     command, *options = shlex.split(agent)
-    options += ["-o", "BatchMode=yes"] if agent != BLAUNCH else []
+    options += ["-o", "BatchMode=yes"] if agent != lsf.BLAUNCH else []
     if found.flavour == "openmpi":
         written = shlex.join([command, *options])
         return {"PRTE_MCA_plm_ssh_agent": written, "OMPI_MCA_plm_rsh_agent": written}

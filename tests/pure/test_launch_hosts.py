@@ -186,6 +186,25 @@ def test_on_this_host_nothing_is_new(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launch_environment(OPEN_MPI, 2, HERE, Network())["OMPI_MCA_btl"] == "self,sm"
 
 
+@pytest.mark.parametrize("job", ["SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"])
+def test_ranks_on_this_host_do_not_go_to_the_nodes_of_its_job(monkeypatch: pytest.MonkeyPatch, job: str) -> None:
+    intel = replace(HYDRA, flavour="intel", version="2021.19.0")
+    monkeypatch.setattr("os.environ", {"PATH": "/bin"})
+    for found in (OPEN_MPI, HYDRA, intel):
+        names = launch_environment(found, 2, HERE, Network()).keys()
+        assert not names & {"PRTE_MCA_ras", "HYDRA_RMK", "I_MPI_HYDRA_BOOTSTRAP"}
+        assert "-hosts" not in launch_command(found, 2, HERE, {})
+    monkeypatch.setattr("os.environ", {"PATH": "/bin", job: "12", "PRTE_MCA_plm": "ssh"})
+    opened = launch_environment(OPEN_MPI, 2, HERE, Network())
+    assert opened["PRTE_MCA_ras"] == "^slurm,pbs"
+    # The user's own.
+    assert "PRTE_MCA_plm" not in opened
+    hydra = launch_environment(HYDRA, 2, HERE, Network())
+    assert (hydra["HYDRA_RMK"], hydra["HYDRA_LAUNCHER"]) == ("user", "fork")
+    assert launch_environment(intel, 2, HERE, Network())["I_MPI_HYDRA_BOOTSTRAP"] == "fork"
+    assert launch_command(intel, 2, HERE, {}) == ["/opt/bin/mpiexec", "-n", "2", "-hosts", "localhost"]
+
+
 def test_this_host_is_known_by_its_names_and_addresses() -> None:
     assert is_this_host(socket.gethostname())
     assert is_this_host("localhost")

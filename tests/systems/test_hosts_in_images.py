@@ -172,3 +172,7 @@ def test_a_kernel_in_the_image_beside_salloc_is_told_what_to_do_instead(slurm: S
             inside.do("import jupyter_ddl\njupyter_ddl.start()")
         with pytest.raises(KernelError, match=r"none of sbatch .* on PATH in /.*with --container /"):
             inside.do("jupyter_ddl.submit(nodes=2, ntasks_per_node=2)")
+        # On its own host it starts ranks as ever.
+        inside.do("s = jupyter_ddl.start(n=2, local=True)\ns.run('x = rank')")
+        assert inside.do("answer = s.pull('x')") == {"0": 0, "1": 1}
+        inside.do("s.stop()")

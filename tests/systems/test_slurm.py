@@ -59,6 +59,14 @@ def test_an_allocation_is_taken_and_told(login: Kernel) -> None:
     login.do("s.stop()")
 
 
+@pytest.mark.slow
+def test_beside_an_allocation_ranks_stay_on_this_host_where_asked(login: Kernel) -> None:
+    login.do("import jupyter_ddl\ns = jupyter_ddl.start(n=2, local=True)\ns.run('import socket')")
+    login.do("s.run('where = socket.gethostname()')")
+    assert login.do("answer = s.pull('where')") == {"0": "login", "1": "login"}
+    login.do("s.stop()")
+
+
 def test_a_kernel_within_a_step_takes_the_whole_allocation(slurm: Slurm) -> None:
     with kernel_in(slurm, "srun", "-N1", "-n1") as inside:
         assert inside.do("import socket\nanswer = socket.gethostname()") == "nodea"
