@@ -9,8 +9,8 @@ from jupyter_server.auth.decorator import authorized
 from tornado.web import HTTPError, authenticated
 
 from jupyter_ddl.errors import ClusterError
-from jupyter_ddl.host.cores import memory_limit_bytes, usable_cores
-from jupyter_ddl.host.topology import find_gpu, free_bytes, list_gpus, visible_gpus
+from jupyter_ddl.host.cores import memory_limit_bytes, physical_cores, usable_cores
+from jupyter_ddl.host.topology import default_rank_count, find_gpu, free_bytes, list_gpus, visible_gpus
 from jupyter_ddl.server.requests import HubHandler
 
 if TYPE_CHECKING:
@@ -31,18 +31,19 @@ class DevicesHandler(HubHandler):
 
 
 class HostHandler(HubHandler):
-    """GET host -> {cores, free_bytes}: what this server's processes may use."""
+    """GET host -> {cores, free_bytes, ranks}: what this server's processes may use."""
 
     @authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the usable cores, and the memory that is free now."""
+        """Answer with the usable cores, the memory that is free now, and the number of ranks where none is given."""
         self.answer(await self.in_thread(_room))
 
 
 def _room() -> dict[str, int]:
     free_bytes = min(psutil.virtual_memory().available, memory_limit_bytes())
-    return {"cores": usable_cores(), "free_bytes": free_bytes}
+    ranks = default_rank_count(0, physical_cores())
+    return {"cores": usable_cores(), "free_bytes": free_bytes, "ranks": ranks}
 
 
 def _devices() -> list[dict[str, Any]]:

@@ -164,7 +164,7 @@ export class Connection implements RunWire, Server {
   }
 
   async hostRoom(): Promise<HostRoom | null> {
-    return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes'])[0] ?? null;
+    return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes', 'ranks'])[0] ?? null;
   }
 
   async places(): Promise<Place[]> {

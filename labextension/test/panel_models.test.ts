@@ -141,7 +141,7 @@ describe('the start form', () => {
     ['3', 2, 64, '3 ranks share 2 cores, and take turns on them.'],
     ['99999', 2, 64, '99999 ranks take about 79999 GiB of memory, before any model. Free are 64 GiB.'],
   ])('warns of what %s ranks will want for', (ranks, cores, gib, warning) => {
-    const host = { cores, free_bytes: gib * 2 ** 30 };
+    const host = { cores, ranks: 2, free_bytes: gib * 2 ** 30 };
     expect(planStart({ ...EMPTY, ranks }, [], { ...NOWHERE, host }).warning).toBe(warning);
   });
 });

@@ -45,10 +45,12 @@ def training(end: Path) -> str:
     return _TRAINING.format(end=str(end))
 
 
-def show_panel(page: Page) -> Locator:
+def show_panel(page: Page, *, more: bool = True) -> Locator:
+    """Show the sidebar, and in its form all fields."""
     command(page, "jupyter-ddl:show-panel")
     panel = page.locator(PANEL)
     panel.wait_for()
+    panel.locator(".ddl-more").evaluate("(details, more) => { details.open = more; }", more)
     return panel
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lab import PANEL as BUILT
 from lab import command
-from panel import START_MS, ask_kernel, leave_out_tensorflow
+from panel import START_MS, ask_kernel, leave_out_tensorflow, show_panel
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -120,6 +120,24 @@ def test_the_button_under_a_cell_without_ranks_starts_them_and_runs_it(lab: Lab,
     expect(page.locator(OUTPUT).first).to_contain_text("I am 1 of 2")
     expect(offer).to_have_count(0)
     assert page.evaluate(SOURCES)[0] == "%%distributed\nprint('I am', rank, 'of', world_size)"
+
+
+@pytest.mark.mpi
+def test_a_start_is_put_into_the_notebook_as_a_cell(lab: Lab, page: Page, tmp_path: Path) -> None:
+    lab.wait_until_idle(page)
+    leave_out_tensorflow(page, tmp_path)
+    ask_kernel(page, "%load_ext jupyter_ddl\nget_ipython().run_line_magic('ddl', 'stop')")
+    lab.set_code(page, "%%distributed\n1")
+    panel = show_panel(page, more=False)
+    panel.get_by_label("Ranks", exact=True).and_(page.locator("input")).fill("1")
+    panel.get_by_role("button", name="Start ranks").click()
+    insert = panel.get_by_role("button", name="Insert as a cell")
+    insert.click(timeout=START_MS)
+    wait_for_source(page, 0, "%load_ext jupyter_ddl\n%ddl start -n 1")
+    wait_for_source(page, 1, "%%distributed\n1")
+    expect(insert).to_be_hidden()
+    ask_kernel(page, "get_ipython().run_line_magic('ddl', 'stop')")
+    page.evaluate("window.jupyterapp.shell.currentWidget.content.model.sharedModel.deleteCell(0)")
 
 
 def test_our_keys_are_no_other_commands() -> None:

@@ -101,6 +101,42 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
     assert panel.get_by_label("Name").input_value() == ""
 
 
+def test_the_form_is_one_line_and_offers_the_ranks_of_a_taken_name(lab: Lab, page: Page, tmp_path: Path) -> None:
+    lab.wait_until_idle(page)
+    panel = show_panel(page, more=False)
+    fields = panel.locator(".ddl-start :is(input, select, button):visible")
+    expect(fields).to_have_count(2)
+    ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
+    ranks.fill("")
+    # How many start where no number is written.
+    expect(ranks).to_have_attribute("placeholder", re.compile(r"^\d+$"), timeout=30_000)
+    start = panel.get_by_role("button", name="Start ranks")
+    expect(start).to_have_text("Start")
+    expect(panel.locator(".ddl-start-runs")).to_have_text("Runs in shared.ipynb:")
+    expect(panel.locator(".ddl-start-line")).to_have_text("%ddl start")
+    tops = [field.bounding_box() for field in (ranks, start)]
+    assert tops[0] is not None
+    assert tops[1] is not None
+    assert abs(tops[0]["y"] - tops[1]["y"]) < 3
+    panel.screenshot(path=tmp_path / "line.png")
+    panel.get_by_text("more", exact=True).click()
+    panel.screenshot(path=tmp_path / "more.png")
+    name, attach = panel.get_by_label("Name"), panel.get_by_role("button", name="Attach")
+    with ToldKernel(lab, "elsewhere") as kernel:
+        kernel.tell([rank(0), rank(1)], name="default")
+        expect(panel.locator(".ddl-start-line")).to_have_text("%ddl start --name shared")
+        name.fill("default")
+        expect(attach).to_be_visible()
+        panel.screenshot(path=tmp_path / "taken.png")
+        # They are told of, and not there.
+        attach.click()
+        fault = panel.locator(".ddl-ranks-section > .ddl-fault-box")
+        expect(fault).to_contain_text("NoCluster", timeout=30_000)
+        name.fill("")
+        expect(attach).to_be_hidden()
+        fault.get_by_role("button", name="Dismiss").click()
+
+
 PROFILES = """
 [a100]
 description = "Four A100s on each node"

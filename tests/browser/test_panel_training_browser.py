@@ -85,7 +85,7 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page, tmp_path: Pat
     lab.wait_until_idle(page)
     leave_out_tensorflow(page, tmp_path)
     panel = show_panel(page)
-    ranks = panel.locator(".ddl-start input[type='text']").first
+    ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
     start = panel.get_by_role("button", name="Start ranks")
     ranks.fill("two")
     assert panel.locator("#ddl-fault-ranks").inner_text() == "Ranks must be a whole number of at least 1."

@@ -1,5 +1,6 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
 import { type ExportRequest, isQueue, type Place } from '../model/place';
+import { attachLine } from '../model/kept';
 import { type Device, exportOf, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type Surroundings } from '../model/start';
 import { h, setAttribute, setText } from './dom';
 import { number } from './format';
@@ -21,6 +22,10 @@ export interface StartTexts extends PlaceTexts {
   readonly keep: string;
   readonly runs: string;
   readonly start: string;
+  /** What the button does, in more words. */
+  readonly startRanks: string;
+  readonly more: string;
+  readonly attach: string;
   readonly submit: string;
   readonly export: string;
   readonly free: (free: string, total: string) => string;
@@ -33,6 +38,10 @@ export class StartForm {
   private readonly rows: Readonly<Record<StartField, HTMLElement>>;
   private readonly choice: PlaceChoice;
   private readonly deviceRow: HTMLElement;
+  /** What few starts need. */
+  private readonly more: HTMLDetailsElement;
+  /** Beside the name of a cluster that runs. */
+  private readonly attach: HTMLButtonElement;
   private readonly devices = h('div', { class: 'ddl-devices' });
   private readonly share = h('input', { type: 'checkbox' });
   private readonly keep = h('input', { type: 'checkbox' });
@@ -73,20 +82,29 @@ export class StartForm {
     this.shareLabel = h('label', { class: 'ddl-check' }, this.share, texts.share);
     this.deviceRow = h('fieldset', { class: 'ddl-field' }, h('legend', {}, texts.devices), this.devices, this.shareLabel);
     const { ranks, threads, name } = this.rows;
-    this.element = h(
-      'form',
-      { class: 'ddl-start', 'aria-label': texts.title },
+    this.attach = h('button', { type: 'button', class: 'ddl-button ddl-attach' }, texts.attach);
+    this.attach.addEventListener('click', () => start(attachLine({ name: this.inputs.name.value.trim() })));
+    name.append(this.attach);
+    this.more = h(
+      'details',
+      { class: 'ddl-more' },
+      h('summary', {}, texts.more),
       this.choice.element,
-      ranks,
-      this.warning,
-      ...OF_A_JOB.map((field) => this.rows[field]),
       this.deviceRow,
       threads,
       name,
       h('div', { class: 'ddl-field' }, h('label', { class: 'ddl-check' }, this.keep, texts.keep)),
+      h('div', { class: 'ddl-start-buttons' }, this.exports),
+    );
+    this.element = h(
+      'form',
+      { class: 'ddl-start', 'aria-label': texts.title },
+      ...OF_A_JOB.map((field) => this.rows[field]),
+      h('div', { class: 'ddl-start-row' }, ranks, this.button),
+      this.warning,
       this.runs,
       this.line,
-      h('div', { class: 'ddl-start-buttons' }, this.button, this.exports),
+      this.more,
     );
     this.element.addEventListener('input', () => this.check(true));
     this.element.addEventListener('submit', (event) => {
@@ -129,6 +147,7 @@ export class StartForm {
   /** Offer these places besides this host, and say why there are no others. */
   showPlaces(places: readonly Place[], problem: string): void {
     this.choice.show(places, problem);
+    this.more.open ||= problem !== '';
     this.check(false);
   }
 
@@ -170,11 +189,18 @@ export class StartForm {
     return total === 0 ? '' : this.texts.free(gib(free), gib(total));
   }
 
+  /** How many ranks start on this host where no number is written. */
+  private automaticRanks({ place, gpus }: StartFields): string {
+    const { automatic } = this.texts;
+    const devices = gpus?.length ?? this.known.length;
+    return place === null ? String(devices || (this.around.host?.ranks ?? automatic)) : automatic;
+  }
+
   private check(isTyped: boolean): void {
     const fields = this.fields();
     const { errors, warning, line } = planStart(fields, this.known, this.around);
     const isJob = isQueue(fields.place);
-    const hints = { ...placeholders(fields.place, this.texts.automatic), threads: this.texts.automatic, name: this.around.proposed };
+    const hints = { ...placeholders(fields.place, this.automaticRanks(fields)), threads: this.texts.automatic, name: this.around.proposed };
     for (const name of START_FIELDS) {
       this.rows[name].hidden = (isJob ? OF_RANKS : OF_A_JOB).includes(name);
       setAttribute(this.inputs[name], 'placeholder', hints[name]);
@@ -183,6 +209,11 @@ export class StartForm {
     }
     this.deviceRow.hidden = isJob || fields.place?.launcher === 'hosts';
     setText(this.button, isJob ? this.texts.submit : this.texts.start);
+    setAttribute(this.button, 'aria-label', isJob ? this.texts.submit : this.texts.startRanks);
+    // What is wrong is in sight.
+    this.more.open ||= errors.threads !== undefined || errors.name !== undefined;
+    this.attach.hidden = !this.around.taken.has(fields.name.trim());
+    this.attach.disabled = !this.isAble;
     setText(this.warning, warning);
     setText(this.line, line ?? '');
     this.line.hidden = line === null;

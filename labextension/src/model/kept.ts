@@ -16,6 +16,6 @@ export function withoutKernel(kept: readonly KeptCluster[], kernels: readonly Ke
 }
 
 /** Return the line that gives a notebook their ranks. */
-export function attachLine({ name }: KeptCluster): string {
+export function attachLine({ name }: Pick<KeptCluster, 'name'>): string {
   return `%ddl attach ${name}`;
 }

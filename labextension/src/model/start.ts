@@ -44,6 +44,8 @@ export interface Surroundings {
 
 export interface HostRoom {
   readonly cores: number;
+  /** How many it gets where no number is given, and there is no GPU. */
+  readonly ranks: number;
   readonly free_bytes: number;
 }
 
@@ -80,6 +82,11 @@ export function proposeName(taken: Pick<ReadonlySet<string>, 'has'>, notebook: s
 export function plainStart(taken: ReadonlySet<string>, notebook: string | null): string {
   const name = proposeName(taken, notebook);
   return name === DEFAULT_NAME ? '%ddl start' : `%ddl start --name ${name}`;
+}
+
+/** Return the code of the cell that starts ranks as a line does, in a kernel that knows nothing of them. */
+export function startCell(line: string): string {
+  return `%load_ext jupyter_ddl\n${line}`;
 }
 
 export function planStart(typed: StartFields, devices: readonly Device[], around: Surroundings = NOWHERE): StartPlan {

@@ -34,6 +34,7 @@ export interface NotebookCell extends Widget {
 }
 
 export interface Notebook extends Widget {
+  readonly model: { readonly sharedModel: { insertCell(index: number, cell: JSONObject): unknown } } | null;
   readonly activeCell: NotebookCell | null;
   activeCellIndex: number;
   deselectAll(): void;

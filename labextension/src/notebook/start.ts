@@ -1,6 +1,7 @@
 // Ranks are started as a user would: by the magic, in the notebook's kernel.
 import type { Kernel } from '@jupyterlab/services';
 import { plain } from '../model/lines';
+import { startCell } from '../model/start';
 
 /** Run a line in a kernel, once its cells have ended.
  *
@@ -8,7 +9,7 @@ import { plain } from '../model/lines';
  */
 export async function runLine(kernel: Kernel.IKernelConnection, line: string): Promise<void> {
   const future = kernel.requestExecute({
-    code: `%load_ext jupyter_ddl\n${line}`,
+    code: startCell(line),
     store_history: false,
     stop_on_error: true,
     allow_stdin: false,

@@ -15,6 +15,7 @@ import type { CurrentNotebook } from '../notebook/current';
 import type { NotebookPanel } from '../notebook/panels';
 import { ClusterCard } from './cluster_card';
 import type { Context } from './context';
+import { InsertOffer } from './insert_offer';
 import { JobsSection } from './jobs_section';
 import { KeptClusters } from './kept_clusters';
 import { Problem } from './problem';
@@ -44,6 +45,7 @@ export class RanksSection extends Widget {
   private problemOf: unknown = null;
   private readonly kept: KeptClusters;
   private readonly jobs: JobsSection;
+  private readonly insert: InsertOffer;
   private readonly form: StartForm;
   /** What came of an export. */
   private readonly exported = h('pre', { class: 'ddl-exported', role: 'status' });
@@ -70,10 +72,11 @@ export class RanksSection extends Widget {
     this.title.label = trans.__('Ranks');
     const start = (line: string): void => void this.submit(line);
     this.form = new StartForm(startTexts(trans), start, (request) => void this.export(request), remember);
+    this.insert = new InsertOffer(trans);
     this.problem = new Problem(trans.__('Dismiss'));
     this.kept = new KeptClusters(context, models.kept, notebook, start);
     this.jobs = new JobsSection(context, models.jobs, notebook, start);
-    const lists = [this.cards, this.kept.element, this.jobs.element];
+    const lists = [this.cards, this.insert.element, this.kept.element, this.jobs.element];
     this.node.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
@@ -146,6 +149,7 @@ export class RanksSection extends Widget {
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
     this.kept.draw(this.starting);
     this.jobs.draw(this.starting);
+    this.insert.draw(cluster === null || cluster.state === 'stopped' ? null : this.notebook.panel);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     if (this.problemOf !== this.notebook.panel) {
       this.problem.show('');
@@ -245,12 +249,16 @@ export class RanksSection extends Widget {
   }
 
   private async submit(line: string): Promise<void> {
+    const { panel } = this.notebook;
     this.problem.show('');
-    this.problemOf = this.notebook.panel;
+    this.problemOf = panel;
     this.starting = true;
     this.update();
     try {
       await this.starts(line);
+      if (panel !== null) {
+        this.insert.offer(panel, line);
+      }
     } catch (error) {
       this.problem.show(sentence(error));
     } finally {
