@@ -75,11 +75,12 @@ def log_params(parameters: Mapping[str, Any] | None = None, /, **more: Any) -> N
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Add %ddl and %%distributed: `%load_ext jupyter_ddl`."""
     from jupyter_ddl.kernel import hub_link
-    from jupyter_ddl.kernel.magics import completion, inspection
+    from jupyter_ddl.kernel.magics import completion, inspection, whole_notebook
     from jupyter_ddl.kernel.magics.ddl import DdlMagics
     from jupyter_ddl.kernel.magics.distributed import DistributedMagics
 
     shell.register_magics(DdlMagics(shell), DistributedMagics(shell))
     completion.install(shell)
     inspection.install(shell)
+    whole_notebook.installed(shell)
     hub_link.begin(shell)

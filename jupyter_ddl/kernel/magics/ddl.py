@@ -14,7 +14,7 @@ from jupyter_ddl.cluster.submit_options import add_submit_options
 from jupyter_ddl.commands import logs, profiles, runs
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.magics import job_commands, stack_commands
+from jupyter_ddl.kernel.magics import job_commands, stack_commands, whole_notebook
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
@@ -75,6 +75,8 @@ def _ddl_parser() -> MagicParser:
             action="store_true",
             help="show too how the GPUs of each host are joined, and its network interfaces",
         )
+    auto = commands.add_parser("auto", help="run each cell without a magic on the ranks, and %%%%local ones here")
+    auto.add_argument("mode", choices=("on", "off"), nargs="?", help="(default: say which it is)")
     push = commands.add_parser("push", help="set variables on the ranks to this notebook's values")
     pull = commands.add_parser("pull", help="set variables here to the ranks' values")
     for command in (push, pull):
@@ -174,6 +176,14 @@ class DdlMagics(Magics):
         progress = Progress()
         session = current.attach(arguments.name, progress)
         progress.conclude("\n".join(_tables(session, arguments)))
+
+    def _auto(self, arguments: Namespace) -> None:
+        assert self.shell is not None
+        mode = whole_notebook.installed(self.shell)
+        if arguments.mode is not None:
+            mode.is_on = arguments.mode == "on"
+        on = "Cells without a magic run on the ranks, and those that begin with %%local here."
+        print(on if mode.is_on else "Cells without a magic run here.")
 
     def _push(self, arguments: Namespace) -> None:
         session = current.current()

@@ -15,6 +15,7 @@ from IPython.core.magic import Magics, cell_magic, magics_class, no_var_expand
 from jupyter_ddl.commands.arguments import add_cell_arguments, cell_options
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.magics import whole_notebook
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
 
@@ -89,11 +90,18 @@ def _prompt(shell: Any) -> int:
 
 
 def _lines_above(shell: Any) -> int:
-    """Return how many lines of the notebook's cell stand above the code: the magic's, and empty ones above that."""
+    """Return how many lines of the notebook's cell stand above the code: the magic's, if it has it, and empty ones."""
     parent = shell.get_parent() if hasattr(shell, "get_parent") else None
     content = parent.get("content") if isinstance(parent, dict) else None
     code = content.get("code") if isinstance(content, dict) else None
-    if not isinstance(code, str) or not code.lstrip().startswith("%%distributed"):
-        # A terminal, or another magic that ran this one.
+    if not isinstance(code, str):
+        # A terminal.
         return 1
-    return code[: len(code) - len(code.lstrip())].count("\n") + 1
+    below = code.lstrip()
+    empty = code[: len(code) - len(below)].count("\n")
+    if below.startswith("%%distributed"):
+        return empty + 1
+    if below.startswith("%%") or not whole_notebook.installed(shell).applies_to(below):
+        # Another magic, or code, that ran this one.
+        return 1
+    return empty

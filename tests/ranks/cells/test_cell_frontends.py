@@ -87,6 +87,26 @@ def test_nbconvert(tmp_path):
     assert_saved_well(nbformat.read(path, as_version=4))
 
 
+@pytest.mark.slow
+def test_a_whole_notebook_on_ranks_by_nbconvert(tmp_path):
+    path = tmp_path / "notebook.ipynb"
+    here = "%%local\nprint('here', 'rank' in globals())"
+    cells = (*CELLS[:2], "\nprint('same')\nrank * 10", here, "\n\nfirst = 1\nfirst / rank")
+    notebook = notebook_of(*cells)
+    notebook.cells[1].source += "\n%ddl auto on"
+    nbformat.write(notebook, path)
+    done = python(
+        "-m", "nbconvert", "--to", "notebook", "--execute", "--allow-errors", "--inplace", str(path), cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    notebook = nbformat.read(path, as_version=4)
+    assert sorted(texts(notebook)) == ["[0-1] same", "[0]   0", "[1]   10"]
+    assert notebook.cells[3].outputs[0].text == "here False\n"
+    error = next(output for output in notebook.cells[4].outputs if output.output_type == "error")
+    # The line as the notebook has it.
+    assert "line 4" in re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback))
+
+
 @pytest.mark.slow  # so does papermill
 def test_papermill(tmp_path):
     path, out = tmp_path / "notebook.ipynb", tmp_path / "out.ipynb"

@@ -1,0 +1,81 @@
+"""Sends each cell without a magic to the ranks (`%ddl auto on`), but for those that begin with `%%local`.
+
+A cell is changed before IPython reads its magics, as a user would: it gets the line `%%distributed`.
+
+Runs on: kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+_MAGIC = "%%distributed\n"
+_LOCAL = re.compile(r"%%local[^\S\n]*\n?")
+# A magic, or a command of the shell, at the beginning of a line, or a question at the end of a cell of one line.
+_HAS_MAGIC = re.compile(r"^(?:%{1,2}[A-Za-z_]|!)|\A[^\n]*\?\s*\Z", re.MULTILINE)
+
+
+class WholeNotebook:
+    """Changes the cells of one shell.
+
+    Attributes:
+        is_on: whether cells without a magic go to the ranks.
+        has_side_effects: read by IPython, which then leaves it out where it asks whether a cell is complete.
+    """
+
+    # Source: ipython 9.18, IPython/core/inputtransformer2.py, TransformerManager.check_complete
+    has_side_effects = True
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.is_on = False
+        self._shell: Any = shell
+        self._running = 0
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._end)
+
+    def __call__(self, lines: list[str]) -> list[str]:
+        """Return a cell's lines as they are to run; IPython has removed empty lines above them."""
+        code = "".join(lines)
+        local = _LOCAL.match(code)
+        if local is not None:
+            below = code[local.end() :]
+            # The lines below keep their numbers in a traceback, where no magic must be the first.
+            return (below if below.startswith("%%") else "\n" + below).splitlines(keepends=True)
+        is_cell = self._running == 0 and _is_users(self._shell)
+        return [_MAGIC, *lines] if is_cell and self.applies_to(code) else lines
+
+    def applies_to(self, code: str) -> bool:
+        """Return whether a cell goes to the ranks though it does not say so."""
+        return self.is_on and bool(code.strip()) and _HAS_MAGIC.search(code) is None
+
+    def _begin(self, _: Any) -> None:
+        # What runs meanwhile is no cell: `%%capture`, for one, has the shell run code.
+        self._running += 1
+
+    def _end(self, _: Any) -> None:
+        # The cell that loaded jupyter_ddl had begun before this was here.
+        self._running = max(0, self._running - 1)
+
+
+def installed(shell: InteractiveShell) -> WholeNotebook:
+    """Return what changes a shell's cells, put there where it is not there yet."""
+    transforms: Any = shell.input_transformer_manager.cleanup_transforms
+    found = next((one for one in transforms if isinstance(one, WholeNotebook)), None)
+    if found is None:
+        found = WholeNotebook(shell)
+        # Cell magics are read after all of these.
+        transforms.append(found)
+    return found
+
+
+def _is_users(shell: Any) -> bool:
+    """Return whether what runs is a cell: front ends run code of their own, silently or without a number."""
+    parent = shell.get_parent() if hasattr(shell, "get_parent") else None
+    content = parent.get("content") if isinstance(parent, dict) else None
+    if not isinstance(content, dict):
+        return True
+    return not content.get("silent", False) and bool(content.get("store_history", True))
