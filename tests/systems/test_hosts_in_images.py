@@ -163,6 +163,27 @@ def test_what_is_wrong_with_the_image_is_said_before_ranks_start(user: User, log
         login.do("jupyter_ddl.start(n=2, container='broken.sif')")
 
 
+@pytest.mark.parametrize("scheduler", ["PBS", "LSF"])
+def test_the_nodes_of_a_job_run_ranks_in_the_image(hosts: Rig, user: User, scheduler: str) -> None:
+    """By the job's variables and files: neither system runs here."""
+    listed = user.folder / "nodes"
+    listed.write_text("nodea\nnodea\nnodeb\nnodeb\n")
+    listed.chmod(0o644)
+    jobs = {
+        "PBS": {"PBS_JOBID": "12", "PBS_ENVIRONMENT": "PBS_BATCH", "PBS_NODEFILE": str(listed)},
+        "LSF": {"LSB_JOBID": "12", "LSB_DJOB_HOSTFILE": str(listed)},
+    }
+    with kernel(user.variables(**jobs[scheduler]), within=user.within("nodea")) as inside:
+        inside.do(start(user, f"ssh={user.ssh!r}"))
+        assert inside.do("answer = s.note").startswith(f"{scheduler} job 12: 2 nodes (nodea, nodeb), 4 ranks.")
+        inside.do(f"s.run({WHERE!r})")
+        assert inside.do("answer = s.pull('where')") == {
+            str(rank): [user.image.name, NODES[rank // 2], 4, True] for rank in range(4)
+        }
+        inside.do("s.stop()")
+    assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+
+
 def test_a_kernel_in_the_image_beside_salloc_is_told_what_to_do_instead(slurm: Slurm) -> None:
     # Root's capabilities are fewer here than Apptainer asks for.
     variables = {**environment(slurm.rig), **slurm.variables, "APPTAINER_BIND": BIND, "APPTAINER_USERNS": "1"}
