@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.host.git_commit import commit_of
 from jupyter_ddl.host.output_chunks import CHUNK_INTERVAL_S, Chunks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.threads import ErrorsOnce
@@ -31,6 +32,7 @@ from jupyter_ddl.protocol.host_topology import topology_record
 from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
+from jupyter_ddl.runs.origin import first_line
 from jupyter_ddl.runs.run import Run
 
 if TYPE_CHECKING:
@@ -85,9 +87,12 @@ class Recording:
         with self._guarded():
             run.take(RunStarted(run.id, run.ranks, run.world_size, run.folder.start_s))
             script, *arguments = self._script
+            text = _text_of(script)
             run.folder.write(
-                _text_of(script),
+                text,
                 script=script,
+                first_line=first_line(text),
+                git_commit=commit_of(Path(script).absolute().parent),
                 arguments=arguments,
                 ranks=list(run.ranks),
                 world_size=run.world_size,

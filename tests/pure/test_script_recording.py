@@ -69,6 +69,8 @@ def test_a_script_is_named_by_its_run_and_in_it() -> None:
     assert (made.run.folder.path / "cell.py").read_text() == "print('hello')\n"
     record = read_record(made.run.folder.path)
     assert (record.state, record.script) == (RUNNING, "./train.py")
+    # The folder is in no repository.
+    assert (record.first_line, record.git_commit) == ("print('hello')", None)
 
 
 def test_what_its_hosts_have_is_recorded() -> None:
