@@ -171,7 +171,7 @@ def test_a_job_that_is_cancelled_is_named(slurm: Slurm, login: Kernel) -> None:
     job = login.do("answer = s.job")
     login.do("run = s.submit('import time\\ntime.sleep(600)')")
     slurm.call(f"scancel {job}")
-    with pytest.raises(KernelError, match=rf"Received: Slurm job {job} was cancelled \(scancel"):
+    with pytest.raises(KernelError, match=rf"Received: Slurm job {job} was cancelled, by its owner"):
         login.do("run.wait()")
     assert eventually(lambda: not processes_on_nodes(slurm))
 
