@@ -14,7 +14,7 @@ from jupyter_ddl.cluster.planning import plan
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import mpi
 from jupyter_ddl.launch.place_options import place_of
-from jupyter_ddl.paths import HOROVOD_VARIABLE, SCRIPT_VARIABLE
+from jupyter_ddl.paths import DATA_VARIABLE, HOROVOD_VARIABLE, SCRIPT_VARIABLE
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.requests import RunScript
 from jupyter_ddl.script.launching import Surroundings, job, look_at_hosts, rank_environment
@@ -33,6 +33,8 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (tmp_path / name).mkdir()
     (tmp_path / "scripts/train.py").touch()
     monkeypatch.chdir(tmp_path)
+    # A folder that a variable names is shown too.
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     monkeypatch.setattr(mpi, "find_mpi", lambda: OPENMPI)
     (tmp_path / "ddl.sif").touch()
     return str(tmp_path / "ddl.sif")
