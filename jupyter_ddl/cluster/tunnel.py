@@ -12,12 +12,12 @@ from __future__ import annotations
 import json
 import os
 import select
-import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.cluster import registry
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, untrusted_files
-from jupyter_ddl.host.threads import Supervised
+from jupyter_ddl.host.threads import Supervised, described
+from jupyter_ddl.launch.on_host import by_ssh
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,9 +42,6 @@ _END_S = 5.0
 _OF_KERNELS = ("mux", "control", "iopub")
 _OF_ENGINES = ("iopub",)
 _OPTIONS = (
-    # It never asks for a password: a kernel has no terminal.
-    "BatchMode=yes",
-    f"ConnectTimeout={_CONNECT_S}",
     "ExitOnForwardFailure=yes",
     "StreamLocalBindMask=0177",
     # A connection that other commands share would keep our sockets.
@@ -98,9 +96,9 @@ class Tunnel:
         self.engine_connection_file = self._copy(folder.engine_connection_file, _OF_ENGINES)
         self._said = b""
         self._process = self._started(ssh)
+        self._watch = Supervised(self._watch_end, "jupyter_ddl tunnel", self._on_unwatched)
         try:
             self._wait_open()
-            self._watch = Supervised(self._watch_end, "jupyter_ddl tunnel", lambda _: None)
             self._watch.start()
         except BaseException:
             self._end()
@@ -122,7 +120,7 @@ class Tunnel:
     def _started(self, ssh: str) -> subprocess.Popen[bytes]:
         forwards = [f"{self._folder}/{port}".replace(":", r"\:") + f":{port}" for port in sorted(self._ports)]
         options = [*(f"-o{option}" for option in _OPTIONS), *(f"-L{forward}" for forward in forwards)]
-        command = [*shlex.split(ssh), "-T", *options, self.host, "exec /bin/sh -c 'echo open; exec cat'"]
+        command = by_ssh(ssh, self.host, "echo open; exec cat", "-T", *options, connect_s=_CONNECT_S)
         return subprocess.Popen(
             ["/bin/sh", "-c", _PROGRAM, "sh", self._folder, *command],
             stdin=subprocess.PIPE,
@@ -152,6 +150,10 @@ class Tunnel:
         if not self._is_closing:
             self._on_end(f"SSH's tunnel to {self.host} has ended: {self._last_words() or 'it said nothing'}")
 
+    def _on_unwatched(self, error: BaseException) -> None:
+        # Its end would not be noticed.
+        self._on_end(f"SSH's tunnel to {self.host} cannot be watched: {described(error)}")
+
     def _read(self) -> bool:
         """Take what SSH says; return whether it may say more."""
         assert self._process.stdout is not None
@@ -164,6 +166,7 @@ class Tunnel:
 
     def _end(self) -> None:
         assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.close()
         try:
             self._process.wait(_END_S)
@@ -172,6 +175,11 @@ class Tunnel:
             os.killpg(self._process.pid, signal.SIGTERM)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(_END_S)
+        if self._watch.is_alive() and self._watch is not threading.current_thread():
+            # It reads until all that wrote there has ended.
+            self._watch.join(_END_S)
+        if not self._watch.is_alive():
+            self._process.stdout.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

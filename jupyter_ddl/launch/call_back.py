@@ -28,13 +28,17 @@ def listening(interface: str | None) -> Iterator[Callable[[str], str]]:
 
     Args:
         interface: this host's, or its address, by which hosts are to reach it; None for the one on the route to each.
+
+    Raises:
+        InvalidInput: this host has no such interface.
     """
+    chosen = None if interface is None else own_address(interface)
     with ExitStack() as stack:
         ports: dict[str, int] = {}
 
         def towards(host: str) -> str:
             try:
-                address = own_address(interface) if interface else address_towards(host)
+                address = chosen or address_towards(host)
             except InvalidInput:
                 return ""
             if address not in ports:

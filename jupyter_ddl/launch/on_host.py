@@ -31,10 +31,23 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
     by_scheduler = None if scheduler is None else scheduler.on_node(place, host)
     if by_scheduler is not None:
         return [*by_scheduler, "/bin/sh", "-c", script]
+    return by_ssh(place.ssh, host, script, connect_s=connect_s)
+
+
+def by_ssh(ssh: str, host: str, script: str, *more: str, connect_s: int) -> list[str]:
+    """Return the command that runs a script on a host by SSH.
+
+    Args:
+        ssh: the command that reaches the host, with its options.
+        host: the name by which SSH knows it.
+        script: for /bin/sh there.
+        more: other options of ssh.
+        connect_s: how long it may take to connect, in seconds.
+    """
     # It never asks for a password: a kernel has no terminal.
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_s}"]
     # The login shell may be any: only /bin/sh reads the script.
-    return [*shlex.split(place.ssh), *options, host, f"exec /bin/sh -c {shlex.quote(script)}"]
+    return [*shlex.split(ssh), *options, *more, host, f"exec /bin/sh -c {shlex.quote(script)}"]
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import __version__, paths
 from jupyter_ddl.cluster import registry
+from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.commands.runs import fault_text
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import StallReported
@@ -89,21 +90,16 @@ def parts_of_run(record: RunRecord, *, with_code: bool) -> Iterator[Part]:
 
 def parts_of_cluster(record: RunRecord) -> Iterator[Part]:
     """Yield the ends of what mpiexec, controller and ranks of a run's cluster printed outside cells, if it is there."""
-    name, world = _record_of(record).get("cluster"), _record_of(record).get("world_id")
+    content = _record_of(record)
+    name, world = content.get("cluster"), content.get("world_id")
     if not isinstance(name, str) or "/" in name or world is None:
         return
-    for host in registry.names(paths.clusters_dir()):
-        folder = paths.clusters_dir() / host / name
-        try:
-            settings = untrusted_files.read_object(folder / "cluster.json", only_own=True)
-        except (OSError, ValueError):
-            continue
-        if settings.get("world_id") == world:
-            for log in registry.names(folder / "log"):
-                if log.endswith(".log") and untrusted_files.is_file(folder / "log" / log):
-                    yield _end_of(
-                        folder / "log" / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES
-                    )
+    clusters = paths.clusters_dir()
+    folders = [ClusterFolder(name, clusters / host) for host in registry.names(clusters)]
+    for logs in [folder.log_dir for folder in folders if folder.settings().get("world_id") == world]:
+        for log in registry.names(logs):
+            if log.endswith(".log") and untrusted_files.is_file(logs / log):
+                yield _end_of(logs / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES)
 
 
 def parts_of_machine(environment: Mapping[str, str], doctor: Iterable[str], facts: object) -> Iterator[Part]:
@@ -129,6 +125,7 @@ def _ranks_with_logs(record: RunRecord, fault: Fault | None, logs: Mapping[int, 
 
 
 def _record_of(record: RunRecord) -> dict[str, Any]:
+    """Return what run.json holds; an empty dict where it is missing, or not one of ours."""
     try:
         return untrusted_files.read_object(record.path / "run.json", only_own=True)
     except (OSError, ValueError):

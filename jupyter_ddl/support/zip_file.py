@@ -10,6 +10,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,12 +32,12 @@ def write(path: Path, parts: Sequence[Part]) -> None:
     Raises:
         InvalidInput: something is there already, or it cannot be written.
     """
+    remedy = "Name another one with -o FILE."
+    if os.path.lexists(path):
+        raise InvalidInput("A report is a new file.", f"{path}, which is there", remedy)
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with files.replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+            for part in parts:
+                made.writestr(part.name, part.content)
     except OSError as error:
-        raise InvalidInput(
-            "A report is a new file.", f"{path}: {error.strerror}", "Name another one with -o FILE."
-        ) from error
-    with os.fdopen(descriptor, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        for part in parts:
-            made.writestr(part.name, part.content)
+        raise InvalidInput("A report must be written whole.", f"{path}: {error.strerror}", remedy) from error

@@ -204,7 +204,7 @@ describe('a cell that wanted ranks', () => {
     [error('NameError', "name 'rank' is not defined"), false],
     [{ 'application/vnd.jupyter.stdout': 'Cell magic `%%distributed` not found.' }, false],
     [{ 'text/plain': '1' }, false],
-  ])('is told by what stands under it: %j', (data, wants) => {
+  ])('shows in what stands under it: %j', (data, wants) => {
     expect(wantsRanks(data as Record<string, unknown>)).toBe(wants);
   });
 

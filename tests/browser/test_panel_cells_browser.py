@@ -84,7 +84,7 @@ def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(la
         expect(page.locator(".ddl-start-offer button")).to_have_count(1)
 
 
-# As a kernel is in which nobody loaded jupyter_ddl.
+# As a kernel is that has not loaded jupyter_ddl.
 FORGETS = """
 shell = get_ipython()
 shell.magics_manager.magics["cell"].pop("distributed", None)

@@ -128,7 +128,7 @@ def test_the_form_is_one_line_and_offers_the_ranks_of_a_taken_name(lab: Lab, pag
         name.fill("default")
         expect(attach).to_be_visible()
         panel.screenshot(path=tmp_path / "taken.png")
-        # They are told of, and not there.
+        # The text names them, and they are not there.
         attach.click()
         fault = panel.locator(".ddl-ranks-section > .ddl-fault-box")
         expect(fault).to_contain_text("NoCluster", timeout=30_000)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from users import needs_root
 
-from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.errors import HostUnfit, InvalidInput
 from jupyter_ddl.launch import call_back, remote_processes, survey, surveyed
 from jupyter_ddl.launch.place import HostSlots, Place
 from jupyter_ddl.launch.remote_processes import RemoteProcesses
@@ -90,6 +90,8 @@ def test_a_host_that_can_connect_back_by_an_interface(tmp_path: Path) -> None:
         there = towards(HOST)
         assert (there.rpartition(":")[0], towards("another"), call_back.unreached(there)) == ("127.0.0.1", there, "")
     assert call_back.unreached(there) == "Connection refused"
+    with pytest.raises(InvalidInput, match="must name a network interface"), call_back.listening("no0"):
+        pass
     with call_back.listening(None) as towards:
         # Known to SSH alone.
         assert (towards(HOST), call_back.unreached("")) == ("", "")

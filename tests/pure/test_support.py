@@ -104,7 +104,10 @@ def test_a_file_that_is_there_stays(run: Path, capsys: pytest.CaptureFixture[str
     (run / "out.zip").write_text("mine")
     assert cli.main(["report", "--yes", "-o", "out.zip"]) != 0
     assert (run / "out.zip").read_text() == "mine"
-    assert "A report is a new file. Received: out.zip: File exists. Name another" in capsys.readouterr().err
+    assert "A report is a new file. Received: out.zip, which is there. Name another" in capsys.readouterr().err
+    assert cli.main(["report", "--yes", "-o", "no folder/out.zip"]) != 0
+    text = "A report must be written whole. Received: no folder/out.zip: No such file or directory. Name another"
+    assert text in capsys.readouterr().err
 
 
 def test_a_cluster_of_the_same_name_that_is_another_world_is_left_out(run: Path) -> None:
