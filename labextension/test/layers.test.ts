@@ -15,7 +15,7 @@ const MAY: Readonly<Record<string, readonly string[]>> = {
 
 function imported(path: string): string[] {
   const text = readFileSync(join(SRC, path), 'utf8');
-  return [...text.matchAll(/(?:from|import) '([^']+)'/g)].map(([, found]) => found!);
+  return [...text.matchAll(/(?:from |import |import\()'([^']+)'/g)].map(([, found]) => found!);
 }
 
 /** Return the folder, or the top-level module, of an import; a package's name as it is. */

@@ -1,13 +1,10 @@
-// The pages of the main area: a run, a run's whole logs, two runs, and where ranks are.
+// The pages of the main area: a run, a run's whole logs, two runs, and where ranks are. The code of each kind is loaded when
+// the first such page is opened.
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { ComparisonModel } from '../model/comparison';
-import { LogModel } from '../model/log_model';
-import { RunDetailsModel } from '../model/run_details';
-import { StacksModel } from '../model/stacks_model';
-import { ComparePage } from '../panels/compare_page';
-import { LogPage } from '../panels/log_page';
-import { RunPage } from '../panels/run_page';
-import { StacksPage } from '../panels/stacks_page';
+import type { ComparePage } from '../panels/compare_page';
+import type { LogPage } from '../panels/log_page';
+import type { RunPage } from '../panels/run_page';
+import type { StacksPage } from '../panels/stacks_page';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
 import { type Given, textOf } from './given';
 import { Pages } from './page_area';
@@ -34,8 +31,9 @@ function addRuns({ commands }: JupyterFrontEnd, distributed: Distributed, shown:
   const { trans, server } = distributed;
   commands.addCommand(CommandIDs.openRun, {
     label: trans.__('Open Run'),
-    execute: (given: Given) => {
+    execute: async (given: Given) => {
       const run = textOf(given, 'run');
+      const [{ RunPage }, { RunDetailsModel }] = await Promise.all([import('../panels/run_page'), import('../model/run_details')]);
       const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run));
       return shown.show((page) => page.run === run, make, trans.__('Run %1', shortOf(run)));
     },
@@ -47,9 +45,10 @@ function addLogs({ commands }: JupyterFrontEnd, distributed: Distributed, shown:
   const { trans, server } = distributed;
   commands.addCommand(CommandIDs.openLog, {
     label: trans.__('Open Whole Log'),
-    execute: (given: Given) => {
+    execute: async (given: Given) => {
       const run = textOf(given, 'run');
       const rank = typeof given['rank'] === 'number' ? given['rank'] : null;
+      const [{ LogPage }, { LogModel }] = await Promise.all([import('../panels/log_page'), import('../model/log_model')]);
       const make = (): LogPage => new LogPage(distributed, new LogModel(server, run, rank ?? 0), () => shown.save(page));
       const page = shown.show((one) => one.run === run, make, trans.__('Log %1', shortOf(run)));
       if (rank !== null) {
@@ -65,8 +64,9 @@ function addComparisons({ commands }: JupyterFrontEnd, distributed: Distributed,
   const { trans, server, runs } = distributed;
   commands.addCommand(CommandIDs.compare, {
     label: trans.__('Compare Runs'),
-    execute: (given: Given) => {
+    execute: async (given: Given) => {
       const [first, second] = [textOf(given, 'first'), textOf(given, 'second')];
+      const [{ ComparePage }, { ComparisonModel }] = await Promise.all([import('../panels/compare_page'), import('../model/comparison')]);
       return shown.show(
         (page) => page.first === first && page.second === second,
         () => new ComparePage(distributed, new ComparisonModel(server, runs, first, second)),
@@ -81,8 +81,9 @@ function addStacks({ commands }: JupyterFrontEnd, distributed: Distributed, show
   const { trans, server, hub } = distributed;
   commands.addCommand(CommandIDs.stacksOf, {
     label: trans.__('Show Where Ranks Are'),
-    execute: (given: Given) => {
+    execute: async (given: Given) => {
       const kernel = textOf(given, 'kernel');
+      const [{ StacksPage }, { StacksModel }] = await Promise.all([import('../panels/stacks_page'), import('../model/stacks_model')]);
       const make = (): StacksPage => new StacksPage(distributed, new StacksModel(server, hub, kernel));
       const page = shown.show((one) => one.kernel === kernel, make, trans.__('Stacks'));
       void page.content.look();
