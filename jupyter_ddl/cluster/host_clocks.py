@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from jupyter_ddl.protocol.events import CollectiveStalled, MetricsSample, OutputChunk, RankFailed, RankFinished
+from jupyter_ddl.protocol.events import (
+    CollectiveStalled,
+    EpochEnded,
+    MetricsSample,
+    OutputChunk,
+    RankFailed,
+    RankFinished,
+)
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
@@ -16,7 +23,7 @@ if TYPE_CHECKING:
     Taken = TypeVar("Taken", bound=Event)
 
 # The events that carry a time by the clock of a rank's host: all others with a time are the session's own.
-TIMED_ON_RANKS = (OutputChunk, MetricsSample, RankFinished, RankFailed, CollectiveStalled)
+TIMED_ON_RANKS = (OutputChunk, MetricsSample, EpochEnded, RankFinished, RankFailed, CollectiveStalled)
 
 
 def on_our_clock(event: Taken, offset_s: float) -> Taken:

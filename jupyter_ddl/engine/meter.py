@@ -15,6 +15,7 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
 
+from jupyter_ddl.engine.epochs import Epochs
 from jupyter_ddl.engine.parameters import Parameters
 from jupyter_ddl.protocol.events import TrainingReading
 
@@ -115,10 +116,12 @@ class Meter:
 
     Attributes:
         parameters: what it was given.
+        epochs: what its epochs came to.
     """
 
     def __init__(self) -> None:
         self.parameters = Parameters()
+        self.epochs = Epochs()
         self.begin()
 
     def begin(self) -> None:

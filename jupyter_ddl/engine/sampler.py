@@ -15,10 +15,10 @@ import psutil
 
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
-from jupyter_ddl.protocol.events import GpuReading, MetricsSample, OutputChunk, ParametersLogged
+from jupyter_ddl.protocol.events import EpochEnded, GpuReading, MetricsSample, OutputChunk, ParametersLogged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from jupyter_ddl.engine.meter import Meter
     from jupyter_ddl.protocol.events import TrainingReading
@@ -37,7 +37,10 @@ class Sampler:
     """
 
     def __init__(
-        self, rank: int, meter: Meter, emit: Callable[[MetricsSample | ParametersLogged | OutputChunk], None]
+        self,
+        rank: int,
+        meter: Meter,
+        emit: Callable[[MetricsSample | EpochEnded | ParametersLogged | OutputChunk], None],
     ) -> None:
         self._rank = rank
         self._meter = meter
@@ -57,6 +60,7 @@ class Sampler:
         self._meter.parameters.begin(lambda given: self._emit(ParametersLogged(run, self._rank, given)))
         if every_s is None:
             return
+        self._meter.epochs.begin(self._send_epoch)
         self._stop = threading.Event()
         thread = threading.Thread(
             target=self._sample_until, args=(self._stop, every_s), name="jupyter_ddl sampler", daemon=True
@@ -71,6 +75,7 @@ class Sampler:
     def end(self) -> None:
         """Send what the training did since the last sample, and stop. Safe to call twice."""
         self._meter.parameters.end()
+        self._meter.epochs.end()
         if self._stop is None or self._thread is None:
             return
         self._stop.set()
@@ -101,6 +106,16 @@ class Sampler:
             # A process that can open no more files has no figures; its cell continues, and ends.
             return
         except Exception as error:  # noqa: BLE001  figures are the user's; whatever they are, the cell must come to its end
+            self._tell(error)
+
+    def _send_epoch(self, epoch: int, step: int, at_s: float, metrics: Mapping[str, float]) -> None:
+        named = {bounded(name): value for name, value in metrics.items()}
+        try:
+            self._emit(EpochEnded(self._run, self._rank, at_s, epoch, step, named))
+        except OSError:
+            # As in _send.
+            return
+        except Exception as error:  # noqa: BLE001  as in _send
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:

@@ -199,6 +199,30 @@ class MetricsSample(GpuReading, TrainingReading, Wire):
 
 
 @dataclass(frozen=True)
+class EpochEnded(Wire):
+    """What an epoch of a `fit` came to: of ranks that train together the first one reports it.
+
+    Epochs shorter than a tenth of a second are not all reported; the last one of a `fit` is.
+
+    Attributes:
+        at_s: when it ended, seconds since the epoch on the rank's host.
+        epoch: from 0, in its `fit`.
+        step: training steps of its `fit` by then.
+        metrics: name -> value, as Keras logs them at the epoch's end, over all ranks where they are averaged: the loss,
+            and validation's, whose names begin with "val_".
+    """
+
+    type: ClassVar[str] = "epoch_ended"
+    run: str
+    rank: Int64
+    at_s: float
+    epoch: Int64
+    step: Int64
+    metrics: dict[str, float]
+    n: Int64 = 0
+
+
+@dataclass(frozen=True)
 class ParametersLogged(Wire):
     """What `fit` was given on a rank, or what its code logged with `jupyter_ddl.log_params`.
 
@@ -433,6 +457,7 @@ Event = (
     | RichOutput
     | OutputCleared
     | MetricsSample
+    | EpochEnded
     | ParametersLogged
     | StragglerMarked
     | RankFinished

@@ -12,7 +12,7 @@ from itertools import takewhile
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFailed, StragglerMarked
+from jupyter_ddl.protocol.events import EpochEnded, MetricsSample, OutputChunk, RankFailed, StragglerMarked
 from jupyter_ddl.views.event_batches import Entry
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ MAX_SAMPLES = 24_000
 MAX_TEXT = 4_000_000
 MAX_MARKS = 4_000
 MAX_DROPPED = 10_000
+MAX_EPOCHS = 4_000
 # Of a thousand ranks that fail alike, the first tracebacks suffice.
 MAX_TRACEBACKS = 32
 
@@ -47,6 +48,11 @@ class History:
         self._samples: dict[int, list[tuple[int, Entry]]] = {}
         self._n_samples = 0
         self._slot_s = 1.0
+        # Of one rank, each `_epochs_apart`-th of it: a run may have millions.
+        self._epochs: list[Entry] = []
+        self._epochs_rank: int | None = None
+        self._epochs_seen = 0
+        self._epochs_apart = 1
         self._tracebacks = 0
 
     def add(self, event: Event) -> Entry:
@@ -59,6 +65,8 @@ class History:
         self.next += 1
         if isinstance(event, MetricsSample):
             self._add_sample(event, entry)
+        elif isinstance(event, EpochEnded):
+            self._add_epoch(event, entry)
         elif isinstance(event, OutputChunk):
             self._add_output(event, entry)
         elif isinstance(event, StragglerMarked):
@@ -77,7 +85,9 @@ class History:
         samples = (
             entry for kept in self._samples.values() for entry in _since(since, (entry for _, entry in reversed(kept)))
         )
-        others = (entry for kept in (self._lasting, self._marks) for entry in _since(since, reversed(kept)))
+        others = (
+            entry for kept in (self._lasting, self._marks, self._epochs) for entry in _since(since, reversed(kept))
+        )
         output = self._newest_output(max_text, since)
         return sorted([*others, *output, *samples], key=attrgetter("number"))
 
@@ -129,6 +139,22 @@ class History:
             thinned = {slot // 2: entry for slot, entry in kept}
             self._samples[rank] = list(thinned.items())
             self._n_samples += len(thinned)
+
+    def _add_epoch(self, event: EpochEnded, entry: Entry) -> None:
+        """Keep an epoch of the lowest rank that reports any: ranks that train apart report each their own."""
+        if self._epochs_rank is None or event.rank < self._epochs_rank:
+            self._epochs, self._epochs_rank = [], event.rank
+            self._epochs_seen, self._epochs_apart = 0, 1
+        if event.rank != self._epochs_rank:
+            return
+        # The newest is there in any case.
+        if self._epochs and self._epochs_seen % self._epochs_apart:
+            self._epochs.pop()
+        self._epochs_seen += 1
+        self._epochs.append(entry)
+        if len(self._epochs) >= MAX_EPOCHS and not self._epochs_seen % self._epochs_apart:
+            self._epochs = self._epochs[1::2]
+            self._epochs_apart *= 2
 
     def _add_output(self, chunk: OutputChunk, entry: Entry) -> None:
         self._run = chunk.run

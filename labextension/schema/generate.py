@@ -107,6 +107,7 @@ EXAMPLES: tuple[events.Event, ...] = (
         loss=math.nan,
         metrics={"auc": math.nan, "learning_rate": math.inf, "gap": -math.inf},
     ),
+    events.EpochEnded("run-1", 0, 1_700_000_003.0, 2, 24, {"loss": 0.25, "val_loss": math.inf}, n=5),
     events.ParametersLogged("run-1", 0, {"epochs": 3, "learning_rate": 0.01, "optimizer": "Adam"}, n=5),
     events.ParametersLogged("run-1", 1, {}),
     events.StragglerMarked("run-1", 1, 1_700_000_003.0, is_straggler=True, ratio=1.5, spends_on="input"),

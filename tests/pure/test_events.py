@@ -40,6 +40,7 @@ EXAMPLES = (
     events.RichOutput("run-1", 0, "result", {"text/plain": "1"}, {"image/png": {"width": 3}}, "id"),
     events.OutputCleared("run-1", 0, wait=True),
     events.MetricsSample("run-1", 1, 2.0, 99.5, 2**30, n=3, step=7, steps=5, loss=0.5, metrics={"acc": 0.9}),
+    events.EpochEnded("run-1", 0, 2.5, 1, 8, {"loss": 0.5, "val_loss": 0.25}, n=4),
     events.ParametersLogged("run-1", 1, {"epochs": 3, "rate": 0.5, "name": "x", "none": None, "is_on": True}),
     events.StragglerMarked("run-1", 1, 2.0, is_straggler=True, ratio=1.5, spends_on="input"),
     events.RankFinished("run-1", 0, 2.5, uses_horovod=True, horovod_runs=True),

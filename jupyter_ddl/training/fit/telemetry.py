@@ -34,11 +34,16 @@ class Telemetry(keras.callbacks.Callback):
 
     Args:
         clock: returns what measures the steps of the model; None before its step is made.
+        is_first: whether this rank reports the epochs: of ranks that train together one does.
     """
 
-    def __init__(self, clock: Callable[[], Clock | None]) -> None:
+    def __init__(self, clock: Callable[[], Clock | None], *, is_first: bool = True) -> None:
         super().__init__()
         self._clock = clock
+        self._is_first = is_first
+        # Of the main thread alone: the steps that have ended, and the epoch that has, with its logs and its end's time.
+        self._taken = 0
+        self._ended: tuple[int, Any, float] | None = None
         self._epoch = 0
         self._steps = 0
         self._logs: Any = None
@@ -69,19 +74,21 @@ class Telemetry(keras.callbacks.Callback):
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
         """Report the rest."""
+        self._report_epoch(is_last=True)
         rank_state.here().meter.detach(self)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Leave out the steps that this rank took between epochs, with no batch of its own, for the others."""
+        self._report_epoch(is_last=False)
         self._epoch, self._mark_s = epoch, None
         clock = self._clock()
         if clock is not None:
             sums = clock.read()
             self._asked = (sums.steps, sums.batch_s - self._input_s, 0.0)
 
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Keep the epoch's results, validation included."""
-        self._logs = logs
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Keep the epoch's results, validation included: callbacks that come later put those of all ranks there."""
+        self._logs, self._ended = logs, (epoch, logs, time.time())
         clock = self._clock()
         if clock is not None:
             self._input_s = self._waited_s(clock.read(), self._asked) or self._input_s
@@ -109,8 +116,15 @@ class Telemetry(keras.callbacks.Callback):
         if self._mark_s is not None:
             steps = self._steps_of_call(clock)
             self._durations_s.extend([(now_s - self._mark_s) / steps] * steps)
+            self._taken += steps
         self._mark_s = now_s
         self._logs = logs
+
+    def _report_epoch(self, *, is_last: bool) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None and self._is_first:
+            epoch, logs, at_s = ended
+            rank_state.here().meter.epochs.ended(epoch, self._taken, at_s, _numbers(logs), is_last=is_last)
 
     def _steps_of_call(self, clock: Clock | None) -> int:
         """Return how many steps the train function has just taken: the last call of an epoch may take fewer."""

@@ -157,7 +157,9 @@ class _Fit:
     def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
         rank_state.here().variables.check()
         distributed = is_distributed(model.optimizer) and hvd.is_initialized() and hvd.size() > 1
-        before: list[Any] = [Telemetry(lambda: clock_of(model))] if run_context.is_sampled() else []
+        is_first = not distributed or exchange_of(model.optimizer).process_set.rank() == 0
+        sampled = [Telemetry(lambda: clock_of(model), is_first=is_first)] if run_context.is_sampled() else []
+        before: list[Any] = sampled
         after: list[Any] = []
         call = inspect.signature(stock).bind(model, *args, **kwargs)
         if run_context.current() is not None:

@@ -213,6 +213,18 @@ export interface MetricsSample {
   readonly n: number;
 }
 
+/** What an epoch of a `fit` came to: of ranks that train together the first one reports it. */
+export interface EpochEnded {
+  readonly type: "epoch_ended";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly epoch: number;
+  readonly step: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly n: number;
+}
+
 /** What `fit` was given on a rank, or what its code logged with `jupyter_ddl.log_params`. */
 export interface ParametersLogged {
   readonly type: "parameters";
@@ -350,6 +362,7 @@ export type DdlEvent =
   | RichOutput
   | OutputCleared
   | MetricsSample
+  | EpochEnded
   | ParametersLogged
   | StragglerMarked
   | RankFinished
@@ -436,6 +449,15 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     at_s: {"kind": "number", "nullable": false},
     cpu_pct: {"kind": "number", "nullable": false},
     rss_bytes: {"kind": "number", "nullable": false},
+    n: {"kind": "number", "nullable": false, "default": 0},
+  },
+  epoch_ended: {
+    run: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    at_s: {"kind": "number", "nullable": false},
+    epoch: {"kind": "number", "nullable": false},
+    step: {"kind": "number", "nullable": false},
+    metrics: {"kind": "object", "nullable": false},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   parameters: {

@@ -1,5 +1,6 @@
 // A run, from its events. No DOM; bounded memory for a run of any length.
 import type { DdlEvent, MetricsSample, RankFailed, RunStarted, StragglerMarked } from './events';
+import { Epochs } from './epochs';
 import { Figures } from './figures';
 import { plain } from './lines';
 import { LogStore } from './logs';
@@ -24,6 +25,7 @@ export class RunModel {
   readonly logs = new LogStore();
   readonly stall = new Stall();
   readonly curves = new RunCurves();
+  readonly epochs = new Epochs();
   readonly means = new RunMeans(this, () => this.curves.newestS);
   private readonly hosts = new Map<number, string>();
   private readonly rows = new Map<number, number>();
@@ -47,6 +49,9 @@ export class RunModel {
         break;
       case 'metrics':
         this.sample(event);
+        break;
+      case 'epoch_ended':
+        this.epochs.take(event);
         break;
       case 'straggler':
         this.mark(event);
@@ -160,6 +165,7 @@ export class RunModel {
     this.model ??= sample.model;
     this.stall.sampled(sample);
     this.curves.take(sample, this.row(sample.rank));
+    this.epochs.sample(sample);
     if (sample.step === null) {
       return;
     }
