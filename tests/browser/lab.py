@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -109,6 +110,7 @@ def jupyterlab(
     module: str = "jupyterlab",
     more: Mapping[str, str] | None = None,
     disabled: Iterable[str] = (),
+    enabled: Iterable[str] = (),
 ) -> Iterator[Lab]:
     """Run a JupyterLab whose notebooks are in folder/notebooks.
 
@@ -118,11 +120,14 @@ def jupyterlab(
         module: the program: jupyterlab, or notebook for Notebook 7.
         more: variables of its environment; folders in its PYTHONPATH come after those of this checkout.
         disabled: plugins that are not to be there.
+        enabled: extensions that are to be there though our installation disables them.
     """
-    labconfig = folder / "config" / "labconfig"
-    labconfig.mkdir(parents=True)
+    # What pip puts into etc/jupyter, and beside it what `jupyter labextension disable` and `enable` write.
+    installed = folder / "installed"
+    shutil.copytree(ROOT / "jupyter-config", installed)
     without = dict.fromkeys(("@jupyterlab/apputils-extension:announcements", *disabled), True)
-    (labconfig / "page_config.json").write_text(json.dumps({"disabledExtensions": without}))
+    chosen = {"disabledExtensions": {**without, **dict.fromkeys(enabled, False)}}
+    (installed / "labconfig" / "page_config.json").write_text(json.dumps(chosen))
     variables = {
         "JUPYTERLAB_SETTINGS_DIR": str(folder / "settings"),
         "JUPYTERLAB_WORKSPACES_DIR": str(folder / "workspaces"),
@@ -131,7 +136,7 @@ def jupyterlab(
             filter(None, [str(ROOT), str(HERE), (more or {}).get("PYTHONPATH"), os.environ.get("PYTHONPATH")])
         ),
         # The hub and the panel of this checkout, whatever is installed.
-        "JUPYTER_CONFIG_PATH": str(ROOT / "jupyter-config"),
+        "JUPYTER_CONFIG_PATH": str(installed),
         "JUPYTER_PREFER_ENV_PATH": "0",
     }
     extensions = folder / "data" / "labextensions"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 DISABLED = ("jupyter-ddl:status", "jupyter-ddl:controls")
+IPYPARALLEL = "ipyparallel-labextension"
+OF_IPYPARALLEL = "window.jupyterapp.commands.listCommands().filter(id => id.startsWith('ipyparallel:')).length"
 COMMANDS = "() => window.jupyterapp.commands.listCommands().filter(id => id.startsWith('jupyter-ddl:'))"
 
 
@@ -27,7 +29,7 @@ def partial_lab(needed: None) -> Iterator[Lab]:
     """A JupyterLab without some plugins of ours, below another base URL, as JupyterHub serves it."""
     with (
         tempfile.TemporaryDirectory(prefix="ddl-lab-") as folder,
-        jupyterlab(Path(folder), base_url="/user/ada/", disabled=DISABLED) as running,
+        jupyterlab(Path(folder), base_url="/user/ada/", disabled=DISABLED, enabled=[IPYPARALLEL]) as running,
     ):
         yield running
 
@@ -53,6 +55,11 @@ def test_below_another_base_url(partial_lab: Lab, partial_page: Page) -> None:
     with ToldKernel(partial_lab, "other") as kernel:
         kernel.tell([rank(0), rank(1)])
         panel.locator(".ddl-rank-row:not([hidden])").nth(1).wait_for()
+
+
+def test_ipyparallels_own_panel_is_there_where_it_was_enabled_again(partial_page: Page, notebook: Page) -> None:
+    assert notebook.evaluate(OF_IPYPARALLEL) == 0
+    assert partial_page.evaluate(OF_IPYPARALLEL) > 0
 
 
 def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab, partial_page: Page) -> None:
