@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.runs import labels
+from jupyter_ddl.runs.choice import Choice
 from jupyter_ddl.runs.store import resolve
 from jupyter_ddl.views.runs_table import run_line
 
@@ -64,16 +65,12 @@ def change_labels(arguments: Namespace) -> bool:
 
 def chosen(runs: Iterator[RunRecord], arguments: Namespace) -> Iterator[RunRecord]:
     """Return those of the runs that the options choose; all where none does."""
-    tags = set(arguments.tag or ())
-    notebook = (arguments.notebook or "").casefold()
-    state = (arguments.state or "").casefold()
-    return (
-        run
-        for run in runs
-        if tags <= set(run.tags)
-        and (not state or run.state.casefold() == state)
-        and notebook in (run.notebook or run.script or "").casefold()
+    choice = Choice(
+        state=(arguments.state,) if arguments.state else (),
+        notebook=(arguments.notebook,) if arguments.notebook else (),
+        tag=tuple(arguments.tag or ()),
     )
+    return filter(choice.has, runs)
 
 
 def is_choosing(arguments: Namespace) -> bool:

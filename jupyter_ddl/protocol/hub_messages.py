@@ -100,6 +100,14 @@ class RunNotice(Wire):
 
 
 @dataclass(frozen=True)
+class RunLabelled(Wire):
+    """The name, the note or the tags of a run were changed."""
+
+    type: ClassVar[str] = "run_labelled"
+    run: str
+
+
+@dataclass(frozen=True)
 class Control(Wire):
     """Ask a kernel for something at once, whatever its main thread does. It is answered by an Answer of the same id.
 
@@ -156,7 +164,7 @@ class Unwatch(Wire):
     run: str
 
 
-ToBrowser = KernelState | KernelGone | RunNotice | Answer
+ToBrowser = KernelState | KernelGone | RunNotice | RunLabelled | Answer
 FromBrowser = Control | Watch | Taken | Unwatch
 FromKernel = KernelState | RunNotice | Answer
 HubMessage = ToBrowser | FromBrowser

@@ -206,6 +206,11 @@ def describe_device(device: str, threads: int) -> str:
     return f"{kind}, {threads} threads"
 
 
+def count() -> int:
+    """Return how many runs of this user's there are."""
+    return len(_ids())
+
+
 def _is_run(entry: os.DirEntry[str]) -> bool:
     """Whether an entry of the folder of runs is a run: a folder, not a link, named as we name them."""
     return _ID.fullmatch(entry.name) is not None and entry.is_dir(follow_symlinks=False)

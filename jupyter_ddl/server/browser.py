@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.hub_messages import Answer, Control, RunNotice, Taken, Watch, from_browser
+from jupyter_ddl.protocol.hub_messages import Answer, Control, RunLabelled, RunNotice, Taken, Watch, from_browser
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ class Browser:
         self._send = send
         self._refuse = refuse
         self._states: dict[str, KernelState | KernelGone] = {}
-        self._notices: deque[RunNotice] = deque(maxlen=MAX_NOTICES)
+        self._notices: deque[RunNotice | RunLabelled] = deque(maxlen=MAX_NOTICES)
         self._answers: deque[Answer] = deque()
         self._controls = 0
         self._watching: dict[str, _Watching] = {}
@@ -83,9 +83,9 @@ class Browser:
         for task in self._tasks:
             task.cancel()
 
-    def tell(self, message: KernelState | KernelGone | RunNotice) -> None:
+    def tell(self, message: KernelState | KernelGone | RunNotice | RunLabelled) -> None:
         """Queue a kernel's state."""
-        if isinstance(message, RunNotice):
+        if isinstance(message, RunNotice | RunLabelled):
             self._notices.append(message)
         else:
             self._states[message.kernel] = message

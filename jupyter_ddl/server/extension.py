@@ -17,7 +17,9 @@ from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.jobs import JobHandler, JobsHandler
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.places import PlacesHandler
-from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, RunsHandler, SearchHandler
+from jupyter_ddl.server.reports import ReportHandler
+from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
+from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, SearchHandler
 from jupyter_ddl.server.socket_path import socket_path
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class HubExtension(ExtensionApp):
                 (_RUN, RunHandler, own),
                 (_RUN + r"/logs", LogsHandler, own),
                 (_RUN + r"/picture", PictureHandler, own),
+                (_RUN + r"/report", ReportHandler, own),
+                (r"/jupyter-ddl/run-values", RunValuesHandler, own),
                 (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
                 (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
             ]

@@ -6,7 +6,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
-from jupyter_ddl.protocol.hub_messages import RunNotice
+from jupyter_ddl.protocol.hub_messages import RunLabelled, RunNotice
+from jupyter_ddl.server.examination import Examination
 from jupyter_ddl.server.kernels import Kernels
 from jupyter_ddl.server.scripts import Scripts
 from jupyter_ddl.server.tails import Tails
@@ -25,7 +26,7 @@ MAX_BROWSERS = 64
 class Listener(Protocol):
     """One browser, as the hub sees it; `browser.Browser` is one, and imports the hub."""
 
-    def tell(self, message: KernelState | KernelGone | RunNotice) -> None:
+    def tell(self, message: KernelState | KernelGone | RunNotice | RunLabelled) -> None:
         """Queue a message for the browser."""
 
     def close(self) -> None:
@@ -41,6 +42,8 @@ class Hub:
         tails: the watched runs.
         requests: how many are being answered by the pool, or wait for it.
         scheduler: is held by the request that asks the batch scheduler for its jobs.
+        labels: is held by the request that changes a run's labels: it reads them before it writes them.
+        examination: what was found when this host was last examined, for the files for support.
     """
 
     def __init__(self, log: Logger) -> None:
@@ -50,6 +53,8 @@ class Hub:
         self._scripts = Scripts(self.pool, self._tell, log)
         self.requests = 0
         self.scheduler = asyncio.Lock()
+        self.labels = asyncio.Lock()
+        self.examination = Examination()
         self._browsers: set[Listener] = set()
 
     async def open(self, path: Path) -> Path:
@@ -82,7 +87,11 @@ class Hub:
         if not self._browsers:
             self._scripts.rest()
 
-    def _tell(self, message: KernelState | KernelGone | RunNotice) -> None:
+    def labelled(self, run: str) -> None:
+        """Notify all browsers that the labels of a run were changed."""
+        self._tell(RunLabelled(run))
+
+    def _tell(self, message: KernelState | KernelGone | RunNotice | RunLabelled) -> None:
         if isinstance(message, RunNotice):
             self.tails.hint(message.run)
         for browser in self._browsers:

@@ -1,10 +1,12 @@
-"""Answers requests for runs: a page of the list, one run, its deletion, and pages of its ranks' logs."""
+"""Answers requests for one run: what is known of it, its labels, its deletion, and pages of its ranks' logs."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields, replace
+import os
+from dataclasses import asdict, fields
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
@@ -14,11 +16,12 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import MetricsSample
 from jupyter_ddl.protocol.rank_files import LOG, rank_file
+from jupyter_ddl.runs import labels
 from jupyter_ddl.runs.logs import RankLog, log_files
 from jupyter_ddl.runs.pages import MAX_PAGE_BYTES, Page, page, search
 from jupyter_ddl.runs.prune import delete, reason_to_stay
 from jupyter_ddl.runs.reading import run_events
-from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, newest_first, single_rank_samples_per_s
+from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, single_rank_samples_per_s
 from jupyter_ddl.server.requests import HubHandler
 from jupyter_ddl.views.event_batches import finite
 from jupyter_ddl.views.fault import with_text
@@ -27,38 +30,41 @@ from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
-MAX_LISTED = 200
-# Runs that one page of a search reads: it must not read years of them at once.
-MAX_SEARCHED = 2_000
 MAX_CELL_BYTES = 1 << 20
 MAX_LOGS = 10_000
 _LEAST_PAGE_BYTES = 64
 _END = 1 << 62
 
 
-class RunsHandler(HubHandler):
-    """GET runs?search=&before=RUN&limit=50 -> {runs, more, next}: a page, the newest first."""
-
-    @authenticated
-    @authorized
-    async def get(self) -> None:
-        """Answer with the runs before a given one whose id, labels, notebook, model, state or device have the text."""
-        limit = self.number("limit", 50, 1, MAX_LISTED)
-        before = self.text("before") or None
-        self.answer(await self.in_thread(_listing, self.text("search").casefold(), before, limit))
-
-
 class RunHandler(HubHandler):
-    """GET runs/RUN -> its record, its cell, and its ranks' hosts and devices. DELETE runs/RUN."""
+    """GET runs/RUN -> its record, cell, notebook's place, hosts and devices. PATCH runs/RUN {name}. DELETE runs/RUN."""
 
     @authenticated
     @authorized
     async def get(self, run: str) -> None:
         """Answer with what is known of a run."""
         record = await self.run(run)
-        self.answer(as_json(record) | await self.in_thread(_details, record.path))
+        place = await self.in_thread(place_of, record.notebook, getattr(self.contents_manager, "root_dir", None))
+        self.answer(as_json(record) | {"place": place} | await self.in_thread(_details, record.path))
+
+    @authenticated
+    @authorized
+    async def patch(self, run: str) -> None:
+        """Change a run's labels, as `%ddl runs` does, and tell all browsers; 400 with the reason where it cannot be."""
+        asked = self.get_json_body()
+        if not isinstance(asked, dict) or not asked or not _CHANGES.keys() >= asked.keys():
+            names = ", ".join(_CHANGES)
+            raise HTTPError(400, f"A run's labels are {names}. Received: something else. Name one of them.")
+        record = await self.run(run)
+        try:
+            async with self._hub.labels:
+                await self.in_thread(change_labels, record.path, asked)
+        except InvalidInput as error:
+            raise HTTPError(400, str(error)) from error
+        self._hub.labelled(run)
+        self.answer(as_json(await self.run(run)))
 
     @authenticated
     @authorized
@@ -74,6 +80,59 @@ class RunHandler(HubHandler):
             raise HTTPError(409, str(error)) from error
         self.set_status(204)
         self.finish()
+
+
+_CHANGES: dict[str, Callable[[Path, Any], None]] = {
+    "name": labels.rename,
+    "note": labels.annotate,
+    "remove_tags": labels.untag,
+    "add_tags": labels.tag,
+}
+
+
+def change_labels(folder: Path, asked: dict[str, Any]) -> None:
+    """Change labels of the run in a folder.
+
+    Args:
+        folder: of the run.
+        asked: `name` and `note`, texts; `remove_tags` and `add_tags`, lists of texts.
+
+    Raises:
+        InvalidInput: one is no such thing, or is refused as `%ddl runs` refuses it; those before it are changed.
+    """
+    for label, change in _CHANGES.items():
+        if label in asked:
+            value = asked[label]
+            texts = value if label.endswith("_tags") else [value]
+            if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+                rule = "A run's name and note are texts, and tags are lists of texts."
+                raise InvalidInput(rule, f"{label} of another kind", "Send texts.")
+            change(folder, value)
+
+
+def place_of(notebook: str | None, root: str | None) -> dict[str, str | None]:
+    """Return where a run's notebook is among the server's files.
+
+    Args:
+        notebook: its path, as its kernel's front end said it.
+        root: the server's folder; None where the server keeps no files.
+
+    Returns:
+        `path`, below that folder, and `problem`: "none" of a run without a notebook, "outside" that folder, where the
+        path is None; "gone"; None where the notebook is there.
+    """
+    if notebook is None:
+        return {"path": None, "problem": "none"}
+    if root is None:
+        return {"path": None, "problem": "outside"}
+    folder = Path(root).expanduser().absolute()
+    file = Path(os.path.normpath(folder / notebook))
+    if not file.is_relative_to(folder):
+        # One of the two may be named through a link.
+        folder, file = folder.resolve(), file.resolve()
+    if not file.is_relative_to(folder):
+        return {"path": None, "problem": "outside"}
+    return {"path": file.relative_to(folder).as_posix(), "problem": None if file.is_file() else "gone"}
 
 
 class PictureHandler(HubHandler):
@@ -145,28 +204,6 @@ def as_json(record: RunRecord) -> dict[str, Any]:
         content["fault"] = asdict(with_text(record.fault))
     as_words: dict[str, Any] = finite(content)
     return as_words
-
-
-def _listing(text: str, before: str | None, limit: int) -> dict[str, Any]:
-    found: list[RunRecord] = []
-    last: str | None = None
-    records = newest_first(before)
-    for record in islice(records, MAX_SEARCHED):
-        last = record.run
-        if _has(record, text):
-            found.append(record)
-        if len(found) == limit:
-            break
-    more = next(records, None) is not None
-    # A list shows no fault, and a fault may hold where each rank was.
-    listed = [as_json(replace(record, fault=None)) for record in found]
-    return {"runs": listed, "more": more, "next": last if more else None}
-
-
-def _has(record: RunRecord, text: str) -> bool:
-    told = (record.name, record.notebook, *record.tags)
-    shown = (record.run, record.model, record.state, record.computes_on, *told)
-    return any(text in value.casefold() for value in shown if value)
 
 
 def _details(folder: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Gathers what the file for support holds: of one run, of its cluster where that is still there, and of this machine.
 
-Runs on: the terminal's process.
+Runs on: the terminal's process, Jupyter server.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.commands.runs import fault_text
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import StallReported
+from jupyter_ddl.protocol.parameters import readable
 from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN
-from jupyter_ddl.support.environment import shown_variables
+from jupyter_ddl.support.environment import shown_parameters, shown_variables
 from jupyter_ddl.support.stacks import stacks_now
 from jupyter_ddl.views.line import plain_lines
 from jupyter_ddl.views.runs_table import run_line
@@ -38,6 +39,7 @@ _END_BYTES = 64 << 10
 _CLUSTER_END_BYTES = 256 << 10
 # A log of each of a thousand ranks says no more than those of the ranks that failed, and a few others.
 _LOGS = 32
+_CLUSTER_LOGS = 64
 _STALLS = 20
 _LIVES = (RUNNING, UNKNOWN)
 # What run.json has of the code itself, and of a script's command line.
@@ -74,6 +76,8 @@ def parts_of_run(record: RunRecord, *, with_code: bool) -> Iterator[Part]:
     told = [run_line(record), *([] if fault is None else [fault_text(fault, ending, record)])]
     yield _text("run/outcome.txt", told, "how it ended, and why; a traceback quotes lines of the cell")
     content = {name: value for name, value in _record_of(record).items() if with_code or name not in _OF_CODE}
+    if "parameters" in content:
+        content["parameters"] = shown_parameters(readable(content["parameters"]))
     yield Part("run/run.json", _json(content), "its record: ranks, hosts, devices, versions, options")
     if stalls:
         yield _text("run/stalls.txt", stalls, "where ranks were when they waited for others")
@@ -97,9 +101,9 @@ def parts_of_cluster(record: RunRecord) -> Iterator[Part]:
     clusters = paths.clusters_dir()
     folders = [ClusterFolder(name, clusters / host) for host in registry.names(clusters)]
     for logs in [folder.log_dir for folder in folders if folder.settings().get("world_id") == world]:
-        for log in registry.names(logs):
-            if log.endswith(".log") and untrusted_files.is_file(logs / log):
-                yield _end_of(logs / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES)
+        found = (log for log in registry.names(logs) if log.endswith(".log") and untrusted_files.is_file(logs / log))
+        for log in islice(found, _CLUSTER_LOGS):
+            yield _end_of(logs / log, f"cluster/{log}", "the end of what it printed", _CLUSTER_END_BYTES)
 
 
 def parts_of_machine(environment: Mapping[str, str], doctor: Iterable[str], facts: object) -> Iterator[Part]:

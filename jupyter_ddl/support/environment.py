@@ -1,6 +1,6 @@
-"""Chooses the variables that matter to ranks, and leaves out what may be secret.
+"""Chooses the variables that matter to ranks, and leaves out what may be secret, of a run's parameters too.
 
-Runs on: the terminal's process.
+Runs on: the terminal's process, Jupyter server.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from jupyter_ddl.protocol.parameters import Scalar
 
 LEFT_OUT = "(left out)"
 _PREFIXES = (
@@ -29,7 +31,7 @@ _NAMES = (
     "LANG",
 )
 # Slurm's and conda's own variables of such names hold numbers and paths, which are left out too: better one too many.
-_SECRET = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PRIVATE|_KEY|KEY_|APIKEY|SIGNATURE", re.IGNORECASE)
+_SECRET = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|PRIVATE|KEY|SIGNATURE", re.IGNORECASE)
 # https://user:password@host
 _IN_ADDRESS = re.compile(r"(?<=://)[^/\s@]+@")
 
@@ -45,6 +47,19 @@ def shown_variables(environment: Mapping[str, str]) -> dict[str, str]:
         name: LEFT_OUT if _SECRET.search(name) else without_passwords(environment[name])
         for name in sorted(environment)
         if name in _NAMES or name.startswith(_PREFIXES)
+    }
+
+
+def shown_parameters(parameters: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """Return a run's parameters, without values that may be secret by the rule of variables.
+
+    Example:
+        >>> shown_parameters({"epochs": 3, "hub_token": "x", "data": "https://me:secret@host/mnist"})
+        {'epochs': 3, 'hub_token': '(left out)', 'data': 'https://(left out)@host/mnist'}
+    """
+    return {
+        name: LEFT_OUT if _SECRET.search(name) else without_passwords(value) if isinstance(value, str) else value
+        for name, value in parameters.items()
     }
 
 

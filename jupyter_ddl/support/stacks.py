@@ -1,6 +1,6 @@
 """Asks the ranks of a run where they are now, as `%ddl stacks` does, where they are still there.
 
-Runs on: the terminal's process.
+Runs on: the terminal's process, Jupyter server.
 """
 
 from __future__ import annotations

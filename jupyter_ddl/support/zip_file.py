@@ -1,10 +1,11 @@
 """Shows what the file for support holds, and writes it.
 
-Runs on: the terminal's process.
+Runs on: the terminal's process, Jupyter server.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from typing import TYPE_CHECKING
@@ -26,6 +27,15 @@ def listing(parts: Sequence[Part]) -> str:
     return "\n".join(f"{part.name:<{names}}  {len(part.content):>{sizes},} bytes  {part.note}" for part in parts)
 
 
+def zipped(parts: Sequence[Part]) -> bytes:
+    """Return a zip file of the parts."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
+        for part in parts:
+            made.writestr(part.name, part.content)
+    return file.getvalue()
+
+
 def write(path: Path, parts: Sequence[Part]) -> None:
     """Write the parts into a zip file that only this user can read.
 
@@ -36,8 +46,6 @@ def write(path: Path, parts: Sequence[Part]) -> None:
     if os.path.lexists(path):
         raise InvalidInput("A report is a new file.", f"{path}, which is there", remedy)
     try:
-        with files.replacing(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-            for part in parts:
-                made.writestr(part.name, part.content)
+        files.replace(path, zipped(parts))
     except OSError as error:
         raise InvalidInput("A report must be written whole.", f"{path}: {error.strerror}", remedy) from error

@@ -168,6 +168,7 @@ HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelGone("kernel-1"),
     hub_messages.RunNotice("kernel-1", _RUN, "running", "9e8a-cell", "0-1"),
     hub_messages.RunNotice("kernel-1", _RUN, "failed", "9e8a-cell", "0-1", 4.5, in_short(RAISED)),
+    hub_messages.RunLabelled(_RUN),
     hub_messages.Control("1", "kernel-1", "interrupt", {}),
     hub_messages.Control("2", "kernel-1", "stacks", {"ranks": "0,2-3"}),
     hub_messages.Control("3", "kernel-1", "complete", {"code": "tf.ker", "cursor": 6}),

@@ -61,11 +61,24 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands": {"errors", "launch", "protocol", "runs", "views"},
     # A job of a notebook is one that brings ranks, with the notebook beside.
     "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
-    "server": {"cluster", "errors", "export", "host", "launch", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},
     "support": {"cluster", "commands", "errors", "host", "paths", "protocol", "runs", "views"},
+    # It examines its host, and makes the file for support, where a page asks for it.
+    "server": {
+        "cluster",
+        "doctor",
+        "errors",
+        "export",
+        "host",
+        "launch",
+        "paths",
+        "protocol",
+        "runs",
+        "support",
+        "views",
+    },
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
     "modernise": {"errors", "protocol"},
     # Both rewrite programs with libcst, and explain uses the names and magic lines that modernise finds.

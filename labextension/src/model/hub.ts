@@ -11,6 +11,7 @@ export class HubModel {
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _noticed = new Signal<this, Notice>(this);
+  private readonly _labelled = new Signal<this, string>(this);
   private readonly _gone = new Signal<this, KernelState>(this);
   private readonly _faulted = new Signal<this, KernelState>(this);
 
@@ -22,6 +23,11 @@ export class HubModel {
   /** A run began or ended. */
   get noticed(): ISignal<this, Notice> {
     return this._noticed;
+  }
+
+  /** The name, the note or the tags of a run were changed; its id. */
+  get labelled(): ISignal<this, string> {
+    return this._labelled;
   }
 
   /** A kernel ended, or has let go of the hub; as it was. */
@@ -75,6 +81,9 @@ export class HubModel {
           this.ofRuns.delete(message.kernel);
         }
         this._noticed.emit(message);
+        break;
+      case 'run_labelled':
+        this._labelled.emit(message.run);
         break;
       case 'answer':
         break;

@@ -52,6 +52,12 @@ export interface RunNotice {
   readonly fault: Fault | null;
 }
 
+/** The name, the note or the tags of a run were changed. */
+export interface RunLabelled {
+  readonly type: "run_labelled";
+  readonly run: string;
+}
+
 /** The answer to a Control. */
 export interface Answer {
   readonly type: "answer";
@@ -93,6 +99,7 @@ export type ToBrowser =
   | KernelState
   | KernelGone
   | RunNotice
+  | RunLabelled
   | Answer;
 
 export type FromBrowser =
@@ -121,6 +128,9 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
     ranks: {"kind": "string", "nullable": false, "default": ""},
     seconds: {"kind": "number", "nullable": true, "default": null},
     fault: {"kind": "object", "nullable": true, "default": null},
+  },
+  run_labelled: {
+    run: {"kind": "string", "nullable": false},
   },
   answer: {
     id: {"kind": "string", "nullable": false},

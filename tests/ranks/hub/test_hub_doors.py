@@ -45,6 +45,7 @@ def run() -> Iterator[Path]:
 
 ADDRESSES = [
     "runs",
+    "run-values",
     f"runs/{RUN}",
     f"runs/{RUN}/logs",
     f"runs/{RUN}/logs/0",
@@ -94,6 +95,51 @@ def test_a_deletion_needs_the_xsrf_token(server: Server, run: Path) -> None:
     assert run.is_dir()
     assert server.ask("DELETE", f"runs/{RUN}", token=None, Cookie=cookie, X_XSRFToken=xsrf).status == 204
     assert not run.exists()
+
+
+def test_labels_and_a_report_need_the_xsrf_token(server: Server, run: Path) -> None:
+    cookie, xsrf = logged_in(server)
+    named = json.dumps({"name": "small batch"})
+    for method, address in (("PATCH", f"runs/{RUN}"), ("POST", f"runs/{RUN}/report")):
+        assert server.ask(method, address, token="wrong", body=named).status == 403
+        assert server.ask(method, address, token=None, body=named, Cookie=cookie).status == 403
+        assert server.ask(method, address, token=None, body=named, Cookie=cookie, X_XSRFToken="2|wrong").status == 403
+    assert not (run / "labels.json").exists()
+    with server.browser() as browser:
+        reply = server.ask("PATCH", f"runs/{RUN}", token=None, body=named, Cookie=cookie, X_XSRFToken=xsrf)
+        assert (reply.status, reply.json["name"]) == (200, "small batch")
+        # Pages that others look at show it too.
+        browser.wait_for("run_labelled", run=RUN)
+    assert server.ask("GET", f"runs/{RUN}").json["name"] == "small batch"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"name": "x" * 101}, "A run's name is one line of at most 100 printable characters."),
+        ({"name": 3}, "A run's name and note are texts, and tags are lists of texts."),
+        ({"add_tags": ["a b"]}, "A tag is a word of at most 40 printable characters, without a comma."),
+        ({"path": "/etc"}, "A run's labels are name, note, remove_tags, add_tags."),
+        ({}, "A run's labels are name, note, remove_tags, add_tags."),
+        ([], "A run's labels are name, note, remove_tags, add_tags."),
+    ],
+)
+def test_labels_that_are_none_are_refused(server: Server, run: Path, asked: object, said: str) -> None:
+    reply = server.ask("PATCH", f"runs/{RUN}", body=json.dumps(asked))
+    assert (reply.status, said in reply.json["message"]) == (400, True), reply.body
+    assert not (run / "labels.json").exists()
+
+
+def test_a_report_says_whether_the_code_is_in_it(server: Server, run: Path) -> None:
+    reply = server.ask("POST", f"runs/{RUN}/report", body=json.dumps({"with_code": "yes"}))
+    assert (reply.status, "with_code is true or false." in reply.json["message"]) == (400, True)
+
+
+def test_a_choice_is_bounded(server: Server) -> None:
+    many = "&".join(f"tag=t{at}" for at in range(21))
+    for address in (f"runs?{many}", f"run-values?{many}", f"runs?model={'x' * 1001}"):
+        reply = server.ask("GET", address)
+        assert (reply.status, "must be 20 texts at most" in reply.json["message"]) == (400, True)
 
 
 NOTEBOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
@@ -176,6 +222,8 @@ def test_a_name_that_is_no_runs_id_names_nothing(server: Server, run: Path, name
     for suffix in ("", "/logs", "/logs/0"):
         assert server.ask("GET", f"runs/{name}{suffix}").status in (400, 404)
     assert server.ask("DELETE", f"runs/{name}").status in (400, 404)
+    assert server.ask("PATCH", f"runs/{name}", body='{"name": "x"}').status in (400, 404)
+    assert server.ask("POST", f"runs/{name}/report", body="{}").status in (400, 404)
     assert (run / "rank-0.log").exists()
 
 
