@@ -25,12 +25,13 @@ from jupyter_ddl.protocol.events import (
     RankFailed,
     RankFinished,
     RankLost,
+    RankProfile,
     RankReady,
     RankSilent,
     RankStacks,
 )
-from jupyter_ddl.protocol.faults import Facts, Fault, RankProcess
-from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, Release, RunCell
+from jupyter_ddl.protocol.faults import Facts, Fault, Frame, RankProcess
+from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, ProfileRank, Release, RunCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -157,6 +158,14 @@ class _Rank:
         elif isinstance(request, LookAtStacks):
             where = {"name": "MainThread", "frames": [["cell", 1, type(self._step).__name__, ""]]}
             self._world.emit(RankStacks(request.look, self._rank, HOST, (where,)))
+        elif isinstance(request, ProfileRank):
+            self._world.clock.after(request.seconds, lambda: self._profile(request))
+
+    def _profile(self, request: ProfileRank) -> None:
+        """Send a profile that saw one step all the time: the one at its end."""
+        ticks = round(request.seconds * request.hz)
+        frames = (Frame("cell", 1, type(self._step).__name__),)
+        self._world.emit(RankProfile(request.look, self._rank, HOST, ticks, ticks, frames, (-1,), (0,), (ticks,)))
 
     def go_on(self) -> None:
         """Do the next step."""

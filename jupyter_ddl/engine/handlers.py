@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.host_report import report_host
 from jupyter_ddl.engine.lookups import Lookups
+from jupyter_ddl.engine.profiler import Profiler
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.engine.values import Values
 from jupyter_ddl.protocol.codec import decode
@@ -18,10 +19,12 @@ from jupyter_ddl.protocol.requests import (
     MESSAGE_TYPE,
     Describe,
     DescribeHost,
+    EndProfile,
     LookAtStacks,
     LookUp,
     Ping,
     PrepareHorovod,
+    ProfileRank,
     PullValue,
     PushValues,
     Release,
@@ -52,6 +55,7 @@ class Handlers:
         self._guard = guard
         self._emit = emit
         self._stacks = Stacks(world, guard.task)
+        self._profiler = Profiler(world, emit, guard.task)
         # Each channel has a queue of its own in the controller, which drops messages for a rank that has not connected.
         self._ways_open = {"shell": False, "control": False}
 
@@ -84,10 +88,15 @@ class Handlers:
             self._describe("control")
         elif isinstance(request, Release):
             self._guard.release(request)
+            self._profiler.end("the ranks were released from their run")
         elif isinstance(request, Ping):
             self._emit(RankAlive(self._world.rank, self._guard.interrupted))
         elif isinstance(request, LookAtStacks):
             self._emit(self._stacks.answer(request))
+        elif isinstance(request, ProfileRank):
+            self._profiler.begin(request)
+        elif isinstance(request, EndProfile):
+            self._profiler.end("it was cancelled", request.look)
         elif isinstance(request, LookUp):
             self._lookups.ask(request)
         elif isinstance(request, DescribeHost):

@@ -10,6 +10,7 @@
 | `rebuild_choice` | what becomes of lost ranks |
 | `active_runs`, `run_follower`, `run_views`, `run_result` | a run from its first event to what it returns or raises |
 | `release_policy`, `run_release` | when ranks are released and given up; what carries that out |
+| `profiling` | a profile of the ranks, kept in the folder of the run that they execute |
 | `stall_watch` | ranks that wait for others |
 | `parameters` | parameters that are added to the last run |
 | `run_origin` | the notebook, cell and commit that a run comes from |

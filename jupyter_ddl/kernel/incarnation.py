@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster.host_topologies import HostTopologies
 from jupyter_ddl.cluster.lookups import Lookups
+from jupyter_ddl.cluster.rank_profiles import Profiles
 from jupyter_ddl.cluster.rank_stacks import StackLooks
 from jupyter_ddl.cluster.transfer import Transfer
 from jupyter_ddl.errors import InvalidInput
@@ -36,6 +37,7 @@ class Incarnation:
         runs: its active runs.
         transfer: moves values to and from its ranks.
         looks: asks its ranks for their stacks.
+        profiles: has its ranks sample their stacks.
         lookups: asks its rank 0 for names.
         topologies: what its hosts have.
         sender: sends cells to it.
@@ -45,6 +47,7 @@ class Incarnation:
     runs: ActiveRuns
     transfer: Transfer
     looks: StackLooks
+    profiles: Profiles
     lookups: Lookups
     topologies: HostTopologies
     sender: Sender
@@ -61,16 +64,18 @@ class Incarnation:
         transfer = Transfer(cluster.connection_file, cluster.world_id, runs.why_lost, cluster)
         cluster.listen(partial(_release_asked, cluster.kernel, transfer))
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
+        profiles = Profiles(cluster.ranks, cluster)
         lookups = Lookups(cluster)
         topologies = HostTopologies(cluster.ranks, cluster)
         runs.wall_time = wall_time_of(cluster.spec, runs.notify)
         cluster.listen(looks.handle)
+        cluster.listen(profiles.handle)
         cluster.listen(lookups.handle)
         cluster.listen(topologies.handle)
         # Now, while no cell runs: the records of all runs have the answers.
         topologies.ask()
         sender = Sender(cluster, runs, looks, topologies)
-        return cls(cluster, runs, transfer, looks, lookups, topologies, sender)
+        return cls(cluster, runs, transfer, looks, profiles, lookups, topologies, sender)
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         """Return ranks in order, each once; all where none are given.

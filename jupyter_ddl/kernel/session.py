@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.planning import replanned
+from jupyter_ddl.cluster.rank_profiles import HZ, SECONDS
 from jupyter_ddl.cluster.starting import start
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.interrupts import interrupts_noted
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.cell_options import Options
-    from jupyter_ddl.protocol.events import RankReady, RankStacks, RankWarm
+    from jupyter_ddl.protocol.events import RankProfile, RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.host_topology import HostTopology
     from jupyter_ddl.protocol.hub_messages import ClusterState
@@ -285,6 +286,22 @@ class Session:
         """
         now = self._ranks
         return now.looks.look(now.chosen(ranks))
+
+    def profile(
+        self, ranks: Iterable[int] | None = None, seconds: float = SECONDS, hz: float = HZ
+    ) -> dict[int, RankProfile]:
+        """Return where each rank's main thread is for some seconds from now on: rank -> profile. Safe from any thread.
+
+        Args:
+            ranks: which; by default all.
+            seconds: for how long.
+            hz: how many samples a second.
+
+        Raises:
+            InvalidInput: another profile is being taken of a rank.
+        """
+        now = self._ranks
+        return now.profiles.take(now.chosen(ranks), seconds, hz)
 
     def topology(self) -> dict[str, HostTopology | None]:
         """Return what each host has for the exchange between ranks: host -> its GPUs, their paths, its interfaces.

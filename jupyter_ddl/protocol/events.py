@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from jupyter_ddl.protocol.codec import Int64, Wire
-from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints reads it
+from jupyter_ddl.protocol.faults import Fault, Frame  # noqa: TC001  get_type_hints reads it
 from jupyter_ddl.protocol.host_topology import HostTopology  # noqa: TC001  likewise
 
 Stream = Literal["stdout", "stderr"]
@@ -410,6 +410,36 @@ class RankStacks(Wire):
 
 
 @dataclass(frozen=True)
+class RankProfile(Wire):
+    """Where a rank's main thread was for some seconds, as a ProfileRank asks: calls, with how often each was seen.
+
+    Call number i is at `frames[places[i]]`, was called by call `parents[i]` (an earlier one; -1 for none), and was the
+    innermost one in `counts[i]` samples.
+
+    Attributes:
+        look: the request's.
+        ticks: how many samples were due.
+        samples: how many were taken. For the others C code kept Python's lock, or the rank had no core.
+        frames: the places; a line's text is there where it is a cell's. One without a file stands for others.
+        note: what else is known, as where the profile ended early; "" for nothing.
+        problem: why there is no profile; None where there is one.
+    """
+
+    type: ClassVar[str] = "rank_profile"
+    look: str
+    rank: Int64
+    host: str
+    ticks: Int64 = 0
+    samples: Int64 = 0
+    frames: tuple[Frame, ...] = ()
+    parents: tuple[Int64, ...] = ()
+    places: tuple[Int64, ...] = ()
+    counts: tuple[Int64, ...] = ()
+    note: str = ""
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
 class LookedUp(Wire):
     """What a rank answers to LookUp.
 
@@ -468,6 +498,7 @@ Event = (
     | CollectiveStalled
     | StallReported
     | RankStacks
+    | RankProfile
     | LookedUp
     | HostDescribed
     | RunFinished

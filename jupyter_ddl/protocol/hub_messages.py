@@ -112,8 +112,9 @@ class Control(Wire):
     """Ask a kernel for something at once, whatever its main thread does. It is answered by an Answer of the same id.
 
     Attributes:
-        do: "interrupt", "stop", "restart", "stacks", "complete" or "inspect".
-        arguments: of "stacks": ranks; of "complete": code, cursor; of "inspect": code, cursor, detail.
+        do: "interrupt", "stop", "restart", "stacks", "profile", "complete" or "inspect".
+        arguments: of "stacks": ranks; of "profile": ranks, seconds; of "complete": code, cursor; of "inspect": code,
+            cursor, detail.
     """
 
     type: ClassVar[str] = "control"

@@ -146,6 +146,34 @@ class LookAtStacks(Wire):
 
 
 @dataclass(frozen=True)
+class ProfileRank(Wire):
+    """Sample the stack of the rank's main thread, then send RankProfile; at once where it is sampled already.
+
+    Attributes:
+        look: identifies this request; the answer has it too.
+        seconds: for how long.
+        hz: how often a second.
+    """
+
+    type: ClassVar[str] = "profile_rank"
+    look: str
+    seconds: float
+    hz: float
+
+
+@dataclass(frozen=True)
+class EndProfile(Wire):
+    """End a profile early, and send what there is.
+
+    Attributes:
+        look: the ProfileRank's.
+    """
+
+    type: ClassVar[str] = "end_profile"
+    look: str
+
+
+@dataclass(frozen=True)
 class ReportStall(Wire):
     """Send CollectiveStalled, with what is known on the rank. Of a script, the terminal reads what Horovod writes.
 
@@ -239,6 +267,8 @@ Request = (
     | Ping
     | Release
     | LookAtStacks
+    | ProfileRank
+    | EndProfile
     | ReportStall
     | LookUp
     | DescribeHost

@@ -24,8 +24,8 @@ MAX_LINE_BYTES = 16 << 20
 # Limits what waits for a kernel that does not read.
 MAX_WAITING_BYTES = 4 << 20
 ANSWER_S = 30.0
-# Ranks start and end slowly: `cluster.lifecycle` has its own limit for each.
-PATIENCE_S = {"restart": 330.0, "stop": 90.0}
+# Ranks start and end slowly: `cluster.lifecycle` has its own limit for each. A profile is taken of a minute at most.
+PATIENCE_S = {"restart": 330.0, "stop": 90.0, "profile": 90.0}
 _CREDENTIALS = struct.Struct("3i")
 
 

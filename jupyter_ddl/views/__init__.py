@@ -19,6 +19,7 @@
 | `replay`, `runs_table`, `log_text` | a run shown again, runs as a table, a log as lines |
 | `fault`, `fault_texts` | a fault as text, wherever it is shown |
 | `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
+| `merged_profile`, `profile_text` | the profiles of ranks as one tree, with what differs; as text and files |
 | `table`, `topology` | the ranks of a cluster, as text; what their hosts have |
 | `progress`, `format` | one line while something is under way; numbers as people read them |
 """

@@ -51,6 +51,9 @@ EXAMPLES = (
     events.CollectiveStalled("run-1", 0, 3.0, 2.0, ("HorovodAllreduce",), {"1": ["HorovodAllreduce"]}, n=4),
     events.StallReported("run-1", (0, 1), 3.0, FAULT),
     events.RankStacks("look", 1, "node-a", ({"name": "MainThread", "frames": [["a.py", 3, "f", ""]]},), "a note"),
+    events.RankProfile(
+        "look", 1, "node-a", 500, 498, (Frame("a.py", 3, "f", "x"),), (-1,), (0,), (498,), "a note", "why"
+    ),
     events.LookedUp("look", 0, {"data": {}, "found": False}),
     events.HostDescribed(
         1,
@@ -75,6 +78,8 @@ EXAMPLES = (
     requests.Ping(),
     requests.Release("run-1", "interrupted"),
     requests.LookAtStacks("look"),
+    requests.ProfileRank("look", 10.0, 50.0),
+    requests.EndProfile("look"),
     requests.ReportStall(events.CollectiveStalled("run", 0, 1.0, 2.0, ("loss",), {"1": ["loss"]})),
     requests.LookUp("look", "inspect", "tf.ones", 3, 1),
     requests.DescribeHost(),

@@ -1,332 +1,355 @@
-"""Profiles: what a file may say, whom it is trusted from, and what a start or a job takes from it."""
+"""Profiles: samples of a thread as a tree, ranks merged, and those that differ marked."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING
+import asyncio
+import json
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from jupyter_ddl.cluster.submission import wanted_of
-from jupyter_ddl.commands.profiles import listing
-from jupyter_ddl.doctor.profiles import check_profiles
+from jupyter_ddl.cluster.rank_profiles import Profiles
+from jupyter_ddl.cluster.simulated_ranks import SimulatedRanks
+from jupyter_ddl.cluster.simulated_steps import Compute
+from jupyter_ddl.engine import profiler
+from jupyter_ddl.engine.profiler import DEEPEST, MOST_CALLS, Calls, Profiler, stack_of
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.current import KernelSessions
-from jupyter_ddl.launch.profiles.job_defaults import job_options
-from jupyter_ddl.launch.profiles.limits import Allowed, check_limits, seconds_of
-from jupyter_ddl.launch.profiles.loaded_modules import changed, loaded_variables
-from jupyter_ddl.launch.profiles.places import check_trusted, profile_folders
-from jupyter_ddl.launch.profiles.profile import Named, Profile
-from jupyter_ddl.launch.profiles.reading import all_profiles, profile_named, read_profiles
-from jupyter_ddl.launch.profiles.start_options import StartOptions, interface_variables, with_profile
-from jupyter_ddl.launch.schedulers import slurm
-
-EXAMPLES = sorted((Path(__file__).parents[2] / "docs/profiles").glob("*.toml"))
+from jupyter_ddl.host.clock import SimulatedClock
+from jupyter_ddl.kernel.profiling import take_profile
+from jupyter_ddl.protocol.events import RankProfile
+from jupyter_ddl.protocol.faults import Frame
+from jupyter_ddl.protocol.requests import EndProfile, ProfileRank
+from jupyter_ddl.views.merged_profile import difference, merge
+from jupyter_ddl.views.profile_text import folded, panel_profile, render_profile, speedscope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.engine.world import World
 
-    Write = Callable[[str], Path]
-
-
-@pytest.fixture(autouse=True)
-def no_job(monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in (slurm.JOB, "PBS_JOBID", "LSB_JOBID"):
-        monkeypatch.delenv(variable, raising=False)
+WORLD = cast("World", SimpleNamespace(rank=3, host="node-a"))
+# Of two ranks: ipykernel's files have the PID in their names.
+CELL, CELL_OF_1 = "/tmp/ipykernel_7/123.py", "/tmp/ipykernel_8/123.py"
+HVD = "/x/lib/python3.11/site-packages/horovod/tensorflow/mpi_ops.py"
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The user's folder of profiles."""
-    tmp_path.chmod(0o700)
-    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    folder = tmp_path / "jupyter_ddl.d"
-    folder.mkdir(mode=0o755)
-    return folder
+def profile(rank: int, sleeps: int, waits: int, *, missed: int = 0, **other: Any) -> RankProfile:
+    """Return the profile of a rank that is at one line in some samples, and in a collective in others."""
+    cell = CELL_OF_1 if rank == 1 else CELL
+    frames = (
+        Frame(cell, 3, "<module>", "train()"),
+        Frame(cell, 1, "train", "time.sleep(9)"),
+        Frame(cell, 2, "train", "hvd.allreduce(x)"),
+        Frame(HVD, 130, "_allreduce"),
+    )
+    samples = sleeps + waits
+    counts = (0, sleeps, 0, waits)
+    return RankProfile(
+        "look", rank, "a", samples + missed, samples, frames, (-1, 0, 0, 2), (0, 1, 2, 3), counts, **other
+    )
 
 
-@pytest.fixture
-def write(home: Path) -> Write:
-    def written(text: str, name: str = "site.toml") -> Path:
-        file = home / name
-        file.write_text(text)
-        file.chmod(0o644)
-        return file
-
-    return written
+# --- on a rank --------------------------------------------------------------------------------------------------
 
 
-def of(**fields: object) -> Named:
-    return Named("a100", "/etc/site.toml", Profile(**fields))  # type: ignore[arg-type]
+def run_as_cell(code: str, **names: Any) -> None:
+    """Run code as if a cell had it."""
+    exec(compile(code, CELL, "exec"), names)
 
 
-@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.stem)
-def test_the_examples_are_profiles(file: Path, tmp_path: Path) -> None:
-    copied = tmp_path / file.name
-    copied.write_text(file.read_text())
-    copied.chmod(0o644)
-    assert read_profiles(copied)
+def test_a_thread_is_sampled_from_its_cell_on() -> None:
+    calls = Calls()
+    code = "import sys\ndef f():\n    take(sys._getframe())\nfor _ in range(3): f()\nf()"
+    run_as_cell(code, take=lambda frame: calls.add(stack_of(frame, None)))
+    found = calls.profile("look", 3, "node-a", 5, "")
+    places = [(found.frames[i].file, found.frames[i].line, found.frames[i].function) for i in found.places]
+    assert places == [(CELL, 4, "<module>"), (CELL, 3, "f"), (CELL, 5, "<module>"), (CELL, 3, "f")]
+    assert (found.parents, found.counts) == ((-1, 0, -1, 2), (0, 3, 0, 1))
+    assert (found.ticks, found.samples, len(found.frames)) == (5, 4, 3)
 
 
-def test_there_is_an_example_of_each_kind(tmp_path: Path) -> None:
-    launchers = set()
-    for file in EXAMPLES:
-        copied = tmp_path / file.name
-        copied.write_text(file.read_text())
-        copied.chmod(0o644)
-        launchers |= {one.profile.launcher for one in read_profiles(copied)}
-    assert launchers == {"slurm", "lsf", "pbs", "hosts"}
+def test_what_is_kept_is_bounded() -> None:
+    calls = Calls()
+    code = "import sys\ndef f(n):\n    take(sys._getframe()) if n == 0 else f(n - 1)\nf(800)"
+    run_as_cell(code, take=lambda frame: calls.add(stack_of(frame, None)))
+    found = calls.profile("look", 3, "node-a", 1, "")
+    names = [found.frames[i].function for i in found.places]
+    assert names[:3] == ["<module>", f"… calls beyond the innermost {DEEPEST}", "f"]
+    assert len(names) == DEEPEST + 2
+    for line in range(2 * MOST_CALLS):
+        calls.add([("a.py", "f", line)])
+    found = calls.profile("look", 3, "node-a", 1, "")
+    assert len(found.places) == MOST_CALLS
+    assert found.note == f"over {MOST_CALLS:,} calls: further ones are counted at their caller"
+
+
+def test_a_cell_that_awaits_and_a_rank_that_waits_for_one() -> None:
+    async def nap() -> None:
+        await asyncio.sleep(60)
+
+    async def seen() -> list[Any]:
+        task = asyncio.ensure_future(nap())
+        await asyncio.sleep(0)
+        found = stack_of(None, task)
+        task.cancel()
+        return found
+
+    assert [function for _, function, _ in asyncio.run(seen())][:2] == ["nap", "sleep"]
+    assert [function for _, function, _ in stack_of(None, None)] == ["idle: waits for a cell"]
+
+
+def test_one_profile_at_a_time_which_ends_by_itself_or_early() -> None:
+    came: list[RankProfile] = []
+    arrived = threading.Condition()
+
+    def emit(event: RankProfile) -> None:
+        with arrived:
+            came.append(event)
+            arrived.notify_all()
+
+    def wait(count: int) -> None:
+        with arrived:
+            assert arrived.wait_for(lambda: len(came) == count, 30)
+
+    one = Profiler(WORLD, emit)
+    one.begin(ProfileRank("first", 60.0, 100.0))
+    one.begin(ProfileRank("second", 60.0, 100.0))
+    assert (came[0].look, came[0].ticks) == ("second", 0)
+    assert came[0].problem is not None
+    assert came[0].problem.startswith("another profile is being taken, for ")
+    one.end("it was cancelled", "second")
+    one.end("the ranks were released from their run")
+    wait(2)
+    assert came[1].look == "first"
+    assert came[1].note.endswith(" s: the ranks were released from their run")
+    # At once after the answer.
+    one.begin(ProfileRank("third", 0.2, 100.0))
+    wait(3)
+    assert (came[2].look, came[2].rank, came[2].host, came[2].problem) == ("third", 3, "node-a", None)
+    assert 1 <= came[2].samples <= came[2].ticks == 20
+    assert sum(came[2].counts) == came[2].samples
+
+
+def test_a_rank_with_no_room_for_a_thread_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    came: list[RankProfile] = []
+    monkeypatch.setattr(profiler.threading.Thread, "start", refuse)
+    one = Profiler(WORLD, came.append)
+    for _ in range(2):
+        one.begin(ProfileRank("look", 1.0, 50.0))
+    assert [event.problem for event in came] == ["can't start new thread"] * 2
+
+
+# --- in the kernel ----------------------------------------------------------------------------------------------
+
+
+class Asked:
+    """A transport that answers with profiles, or not at all."""
+
+    def __init__(self, *answers: RankProfile) -> None:
+        self.sent: list[tuple[Any, list[int]]] = []
+        self._answers = answers
+        self.profiles = Profiles({rank: SimpleNamespace(host="b") for rank in range(3)}, self)  # type: ignore[arg-type]
+
+    def send(self, request: Any, ranks: Any, *, now: bool = False) -> None:
+        assert now
+        self.sent.append((request, list(ranks)))
+        if isinstance(request, ProfileRank):
+            for answer in self._answers:
+                self.profiles.handle(RankProfile(**{**answer.__dict__, "look": request.look}))
+
+
+def test_a_rank_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jupyter_ddl.cluster.rank_profiles.LATE_S", 0.05)
+    asked = Asked(profile(0, 5, 5))
+    found = asked.profiles.take((0, 1), 0.05)
+    assert found[0].samples == 10
+    assert (found[1].host, found[1].problem) == (
+        "b",
+        "it did not answer within 0.05 s: C code may keep Python's lock, or its process is stopped",
+    )
+    assert render_profile(merge(found.values()), 10, 50).splitlines()[1] == f"(rank 1: {found[1].problem})"
+    # It does not sample on for nothing.
+    assert [(type(request), ranks) for request, ranks in asked.sent] == [(ProfileRank, [0, 1]), (EndProfile, [1])]
+
+
+def test_two_at_once_are_refused_and_the_other_ranks_end_theirs() -> None:
+    asked = Asked(RankProfile("", 1, "b", problem="another profile is being taken, for 7 s more"))
+    with pytest.raises(InvalidInput) as raised:
+        asked.profiles.take((0, 1, 2))
+    assert str(raised.value) == (
+        "One profile at a time is taken of a rank. Received: rank 1: another profile is being taken, for 7 s more. "
+        "Wait for its end, or profile other ranks."
+    )
+    assert [ranks for request, ranks in asked.sent if isinstance(request, EndProfile)] == [[0, 2]]
+
+
+def test_an_interrupt_ends_it_on_the_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = Asked()
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asked.profiles, "ask", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asked.profiles.take((0, 1))
+    assert [(type(request), ranks) for request, ranks in asked.sent] == [(EndProfile, [0, 1])]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("seconds", "hz", "told"),
     [
-        ("[a]\nlaucher = 'slurm'", r"keys must be known\. Received: \S*site\.toml: a\.laucher\. \[a\] takes"),
-        ("[a.limits]\ncores = 2", r"site\.toml: a\.limits\.cores\. \[a\.limits\] takes ranks, nodes, time"),
-        ("[a]\nlauncher = 'sge'", r"value of its type\. .*site\.toml: Invalid enum value 'sge' - at `a\.launch"),
-        ("[a.limits]\nranks = 'two'", r"site\.toml: Expected `int \| null`, got `str` - at `a\.limits\.ranks`"),
-        ("[a.limits]\nranks = 0", r"A count must be at least 1\. Received: \S*site\.toml: a\.limits\.ranks = 0"),
-        ("[a.defaults]\ntime = 'soon'", r"A time must be HOURS:MINUTES.*a\.defaults\.time = 'soon'"),
-        ("[a.environment]\n'A B' = 'x'", r"A variable must have a name that a shell takes\. .*a\.environment\.A B"),
-        ('[a]\nsetup = ["a\\nb"]', r"lines of setup must be one line each\. .*a: 'a\\nb'"),
-        ("[a]\nlauncher = 'hosts'", r"a profile names hosts or a hostfile\. Received: \S*: a: neither"),
-        ("[a]\nhosts = 'n:2'", r'Hosts go with launcher = "hosts"\. Received: \S*: a\.launcher = \'local\''),
-        ("[a]\noptions = ['-x']", r"Options are those of a scheduler\. Received: \S*: a\.launcher = 'local'"),
-        (
-            "[a]\nlauncher = 'slurm'\nmpi_launcher = 'jsrun'",
-            r"Ranks start by jsrun where launcher = \"lsf\"\. Received: \S*: a\.launcher = 'slurm'",
-        ),
-        ("a = 1", r"Each profile must be a table with its name\. .*Write \[a100\] above its keys"),
-        ("[a", r"A file of profiles must be TOML\. Received: \S*site\.toml: "),
+        (0.0, 50.0, "seconds of a profile must be above 0, and at most 60. Received: 0. "),
+        (61.0, 50.0, "seconds of a profile must be above 0, and at most 60. Received: 61. "),
+        (1.0, float("nan"), "hz of a profile must be above 0, and at most 200. Received: nan. "),
     ],
 )
-def test_what_a_file_must_not_say_is_refused_with_file_and_key(write: Write, text: str, said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
-        read_profiles(write(text))
+def test_what_is_out_of_bounds_is_refused(seconds: float, hz: float, told: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        Asked().profiles.take((0,), seconds, hz)
+    assert str(raised.value).startswith(told)
 
 
-def test_a_file_that_is_not_there_or_a_folder_that_is_none_is_refused(home: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"A file of profiles must be readable\. Received: \S*none\.toml: No such"):
-        read_profiles(home / "none.toml")
-    home.rmdir()
-    home.write_text("")
-    with pytest.raises(InvalidInput, match=r"A folder of profiles must be readable\. Received: .*Not a directory"):
-        all_profiles((home,))
+def test_simulated_ranks_are_profiled() -> None:
+    clock, came = SimulatedClock(), list[Any]()
+    ranks = SimulatedRanks({0: (Compute(60.0),), 1: ()}, clock, came.append)
+    ranks.send(ProfileRank("look", 10.0, 50.0), (0, 1), now=True)
+    clock.advance(5.0)
+    assert came == []
+    clock.advance(6.0)
+    assert [(event.rank, event.samples) for event in came] == [(0, 500), (1, 500)]
 
 
-def test_a_file_that_others_can_change_is_refused(write: Write) -> None:
-    file = write("[a]")
-    file.chmod(0o666)
-    with pytest.raises(InvalidInput, match=r"no other user can change\. Received: .*every user can write .*chmod go-w"):
-        read_profiles(file)
-    file.chmod(0o644)
-    file.parent.chmod(0o1777)
-    assert [one.name for one in read_profiles(file)] == ["a"]
-    file.parent.chmod(0o777)
-    with pytest.raises(InvalidInput, match=r"every user can write to \S*jupyter_ddl\.d, mode 0777"):
-        read_profiles(file)
+# --- merged -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_another_users_file_is_trusted_within_the_environment_that_is_its_owners(write: Write) -> None:
-    file = write("[a]")
-    os.chown(file, 12345, 0)
-    with pytest.raises(InvalidInput, match=r"is user 12345's, who can replace what is in it\. Copy what you trust"):
-        check_trusted(file)
-    os.chown(file.parent, 12345, 0)
-    check_trusted(file, prefix=file.parent)
-
-
-def test_a_later_files_profile_wins_and_the_users_folder_is_last(write: Write, home: Path, tmp_path: Path) -> None:
-    folders = profile_folders(tmp_path / "root", tmp_path / "prefix")
-    assert folders == (
-        tmp_path / "root/etc/jupyter/jupyter_ddl.d",
-        tmp_path / "prefix/etc/jupyter/jupyter_ddl.d",
-        home,
+def test_the_rank_that_differs_is_marked() -> None:
+    text = render_profile(merge([profile(rank, *((82, 18) if rank == 3 else (4, 96))) for rank in range(4)]), 2, 50)
+    assert text == (
+        "Ranks 0-3 on a: 2 s, 50 samples a second, 400 of 400 taken\n"
+        "\n"
+        "innermost  in all  where\n"
+        "      76%     76%  horovod/tensorflow/mpi_ops.py:130, in _allreduce  (cell line 2, in train)\n"
+        "                   rank 3: 18%, the others: 96%\n"
+        "      24%     24%  cell line 1, in train: time.sleep(9)\n"
+        "                   rank 3: 82%, the others: 4%\n"
+        "\n"
+        "Ranks that differ from the others by 10% of the time or more:\n"
+        "  cell line 1, in train: time.sleep(9): rank 3: 82%, the others: 4%\n"
+        "  cell line 2, in train: hvd.allreduce(x): rank 3: 18%, the others: 96%"
     )
-    site = folders[0]
-    site.mkdir(parents=True, mode=0o755)
-    (site / "a.toml").write_text("[a100]\ndescription = 'the site'\n[debug]")
-    write("[a100]\ndescription = 'mine'")
-    found = all_profiles(folders)
-    assert sorted(found) == ["a100", "debug"]
-    assert found["a100"].profile.description == "mine"
-    assert found["debug"].file == str(site / "a.toml")
-    with pytest.raises(InvalidInput, match=r"that a file names\. Received: 'none'\. Profiles: a100, debug\. Files of"):
-        profile_named("none", folders)
 
 
-def test_profiles_are_listed(write: Write) -> None:
-    assert "Files of them are looked for in " in listing()
-    file = write("[pair]\nlauncher = 'hosts'\nhosts = 'a:2'\ndescription = 'two'")
-    assert listing().splitlines()[1].split() == ["pair", "hosts", "two", str(file)]
-
-
-def test_what_is_given_wins_over_the_profile() -> None:
-    named = of(launcher="hosts", hosts="a:2,b:2", ssh="ssh -p 2222", environment={"X": "1", "Y": "1"})
-    options = with_profile(named, StartOptions(n=3, env={"X": "2"}))
-    assert options == StartOptions(3, None, {"X": "2", "Y": "1"}, "a:2,b:2", None, "ssh -p 2222")
-    there = with_profile(named, StartOptions(hosts="c:1", ssh="ssh -4"))
-    assert (there.hosts, there.ssh) == ("c:1", "ssh -4")
-    assert with_profile(named, StartOptions(local=True)).hosts is None
-    assert with_profile(of(), StartOptions()).local
-
-
-def test_ranks_of_a_scheduler_start_in_its_job() -> None:
-    with pytest.raises(
-        InvalidInput, match=r"start in a job of slurm\. Received: no such job .*%ddl submit --profile a100"
-    ):
-        with_profile(of(launcher="slurm"), StartOptions())
-
-
-def test_a_start_and_a_job_take_the_profiles_container() -> None:
-    assert with_profile(of(container="x.sif"), StartOptions()).container == "x.sif"
-    assert with_profile(of(container="x.sif"), StartOptions(container="y.sif")).container == "y.sif"
-    # What modules put on the host's paths says nothing in the image.
-    setup = ("export PATH=/of/a/module:$PATH", "export OF_A_MODULE=1")
-    assert with_profile(of(container="x.sif", setup=setup), StartOptions()).env == {"OF_A_MODULE": "1"}
-    assert set(with_profile(of(setup=setup), StartOptions()).env) == {"PATH", "OF_A_MODULE"}
-    job = of(launcher="slurm", container="x.sif")
-    assert job_options(job, {})["container"] == "x.sif"
-    assert job_options(job, {"container": "y.sif"})["container"] == "y.sif"
-    assert wanted_of(None, {"container": "y.sif"}, name=None, keep=False, rebuild=True).container == "y.sif"
-
-
-def test_a_start_beyond_the_limits_is_refused_with_the_sites_file() -> None:
-    named = Named("a100", "/etc/site.toml", Profile())
-    check_limits(named, ranks=1000, nodes=100, time="99:00")
-    from jupyter_ddl.launch.profiles.profile import Limits
-
-    limited = of(limits=Limits(ranks=8, nodes=2, time="1:00"))
-    check_limits(limited, ranks=8, nodes=2, time="0:60")
-    for asked, said in (
-        ({"ranks": 9}, r"at most 8 ranks\. Received: 9 ranks\. Ask for less; /etc/site\.toml has the limit"),
-        ({"nodes": 3}, r"at most 2 nodes\. Received: 3 nodes"),
-        ({"time": "1:00:01"}, r"at most a time of 1:00\. Received: a time of 1:00:01"),
-    ):
-        with pytest.raises(InvalidInput, match=said):
-            check_limits(limited, **asked)  # type: ignore[arg-type]
-
-
-def test_times_are_read() -> None:
-    assert [seconds_of(text) for text in ("1:00", "0:00:30", "1-00:00", "90", "soon")] == [3600, 30, 86400, None, None]
-
-
-def test_a_job_takes_the_profiles_defaults_and_its_script_loads_the_modules(write: Write) -> None:
-    write(
-        "[a100]\nlauncher = 'slurm'\nmodules = ['cuda/12.4']\nsetup = ['ulimit -c 0']\noptions = ['--exclusive']\n"
-        "[a100.environment]\nX = \"it's\"\n[a100.defaults]\nnodes = 2\nntasks_per_node = 4\npartition = 'gpu'\n"
-        "[a100.limits]\nnodes = 2"
+def test_a_difference_below_another_is_marked_where_it_grows() -> None:
+    # Rank 1 is 20 % longer in train(), and 70 % longer in what that calls.
+    cell = Frame(CELL, 1, "<module>", "train()")
+    frames = (cell, Frame(CELL, 9, "train", "a()"), Frame(CELL, 10, "train", "b()"), Frame(CELL, 2, "<module>", "c()"))
+    tree: Callable[..., Any] = lambda rank, *counts: RankProfile(  # noqa: E731
+        "look", rank, "a", 100, 100, frames, (-1, 0, 0, -1), (0, 1, 2, 3), counts
     )
-    given = {"nodes": None, "ntasks_per_node": 1, "options": ("--qos=low",)}
-    wanted = wanted_of("a100", given, name=None, keep=False, rebuild=True)
-    assert (wanted.nodes, wanted.ntasks_per_node, wanted.partition) == (2, 1, "gpu")
-    assert wanted.options == ("--exclusive", "--qos=low")
-    assert wanted.setup[1:] == ("module load cuda/12.4", "ulimit -c 0", "export X='it'\"'\"'s'")
-    with pytest.raises(InvalidInput, match=r"a100 allows at most 2 nodes\. Received: 3 nodes.*site\.toml"):
-        wanted_of("a100", {"nodes": 3}, name=None, keep=False, rebuild=True)
-
-
-def test_a_job_takes_no_profile_of_hosts() -> None:
-    with pytest.raises(InvalidInput, match=r"of a batch scheduler\. Received: a100, whose launcher is local"):
-        job_options(of(), {})
-
-
-def test_an_interface_is_for_mpi_and_nccl_and_what_is_set_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth1")
-    variables = interface_variables("ib0")
-    assert variables["OMPI_MCA_btl_tcp_if_include"] == "ib0"
-    assert "NCCL_SOCKET_IFNAME" not in variables
-    assert "GLOO_SOCKET_IFNAME" not in interface_variables("10.1.0.0/16")
-    assert interface_variables(None) == {}
-
-
-def test_what_a_shell_adds_to_a_path_is_added_to_this_process_own() -> None:
-    before = {"PATH": "/usr/bin", "KEPT": "1", "PYTHONPATH": "/a", "SHLVL": "1"}
-    after = {
-        "PATH": "/cuda/bin:/usr/bin",
-        "KEPT": "1",
-        "PYTHONPATH": "/b",
-        "LD_LIBRARY_PATH": "/cuda/lib",
-        "CUDA_HOME": "/cuda",
-        "SHLVL": "2",
-        "BASH_FUNC_module%%": "() { x; }",
-    }
-    own = {"PATH": "/venv/bin:/usr/local/bin", "LD_LIBRARY_PATH": "/own", "CUDA_HOME": "/cuda"}
-    assert changed(before, after, own) == {
-        "PATH": "/cuda/bin:/venv/bin:/usr/local/bin",
-        "PYTHONPATH": "/b",
-        "LD_LIBRARY_PATH": "/cuda/lib:/own",
-        "CUDA_HOME": "/cuda",
-    }
-
-
-def test_modules_and_setup_take_effect_by_a_login_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / ".bash_profile").write_text('echo welcome\nmodule() { export LOADED="$2"; PATH=/m/bin:$PATH; }\n')
-    monkeypatch.setenv("HOME", str(tmp_path))
-    variables = loaded_variables(of(modules=("cuda/12.4",), setup=("export LINES_OF='a\nb'".replace("\n", " "),)))
-    assert variables["LOADED"] == "cuda/12.4"
-    assert variables["LINES_OF"] == "a b"
-    assert variables["PATH"] == f"/m/bin:{os.environ['PATH']}"
+    merged = merge([tree(0, 0, 10, 70, 20), tree(1, 0, 80, 20, 0), tree(2, 0, 10, 70, 20)])
+    found = {merged.calls[number].place.text: sorted(here.gaps) for number, here in merged.differences()}
+    assert found == {"train()": [1], "a()": [1], "b()": [1], "c()": [1]}
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("shares", "marked", "others"),
     [
-        ("no-such-command", r"must work in a login shell\. Received: .*no-such-command: command not found.*bash -lc"),
-        ("echo 'x.c(213):ERROR:105: Unable to locate a modulefile' >&2", r"Received: x\.c\(213\):ERROR:105: Unable"),
-        ("exit 3", r"Received: status 3\. .*They stand in /etc/site\.toml"),
-        ("sleep 60", r"Received: no end within 1 s\."),
+        ((0.5, 0.5, 0.5), None, None),
+        ((0.5, 0.55, 0.59), None, None),
+        ((0.5, 0.5, 0.61), [2], 0.5),
+        ((0.1, 0.8, 0.1), [1], 0.1),
+        ((0.0, 1.0), [0, 1], None),
+        ((0.9,), None, None),
+        ((0.8, 0.8, 0.05, 0.05), [0, 1, 2, 3], None),
+        ((0.4, 0.4, 0.4, 0.1), [3], 0.4),
     ],
 )
-def test_lines_that_fail_are_refused_in_the_shells_own_words(
-    line: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_rank_differs_from_the_median_of_the_others(
+    shares: tuple[float, ...], marked: list[int] | None, others: float | None
 ) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(InvalidInput, match=said):
-        loaded_variables(of(setup=(line,)), timeout_s=1 if "sleep" in line else 30)
+    found = difference(dict(enumerate(shares)))
+    assert (None if found is None else sorted(found.gaps)) == marked
+    assert (None if found is None else found.others) == others
 
 
-def test_no_bash_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InvalidInput, match=r"Received: there is no bash here\."):
-        loaded_variables(of(modules=("cuda",)))
+def test_samples_that_were_not_taken_are_shown_as_that() -> None:
+    merged = merge([profile(0, 50, 50), profile(1, 5, 5, missed=90)])
+    text = render_profile(merged, 2, 50)
+    assert "(rank 1: 10 of 100 samples taken)" in text
+    assert "not sampled: C code kept Python's lock, or the rank had no core: rank 1: 90%, rank 0: 0%" in text
+    assert [row["kind"] for row in panel_profile(merged)["calls"]] == ["own", "own", "own", "library", "missed"]
 
 
-def test_the_doctor_says_what_is_wrong_with_a_profile(
-    write: Write, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert [(one.status, one.text) for one in check_profiles((home,))] == [("ok", "none")]
-    write(
-        "[pair]\nlauncher = 'hosts'\nhosts = 'localhost:2,no-such-host.invalid'\ncontainer = '/no/such.sif'\n"
-        "[queue]\nlauncher = 'lsf'\n[here]\nsetup = ['export X=1']"
+def test_a_recursion_is_counted_once() -> None:
+    frames = (Frame(CELL, 1, "<module>", "f(3)"), Frame(CELL, 2, "f", "f(n - 1)"))
+    one = RankProfile("look", 0, "a", 10, 10, frames, (-1, 0, 1, 2), (0, 1, 1, 1), (0, 2, 3, 5))
+    assert "     100%    100%  cell line 2, in f: f(n - 1)" in render_profile(merge([one]), 1, 10)
+
+
+def test_other_tools_read_it() -> None:
+    merged = merge([profile(1, 3, 7, missed=2), profile(0, 0, 10)])
+    wait = (
+        "cell line 3: train();cell line 2, in train: hvd.allreduce(x);horovod/tensorflow/mpi_ops.py:130, in _allreduce"
     )
-    monkeypatch.setattr("jupyter_ddl.doctor.profiles.shutil.which", lambda name: None if name == "bsub" else name)
-    here, pair, queue = check_profiles((home,))
-    assert (here.status, here.text) == ("ok", "here (local)")
-    assert pair.status == "note"
-    assert "host 'no-such-host.invalid'" in pair.text
-    assert "no container at /no/such.sif" in pair.text
-    assert queue.text == "queue: no bsub here"
-    write("[pair")
-    (broken,) = check_profiles((home,))
-    assert broken.status == "problem"
-    assert "A file of profiles must be TOML" in broken.text
+    assert folded(merged).splitlines() == [
+        f"rank 0;{wait} 10",
+        "rank 1;cell line 3: train();cell line 1, in train: time.sleep(9) 3",
+        f"rank 1;{wait} 7",
+        "rank 1;not sampled: C code kept Python's lock, or the rank had no core 2",
+    ]
+    content = json.loads(speedscope(merged, "run-1", 10))
+    names = [frame["name"] for frame in content["shared"]["frames"]]
+    first, second = content["profiles"]
+    assert [names[index].partition(":")[0] for index in first["samples"][0]] == [
+        "cell line 3",
+        "cell line 2, in train",
+        "horovod/tensorflow/mpi_ops.py",
+    ]
+    assert (first["name"], first["weights"], first["endValue"]) == ("rank 0", [1.0], 1.0)
+    assert sum(second["weights"]) == pytest.approx(second["endValue"])
 
 
-def test_ranks_started_with_a_profile_keep_its_limits_for_their_restarts(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = write("[small]\n[small.limits]\nranks = 3\nnodes = 1")
-    started: list[ClusterSpec] = []
-    monkeypatch.setattr(KernelSessions, "start", lambda _self, spec, *_, **__: started.append(spec))
-    current.start(2, gpus="none", profile="small")
-    current.start(2, gpus="none")
-    assert [spec.allowed for spec in started] == [Allowed("small", str(file), ranks=3, nodes=1), None]
-    with pytest.raises(InvalidInput, match=r"The profile small allows at most 3 ranks\. Received: 4 ranks"):
-        current.start(4, gpus="none", profile="small")
+def test_text_of_a_program_does_not_break_a_folded_stack() -> None:
+    frames = (Frame(CELL, 1, "<module>", "a = 1; b = '''\t2'''"),)
+    one = RankProfile("look", 0, "a", 1, 1, frames, (-1,), (0,), (1,))
+    assert folded(merge([one])) == "rank 0;cell line 1: a = 1, b = ''' 2''' 1\n"
+
+
+def test_a_panel_gets_what_it_can_draw_also_of_a_thousand_ranks() -> None:
+    began_s = time.perf_counter()
+    merged = merge([profile(rank, *((82, 18) if rank == 700 else (4, 96))) for rank in range(1024)])
+    told = panel_profile(merged)
+    print(f"1,024 ranks merged in {time.perf_counter() - began_s:.2f} s")
+    assert len(told["ranks"]) == 1024
+    sleep = told["calls"][1]
+    assert sleep["differs"] == "rank 700: 82%, the others: 4%"
+    assert sleep["ranks"] == [[0, 0.04], [700, 0.82]]
+    assert [told["calls"][one["call"]]["text"] for one in told["differences"]] == ["time.sleep(9)", "hvd.allreduce(x)"]
+    assert len(json.dumps(told)) < 20_000
+    few = panel_profile(merge([profile(0, 4, 96), profile(1, 5, 95)]))
+    assert few["calls"][1]["ranks"] == [[0, 0.04], [1, 0.05]]
+    assert (few["differences"], few["notes"], few["calls"][1]["parent"], few["samples"]) == ([], [], 0, 200)
+
+
+def test_it_is_kept_in_the_folder_of_the_run_that_is_active(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {0: profile(0, 5, 5)}
+    session = cast("Any", SimpleNamespace(busy=["run-1"], profile=lambda *_: answers))
+    monkeypatch.setattr("jupyter_ddl.kernel.profiling.resolve", lambda _: SimpleNamespace(path=tmp_path))
+    for name in ("profile", "profile-2"):
+        text = take_profile(session, None, 10.0, 50.0).text
+        assert f"Kept as {tmp_path / name}.folded (folded stacks) and {name}.speedscope.json" in text
+        assert (tmp_path / f"{name}.folded").read_text().startswith("rank 0;cell line 3")
+        assert (tmp_path / f"{name}.folded").stat().st_mode & 0o777 == 0o600
+    session.busy = []
+    assert "Kept" not in take_profile(session, None, 10.0, 50.0).text
+    answers[0] = RankProfile("look", 0, "a", problem="it did not answer")
+    session.busy = ["run-1"]
+    text = take_profile(session, None, 10.0, 50.0).text
+    assert text == "No rank has been profiled.\n(rank 0: it did not answer)"

@@ -9,12 +9,15 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.cluster.rank_profiles import HZ, SECONDS
 from jupyter_ddl.errors import ClusterError, DdlError, HostUnfit, InvalidInput
 from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.profiling import take_profile
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.hub_messages import Answer
 from jupyter_ddl.protocol.rank_sets import parse
+from jupyter_ddl.views.profile_text import panel_profile
 from jupyter_ddl.views.stack_text import render_stacks
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ class Controls:
             "stop": _stop,
             "restart": _restart,
             "stacks": _stacks,
+            "profile": _profile,
             "complete": _complete,
             "inspect": _inspect,
         }
@@ -133,6 +137,12 @@ def _stacks(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
     ranks = _argument(arguments, "ranks", str, "")
     found = session.stacks(parse(ranks, session.world_size) if ranks else None).values()
     return {"text": render_stacks(found, session.world_size), "ranks": [encode(rank) for rank in found]}
+
+
+def _profile(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
+    ranks, seconds = _argument(arguments, "ranks", str, ""), _argument(arguments, "seconds", int, int(SECONDS))
+    taken = take_profile(session, parse(ranks, session.world_size) if ranks else None, seconds, HZ)
+    return {"text": taken.text, **panel_profile(taken.profile)}
 
 
 def _complete(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -64,6 +64,9 @@ def _ddl_parser() -> MagicParser:
     commands.add_parser("profiles", help="list the places that the site, or you, named")
     status = commands.add_parser("status", help="show the ranks")
     stack_commands.add_stacks_options(commands.add_parser("stacks", help="show where each rank is now"))
+    stack_commands.add_profile_options(
+        commands.add_parser("profile", help="sample where each rank's time goes, and where ranks differ")
+    )
     commands.add_parser("interrupt", help="release the ranks from what they run, another notebook's cell too")
     commands.add_parser("stop", help="end the ranks")
     commands.add_parser("doctor", help="check everything that a training cell takes, also while ranks run elsewhere")
@@ -168,6 +171,10 @@ class DdlMagics(Magics):
     def _stacks(self, arguments: Namespace) -> None:
         session = current.current()
         stack_commands.print_stacks(session, ranks_of(arguments.ranks, session))
+
+    def _profile(self, arguments: Namespace) -> None:
+        session = current.current()
+        stack_commands.print_profile(session, ranks_of(arguments.ranks, session), arguments.seconds, arguments.hz)
 
     def _interrupt(self, _: Namespace) -> None:
         stack_commands.interrupt(current.current())

@@ -329,6 +329,22 @@ export interface RankStacks {
   readonly note: string;
 }
 
+/** Where a rank's main thread was for some seconds, as a ProfileRank asks: calls, with how often each was seen. */
+export interface RankProfile {
+  readonly type: "rank_profile";
+  readonly look: string;
+  readonly rank: number;
+  readonly host: string;
+  readonly ticks: number;
+  readonly samples: number;
+  readonly frames: readonly Frame[];
+  readonly parents: readonly number[];
+  readonly places: readonly number[];
+  readonly counts: readonly number[];
+  readonly note: string;
+  readonly problem: string | null;
+}
+
 /** What a rank answers to LookUp. */
 export interface LookedUp {
   readonly type: "looked_up";
@@ -373,6 +389,7 @@ export type DdlEvent =
   | CollectiveStalled
   | StallReported
   | RankStacks
+  | RankProfile
   | LookedUp
   | HostDescribed
   | RunFinished;
@@ -533,6 +550,19 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     host: {"kind": "string", "nullable": false},
     threads: {"kind": "array", "nullable": false},
     note: {"kind": "string", "nullable": false, "default": ""},
+  },
+  rank_profile: {
+    look: {"kind": "string", "nullable": false},
+    rank: {"kind": "number", "nullable": false},
+    host: {"kind": "string", "nullable": false},
+    ticks: {"kind": "number", "nullable": false, "default": 0},
+    samples: {"kind": "number", "nullable": false, "default": 0},
+    frames: {"kind": "array", "nullable": false, "default": []},
+    parents: {"kind": "array", "nullable": false, "default": []},
+    places: {"kind": "array", "nullable": false, "default": []},
+    counts: {"kind": "array", "nullable": false, "default": []},
+    note: {"kind": "string", "nullable": false, "default": ""},
+    problem: {"kind": "string", "nullable": true, "default": null},
   },
   looked_up: {
     look: {"kind": "string", "nullable": false},

@@ -86,6 +86,7 @@ export class RunModel {
       case 'rank_alive':
       case 'rank_silent':
       case 'rank_stacks':
+      case 'rank_profile':
       case 'looked_up':
       case 'host_described':
       case 'parameters':

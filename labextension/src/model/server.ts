@@ -8,7 +8,7 @@ import type { ExportRequest, Place } from './place';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
-export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'complete' | 'inspect';
+export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'profile' | 'complete' | 'inspect';
 
 export interface RunDetails {
   readonly record: RunRecord;

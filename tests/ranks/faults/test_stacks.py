@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -13,7 +14,8 @@ import pytest
 from kernels import eventually
 from ranks.sizes import TWO_AND_FOUR
 
-from jupyter_ddl.errors import RunInterrupted
+from jupyter_ddl.errors import InvalidInput, RunInterrupted
+from jupyter_ddl.kernel.profiling import take_profile
 from jupyter_ddl.runs.store import resolve
 from jupyter_ddl.support.contents import parts_of_run
 from jupyter_ddl.views.stack_text import render_stacks
@@ -80,6 +82,42 @@ def test_ranks_at_the_same_place_are_told_once(ranks: Callable[[int], Session], 
     assert "  cell line 4: spin()\n  line 2 of another cell, in spin: while True: pass" in second
     assert "ipykernel" not in text
     assert session.run("rank").ranks[1].value == "1"
+
+
+def test_a_profile_marks_the_rank_that_the_others_wait_for(pair: Session) -> None:
+    pair.wait_warm()
+    code = (
+        f"{HVD}def load():\n    time.sleep(0.2)\nwhile True:\n"
+        "    if rank == 1:\n        load()\n    hvd.allreduce(tf.ones(2))"
+    )
+    run = pair.submit(code)
+    run.follow_in_background()
+    try:
+        assert eventually(lambda: "cell line 7: load()" in told(pair)), told(pair)
+        began_s = time.monotonic()
+        text = take_profile(pair, None, 1.0, 50.0).text
+        print(f"{time.monotonic() - began_s:.2f} s\n{text}")
+        marked = text.partition("Ranks that differ")[2]
+        assert re.search(r"  cell line 7: load\(\): rank 1: \d\d%, rank 0: 0%\n", marked)
+        assert re.search(r"  cell line 8: hvd\.allreduce\(tf\.ones\(2\)\): rank 0: \d\d\d?%, rank 1: <?\d+%\n", marked)
+        # Most of the samples are taken, though rank 0 is blocked in a collective.
+        assert int(re.search(r", (\d+) of 100 taken", text)[1]) > 50  # type: ignore[index]
+        folder = resolve(pair.busy[0]).path
+        assert "rank 0;cell line 8: hvd.allreduce(tf.ones(2));" in (folder / "profile.folded").read_text()
+        # An interrupt of the run ends a profile that is being taken.
+        profiles: list[str] = []
+        thread = threading.Thread(target=lambda: profiles.append(take_profile(pair, None, 60.0, 50.0).text))
+        thread.start()
+        time.sleep(0.5)
+        with pytest.raises(InvalidInput, match=r"Received: rank 0: another profile is being taken, for \d+ s more"):
+            pair.profile([0])
+    finally:
+        run.interrupt()
+        with pytest.raises(RunInterrupted):
+            run.wait()
+    thread.join(30)
+    assert " s: the ranks were released from their run)" in profiles[0]
+    assert pair.run("rank").ranks[1].value == "1"
 
 
 def test_idle_ranks_say_so(pair: Session) -> None:

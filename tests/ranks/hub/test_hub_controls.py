@@ -161,7 +161,11 @@ def test_a_rank_that_holds_pythons_lock_keeps_nobody_waiting_who_types(browser: 
 @pytest.mark.parametrize(
     ("do", "arguments", "told"),
     [
-        ("dance", {}, "A control is one of interrupt, stop, restart, stacks, complete, inspect. Received: 'dance'."),
+        (
+            "dance",
+            {},
+            "A control is one of interrupt, stop, restart, stacks, profile, complete, inspect. Received: 'dance'.",
+        ),
         (
             "complete",
             {"code": "a", "cursor": 2},
