@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.paths import HOROVOD_VARIABLE
+from jupyter_ddl.protocol.number_texts import duration
 
 if TYPE_CHECKING:
     import argparse
@@ -49,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 def describe(outcome: Outcome) -> str:
     """Return the last lines that the user sees."""
     horovod = outcome.horovod
-    done = f"{outcome.action} in {outcome.elapsed_s:.0f} s" if outcome.log else "works and is left alone"
+    done = f"{outcome.action} in {duration(outcome.elapsed_s)}" if outcome.log else "works and is left alone"
     lines = [
         f"Horovod {horovod.version} in {horovod.location} {done} (TensorFlow {outcome.tensorflow}; {outcome.exchange})."
     ]

@@ -26,7 +26,7 @@ from jupyter_ddl.host.topology import (
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol import settled_variables
-from jupyter_ddl.views.format import counted
+from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
     from jupyter_ddl.launch.profiles.limits import Allowed

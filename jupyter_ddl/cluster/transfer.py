@@ -26,6 +26,7 @@ from jupyter_ddl.errors import ClusterLost, RunInterrupted, TransferFailed
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.protocol.codec import decode, encode
+from jupyter_ddl.protocol.number_texts import duration
 from jupyter_ddl.protocol.requests import MESSAGE_TYPE, PullValue, PushValues, Release, ValuesMoved
 
 if TYPE_CHECKING:
@@ -144,7 +145,9 @@ class Transfer:
                 if interrupted.came or self._releases != releases:
                     by = "" if interrupted.came else f" by {self._release_reason}"
                     interrupted.came = False
-                    raise RunInterrupted(f"Moving values was interrupted{by} after {time.monotonic() - began_s:.1f} s.")
+                    raise RunInterrupted(
+                        f"Moving values was interrupted{by} after {duration(time.monotonic() - began_s)}."
+                    )
 
             with self._turn(check):
                 try:
@@ -165,7 +168,7 @@ class Transfer:
                     raise
         by = next((answer.released for answer in answers.values() if answer.released is not None), None)
         if by is not None:
-            raise RunInterrupted(f"Moving values was interrupted by {by} after {time.monotonic() - began_s:.1f} s.")
+            raise RunInterrupted(f"Moving values was interrupted by {by} after {duration(time.monotonic() - began_s)}.")
         return answers
 
     @contextmanager

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.commands.run_labels import add_label_options, change_labels, chosen, details, is_choosing
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.number_texts import size
 from jupyter_ddl.runs.ending import Ending
 from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, plan_pruning
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 LISTED = 20
 _DOOMED_LISTED = 100
-_BYTE_STEP = 1_000.0
 # Every control character that is neither white space nor the beginning of a colour.
 _NOT_COLOUR = re.compile(r"\x1b(?!\[[0-9;:]*m)|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]")
 
@@ -164,7 +164,7 @@ def _pruning_text(pruning: Pruning, *, is_sure: bool) -> str:
     if not count:
         stay = "1 run stays" if pruning.kept == 1 else f"{pruning.kept:,} runs stay"
         return "\n".join([*lines, f"Nothing to delete: {stay}."])
-    what = f"{count:,} run{'s' * (count > 1)} ({_size(pruning.size_bytes)})"
+    what = f"{count:,} run{'s' * (count > 1)} ({size(pruning.size_bytes)})"
     lines.append(f"{'Deleting' if is_sure else 'Would delete'} {what}, and keep {pruning.kept:,}:")
     lines.append(runs_table(pruning.doomed[:_DOOMED_LISTED]))
     if count > _DOOMED_LISTED:
@@ -172,11 +172,3 @@ def _pruning_text(pruning: Pruning, *, is_sure: bool) -> str:
     if not is_sure:
         lines.append("Nothing is deleted yet: add --yes.")
     return "\n".join(lines)
-
-
-def _size(size_bytes: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size_bytes < _BYTE_STEP:
-            return f"{size_bytes:.0f} {unit}"
-        size_bytes /= _BYTE_STEP
-    return f"{size_bytes:,.1f} TB"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import paths
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.host.mpi import launch_command, launch_environment
+from jupyter_ddl.protocol.number_texts import duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,9 +58,9 @@ def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S)
     facts = {"devices": devices or ["cpu", "cpu"], "elapsed_s": round(elapsed_s, 2), "status": status}
     where = "2 GPUs" if devices else "CPU cores"
     if status == 0 and output.count(_MARK) == 2:
-        return Check(_NAME, "ok", f"2 ranks on {where} summed a tensor in {elapsed_s:.1f} s", facts=facts)
+        return Check(_NAME, "ok", f"2 ranks on {where} summed a tensor in {duration(elapsed_s)}", facts=facts)
     if status is None:
-        text = f"2 ranks on {where} did not finish in {timeout_s:.0f} s"
+        text = f"2 ranks on {where} did not finish in {duration(timeout_s)}"
         return Check(_NAME, "problem", text, f"Their last line: {last_line(output)}", facts)
     text = f"2 ranks on {where} failed (mpiexec's status {status}): {error_line(output)}"
     remedy = "Fix the problems above first; if there are none, run: jupyter ddl build-horovod --force"

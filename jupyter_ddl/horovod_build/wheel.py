@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.errors import BuildError
 from jupyter_ddl.horovod_build.pip import run_logged
 from jupyter_ddl.paths import MPICXX_VARIABLE, NCCL_VARIABLE
+from jupyter_ddl.protocol.number_texts import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,8 +41,8 @@ def check_free_disk(folder: Path, needed_bytes: int = FREE_DISK_BYTES) -> None:
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < needed_bytes:
         raise BuildError(
-            f"Building Horovod takes {needed_bytes / 1e6:.0f} MB of disk for a while.",
-            f"{free_bytes / 1e6:.0f} MB free in {folder}",
+            f"Building Horovod takes {size(needed_bytes)} of disk for a while.",
+            f"{size(free_bytes)} free in {folder}",
             "Free some, or set TMPDIR to a folder on another disk.",
         )
 

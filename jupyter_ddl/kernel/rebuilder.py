@@ -17,8 +17,8 @@ from jupyter_ddl.host.threads import Supervised, described
 from jupyter_ddl.kernel.bring_up import bring_up
 from jupyter_ddl.kernel.checkpoint_offer import Offer, checkpoint_folders
 from jupyter_ddl.protocol.faults import Remedy, Step
+from jupyter_ddl.protocol.number_texts import counted, duration
 from jupyter_ddl.views.fault import describe
-from jupyter_ddl.views.format import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +75,7 @@ class Rebuilder:
         except (DdlError, OSError) as error:
             _fail(lifecycle, attempt, lost, error)
         else:
-            ready = f"{counted(attempt.spec.n, 'new rank')} were started in {seconds:.1f} s{_elsewhere(attempt)}"
+            ready = f"{counted(attempt.spec.n, 'new rank')} were started in {duration(seconds)}{_elsewhere(attempt)}"
             report = f"{lost}\n{ready}; the variables of the old ones are lost.{replayed}{offer.text()}"
             lifecycle.settle(attempt, ready, report)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.threads import described, print_error
 from jupyter_ddl.protocol.events import OutputChunk
+from jupyter_ddl.protocol.number_texts import duration
 from jupyter_ddl.views.fault import headline
 from jupyter_ddl.views.together import Together
 
@@ -116,7 +117,7 @@ class Notes:
         if event.fault is not None:
             self.tell(headline(event.fault))
         else:
-            self.tell(f"rank {event.rank} is back after {event.seconds:.0f} s")
+            self.tell(f"rank {event.rank} is back after {duration(event.seconds)}")
 
     def tell_of_the_record(self) -> None:
         """Show, once, that the run's folder cannot be written: the run continues."""

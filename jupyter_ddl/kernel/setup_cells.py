@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import ClusterLost, DdlError, SetupFailed
-from jupyter_ddl.views.format import counted
+from jupyter_ddl.protocol.number_texts import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,7 +73,7 @@ class SetupCells:
                 ) from error
         if not cells:
             return ""
-        return f" {counted(len(cells), 'setup cell')} ran again ({time.monotonic() - began_s:.1f} s)."
+        return f" {counted(len(cells), 'setup cell')} ran again ({duration(time.monotonic() - began_s)})."
 
 
 def _first_line(code: str) -> str:

@@ -18,6 +18,7 @@ from jupyter_ddl.pipelines.cache import ranks_of_this_host
 from jupyter_ddl.pipelines.properties import batch_size_of
 from jupyter_ddl.pipelines.stopwatch import training_step
 from jupyter_ddl.pipelines.trials import LEAST_GAIN, Gain, Row, Trials
+from jupyter_ddl.protocol.number_texts import number
 
 # A pipeline this near to the model's own speed would gain nothing noticeable.
 _AS_FAST = 0.9
@@ -112,12 +113,12 @@ def _lines(advice: Advice) -> list[str]:
         rows.append(("the model alone", advice.model_batches_per_s, ""))
     helpful = [row for row in advice.rows if row.helps]
     rows += [
-        (f"{number}. {row.change}", row.batches_per_s, f"{row.gain:.2f} x   {row.code}")
-        for number, row in enumerate(helpful, 1)
+        (f"{at}. {row.change}", row.batches_per_s, f"{row.gain:.2f} x   {row.code}")
+        for at, row in enumerate(helpful, 1)
     ]
     width = max(len(name) for name, _, _ in rows)
     lines = [f"{'':{width}}  batches/s"]
-    lines += [f"{name:{width}}  {per_s:9,.1f}   {note}".rstrip() for name, per_s, note in rows]
+    lines += [f"{name:{width}}  {number(per_s):>9}   {note}".rstrip() for name, per_s, note in rows]
     return [*lines, *_conclusion(advice, helpful)]
 
 

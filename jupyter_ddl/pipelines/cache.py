@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.pipelines.owned_folders import own_folder
-from jupyter_ddl.pipelines.storage import NVME, RAMDISK, Place, check_memory, find_place, size
+from jupyter_ddl.pipelines.storage import NVME, RAMDISK, Place, check_memory, find_place
+from jupyter_ddl.protocol.number_texts import size
 
 RAM = "ram"
 _numbers = itertools.count()

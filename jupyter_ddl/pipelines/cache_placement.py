@@ -15,8 +15,9 @@ from jupyter_ddl.pipelines.cache import RAM, kept_in, measured, ranks_of_this_ho
 from jupyter_ddl.pipelines.lineage import Recipe, recipe_of
 from jupyter_ddl.pipelines.properties import COMPARED, are_same, line
 from jupyter_ddl.pipelines.shard_rules import BATCHING, RANDOM_ORDER, READERS
-from jupyter_ddl.pipelines.storage import NVME, RAMDISK, size
+from jupyter_ddl.pipelines.storage import NVME, RAMDISK
 from jupyter_ddl.pipelines.trials import Change
+from jupyter_ddl.protocol.number_texts import size
 
 # These take no time in each epoch: data in memory and their order.
 _COSTS = {"map", "filter", "flat_map", "interleave", "unbatch", "from_generator", "load", *READERS}

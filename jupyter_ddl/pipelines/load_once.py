@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.pipelines.owned_folders import passing_folder
-from jupyter_ddl.pipelines.storage import PLACES, RAMDISK, first_with_room, size
+from jupyter_ddl.pipelines.storage import PLACES, RAMDISK, first_with_room
+from jupyter_ddl.protocol.number_texts import size
 from jupyter_ddl.training.collectives import barrier
 from jupyter_ddl.training.requirements import require_horovod
 

@@ -21,6 +21,7 @@ import psutil
 
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.cores import memory_limit_bytes
+from jupyter_ddl.protocol.number_texts import size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -110,19 +111,6 @@ def check_memory(need_bytes: int) -> Place:
             'Pass where="nvme", or cache smaller elements (before they are decoded).',
         )
     return Place(None, free_bytes)
-
-
-def size(number: float) -> str:
-    """Return a number of bytes as people read it.
-
-    >>> size(3_200_000)
-    '3.2 MB'
-    """
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if number < 1000:
-            return f"{number:.0f} {unit}" if number >= 10 or unit == "bytes" else f"{number:.1f} {unit}"
-        number /= 1000
-    return f"{number:,.1f} TB"
 
 
 def _place(name: str) -> Place | str:

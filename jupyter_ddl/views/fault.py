@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.protocol.exit_statuses import MEANINGS
+from jupyter_ddl.protocol.number_texts import counted, duration, gibibytes
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.fault_texts import CAUSES, ENDS, JOB_ENDS, OUTCOMES, PROCESSES, REMEDIES, SIGNALS, STOPPED
-from jupyter_ddl.views.format import counted
 from jupyter_ddl.views.stalls import render_stall, stall_sentence
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import RankFailed
     from jupyter_ddl.protocol.faults import Fault, Kind, LastSample, RankProcess, Remedy
 
-_GIB = 2**30
 _HEADLINE_CHARACTERS = 500
 _BY_OPTION = ", as --on-stall abort says."
 _SIGNAL_NAMES = {one.value: one.name for one in signal.Signals}
@@ -161,7 +160,7 @@ def _end(fault: Fault) -> str:
         return f"mpiexec ended with status {facts.status}"
     if fault.subject == "host" and facts.seconds is not None:
         who = f", and with it {_ranks(fault.ranks).lower()}" if fault.ranks else ""
-        return f"{fault.host} has not answered for {facts.seconds:.0f} s: it is down, or its network is{who}"
+        return f"{fault.host} has not answered for {duration(facts.seconds)}: it is down, or its network is{who}"
     if fault.subject == "job":
         return f"{facts.by} {JOB_ENDS.get(facts.outcome, f'ended as {facts.outcome}')}"
     if fault.subject == "release":
@@ -191,14 +190,14 @@ def _end_by_release(fault: Fault) -> str:
     ended = OUTCOMES.get(facts.outcome, "was interrupted") + (f" by {facts.by}" if facts.by else "")
     known = "; ".join(f"rank {process.rank}: {render_process(process)}" for process in facts.processes)
     who = _ranks(fault.ranks).lower()
-    return f"the cell {ended}, and {who} did not answer the release within {facts.seconds or 0:.0f} s: {known}"
+    return f"the cell {ended}, and {who} did not answer the release within {duration(facts.seconds or 0)}: {known}"
 
 
 def _last_seen(last: LastSample) -> str:
-    seen = f"{last.before_s:.1f} s before it had {last.rss_bytes / _GIB:.2f} GiB of memory"
+    seen = f"{duration(last.before_s)} before it had {gibibytes(last.rss_bytes)} of memory"
     if last.gpu_memory_used_bytes is not None:
-        of = f" of {last.gpu_memory_total_bytes / _GIB:.1f}" if last.gpu_memory_total_bytes else ""
-        seen += f", and its GPU {last.gpu_memory_used_bytes / _GIB:.1f}{of} GiB in use"
+        of = f" of {gibibytes(last.gpu_memory_total_bytes)}" if last.gpu_memory_total_bytes else ""
+        seen += f", and its GPU {gibibytes(last.gpu_memory_used_bytes)}{of} in use"
     return seen + "."
 
 
@@ -226,7 +225,7 @@ def _unanswered(fault: Fault) -> str:
 
 def _silent(fault: Fault) -> str:
     known = "; ".join(map(render_process, fault.facts.processes))
-    return f"{_ranks(fault.ranks).lower()} has not answered for {fault.facts.seconds or 0:.0f} s: {known}"
+    return f"{_ranks(fault.ranks).lower()} has not answered for {duration(fault.facts.seconds or 0)}: {known}"
 
 
 def _stalled(fault: Fault) -> str:
@@ -235,7 +234,8 @@ def _stalled(fault: Fault) -> str:
     if facts.error:
         names = ", ".join(name for wait in facts.waits for name in wait.tensors)
         report = (
-            f"Ranks have waited for {facts.seconds or 0:.0f} s in a collective ({names}) that others have not entered. "
+            f"Ranks have waited for {duration(facts.seconds or 0)} in a collective ({names}) "
+            "that others have not entered. "
             f"Where they are could not be looked up: {facts.error}"
         )
     elif facts.waits:
@@ -268,7 +268,7 @@ def _interrupted(fault: Fault) -> str:
     if facts.signum is not None:
         return f"Ended by {_SIGNAL_NAMES.get(facts.signum, f'signal {facts.signum}')}."
     by = f" by {facts.by}" if facts.by else ""
-    took = "" if facts.seconds is None else f" after {facts.seconds:.1f} s"
+    took = "" if facts.seconds is None else f" after {duration(facts.seconds)}"
     return f"The cell was interrupted{by}{took}, and its ranks were released."
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.format import counted
+from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,8 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.format import counted
-from jupyter_ddl.views.wall_time import left_text
+from jupyter_ddl.protocol.number_texts import counted, time_left
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,5 +56,5 @@ def _cells(row: JobRow, now_s: float) -> tuple[str, ...]:
         details = [row.reason] if row.reason else []
         details += [] if row.ahead is None else [f"{counted(row.ahead, 'job')} before it"]
         state += f" ({', '.join(details)})" if details else ""
-    left = "" if row.ends_at_s is None else left_text(row.ends_at_s - now_s)
+    left = "" if row.ends_at_s is None else time_left(row.ends_at_s - now_s)
     return row.job, row.name, state, ",".join(row.nodes), left, "attached" if row.attached else ""

@@ -6,9 +6,9 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from jupyter_ddl.protocol.number_texts import NOTHING, duration, gibibytes, loss, number, percent
 from jupyter_ddl.protocol.sample_means import mean
 from jupyter_ddl.views.figures import Figures, figure
-from jupyter_ddl.views.format import NOTHING, duration, gibibytes, number, percent
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
@@ -133,7 +133,7 @@ def _cells(figures: Figures, rank: RankFigures) -> tuple[str, ...]:
         number(_milli(shown.step_s)),
         _share(shown.input_s, shown.step_s),
         _share(shown.exchange_s, shown.step_s),
-        number(shown.loss),
+        loss(shown.loss),
         gibibytes(figure(sample, "rss_bytes")),
         percent(None if gpu_pct is None else gpu_pct / 100),
         gibibytes(figure(sample, "gpu_memory_used_bytes")),
@@ -154,7 +154,7 @@ def _total(figures: Figures) -> tuple[str, ...]:
         number(_milli(figures.step_s)),
         _share(mean(one.input_s for one in current), figures.step_s),
         _share(mean(one.exchange_s for one in current), figures.step_s),
-        number(figures.loss),
+        loss(figures.loss),
         gibibytes(sum(sample.rss_bytes for sample in latest) or None),
         percent(None if gpu_pct is None else gpu_pct / 100),
         gibibytes(sum(memory) or None),

@@ -10,7 +10,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.views.format import duration, gibibytes, milliseconds, number, percent
+from jupyter_ddl.protocol.number_texts import counted, duration, gibibytes, loss, milliseconds, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,7 +93,7 @@ def picture(figures: Figures) -> str:
     half = (WIDTH - 3 * _MARGIN) / 2
     ranks = len(figures.ranks)
     points = [(place, value * ranks) for place, value in figures.rates.points()]
-    canvas.curve(_MARGIN, y + 20, half, 90, f"samples/s of {_ranks(ranks)} over seconds", points)
+    canvas.curve(_MARGIN, y + 20, half, 90, f"samples/s of {counted(ranks, 'rank')} over seconds", points)
     canvas.curve(2 * _MARGIN + half, y + 20, half, 90, "loss over steps", figures.losses.points())
     y = (_table if ranks <= _TABLE_MOST else _strip)(canvas, figures, y + 160)
     height = y + _MARGIN / 2
@@ -121,7 +121,7 @@ def _head(canvas: Canvas, figures: Figures) -> float:
     efficiency = figures.efficiency
     if efficiency is not None:
         tiles.append(("scaling efficiency", percent(efficiency)))
-    tiles += [("loss", number(figures.loss)), ("step", milliseconds(figures.step_s))]
+    tiles += [("loss", loss(figures.loss)), ("step", milliseconds(figures.step_s))]
     for at, (name, value) in enumerate(tiles):
         x = _MARGIN + at * (WIDTH - 2 * _MARGIN) / len(tiles)
         canvas.text(x, y + 26, name, 11, "#59636e")
@@ -154,7 +154,7 @@ def _table(canvas: Canvas, figures: Figures, y: float) -> float:
         canvas.text(_MARGIN + 50, y, f"{sign} {rank.state}", 12, colour)
         canvas.text(_MARGIN + 180, y, number(shown.samples_per_s))
         _split(canvas, shown, _MARGIN + 270, y - 10, 320 / slowest if slowest > 0 else 0.0)
-        canvas.text(_MARGIN + 620, y, number(shown.loss))
+        canvas.text(_MARGIN + 620, y, loss(shown.loss))
         canvas.text(_MARGIN + 710, y, gibibytes(None if sample is None else sample.rss_bytes))
         gpu_pct = None if sample is None else sample.gpu_pct
         canvas.text(_MARGIN + 800, y, percent(None if gpu_pct is None else gpu_pct / 100))
@@ -213,7 +213,3 @@ def _fill(rank: RankFigures, rate: float | None, span: tuple[float, float]) -> s
     share = round((rate - span[0]) / (span[1] - span[0]) * 8) / 8
     tone = [round(light + (dark - light) * share) for light, dark in ((205, 0), (225, 84), (240, 138))]
     return "#{:02x}{:02x}{:02x}".format(*tone)
-
-
-def _ranks(count: int) -> str:
-    return "1 rank" if count == 1 else f"{count:,} ranks"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
+from jupyter_ddl.protocol.number_texts import duration, loss, number, rate
 from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.views.format import number
 from jupyter_ddl.views.line import plain_lines
 
 if TYPE_CHECKING:
@@ -79,30 +78,14 @@ def run_line(row: Row) -> str:
         row.state if row.seconds is None else f"{row.state} after {duration(row.seconds)}",
     ]
     if row.samples_per_s is not None:
-        parts.append(f"{number(row.samples_per_s)} samples/s")
+        parts.append(rate(row.samples_per_s, "samples"))
     if row.loss is not None:
-        parts.append(f"loss {number(row.loss)}")
+        parts.append(f"loss {loss(row.loss)}")
     if row.model:
         parts.append(row.model)
     name = f' "{row.name}"' if row.name else ""
     tags = f" ({', '.join(row.tags)})" if row.tags else ""
     return _plain(f"{row.run}{name}: {'; '.join(parts)}{tags}")
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as people say it: 0.3 s, 42 s, 3 min 05 s, 2 h 07 min, 4 d 03 h."""
-    if not math.isfinite(seconds):
-        return number(seconds)
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole} s"
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S} min {whole % _MINUTE_S:02} s"
-    if whole < _DAY_S:
-        return f"{whole // _HOUR_S} h {whole % _HOUR_S // _MINUTE_S:02} min"
-    return f"{whole // _DAY_S} d {whole % _DAY_S // _HOUR_S:02} h"
 
 
 def _cells(row: Row, now_s: float) -> tuple[str, ...]:
@@ -116,7 +99,7 @@ def _cells(row: Row, now_s: float) -> tuple[str, ...]:
         _plain(row.state),
         "" if seconds is None else duration(seconds),
         "" if row.samples_per_s is None else number(row.samples_per_s),
-        "" if row.loss is None else number(row.loss),
+        "" if row.loss is None else loss(row.loss),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.protocol.events import RankStacks
+from jupyter_ddl.protocol.number_texts import duration
 from jupyter_ddl.protocol.rank_sets import heading
 from jupyter_ddl.views.stack_text import render_stacks
 
@@ -18,7 +19,9 @@ _NAMES = 3
 
 def render_stall(fault: Fault) -> str:
     """Return the report of a stall."""
-    lines = [f"The {fault.facts.program} has stalled for {fault.facts.seconds or 0:.0f} s: not every rank has entered"]
+    lines = [
+        f"The {fault.facts.program} has stalled for {duration(fault.facts.seconds or 0)}: not every rank has entered"
+    ]
     lines += [f"  {told}" for told in _waits(fault)]
     stacks = (one for place in fault.facts.places for one in _stacks(place))
     return "\n".join([*lines, *render_stacks(stacks, fault.facts.world_size or 0).splitlines()])

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.views.format import number
+from jupyter_ddl.protocol.number_texts import duration, loss, number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 # Told apart by people who see no red or no green. Source: Okabe and Ito, "Color Universal Design", 2008
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -87,15 +87,15 @@ def _row(row: SweepRow, *, is_best: bool) -> str:
     error = f"<br><small>{escape(row.error)}</small>" if row.error else ""
     cells.append(f'<td class="{escape(row.state.split()[0])}">{escape(row.state)}{error}</td>')
     best = " best" if is_best else ""
-    cells.append(f'<td class="number{best}">{_figure(row.loss)}</td>')
-    cells.append(f'<td class="number">{_figure(row.samples_per_s)}</td>')
-    cells.append(f'<td class="number">{"" if row.seconds is None else f"{row.seconds:,.0f} s"}</td>')
+    cells.append(f'<td class="number{best}">{_text(row.loss, loss)}</td>')
+    cells.append(f'<td class="number">{_text(row.samples_per_s, number)}</td>')
+    cells.append(f'<td class="number">{_text(row.seconds, duration)}</td>')
     runs = "<br>".join(f"<small>{escape(run)}</small>" for run in row.runs)
     return f"<tr>{''.join(cells)}<td>{link}</td><td>{runs}</td></tr>"
 
 
-def _figure(value: float | None) -> str:
-    return "" if value is None else escape(number(value))
+def _text(value: float | None, how: Callable[[float | None], str]) -> str:
+    return "" if value is None else escape(how(value))
 
 
 def _chart(curves: Sequence[Curve]) -> str:
@@ -125,8 +125,8 @@ def _chart(curves: Sequence[Curve]) -> str:
         legend.append(f"<li>{swatch} {escape(named)}</li>")
     axis = 'font-size="12" fill="#555"'
     marks = (
-        f'<text x="{_MARGIN}" y="{_MARGIN - 8}" {axis}>loss {_figure(high)}</text>'
-        f'<text x="{_MARGIN}" y="{_HEIGHT - _MARGIN + 14}" {axis}>{_figure(low)} at step {first:,}</text>'
+        f'<text x="{_MARGIN}" y="{_MARGIN - 8}" {axis}>loss {escape(loss(high))}</text>'
+        f'<text x="{_MARGIN}" y="{_HEIGHT - _MARGIN + 14}" {axis}>{escape(loss(low))} at step {first:,}</text>'
         f'<text x="{_WIDTH - _MARGIN}" y="{_HEIGHT - _MARGIN + 14}" text-anchor="end" {axis}>step {last:,}</text>'
     )
     return (

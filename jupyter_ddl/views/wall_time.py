@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-_MINUTE_S, _HOUR_S = 60, 3600
-
-
-def left_text(left_s: float) -> str:
-    """Return a job's time left in short: "43 min", "2 h 5 min"."""
-    if left_s < _MINUTE_S:
-        return f"{max(0, round(left_s))} s"
-    hours, seconds = divmod(int(left_s), _HOUR_S)
-    minutes = seconds // _MINUTE_S
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+from jupyter_ddl.protocol.number_texts import time_left
 
 
 def warning_text(title: str, left_s: float, checkpoint: str | None) -> str:
@@ -22,7 +13,7 @@ def warning_text(title: str, left_s: float, checkpoint: str | None) -> str:
         left_s: until then.
         checkpoint: the folder of the running cell's checkpoints; None without any.
     """
-    text = f"{title} has {left_text(left_s)} left: then its scheduler ends the ranks"
+    text = f"{title} has {time_left(left_s)} left: then its scheduler ends the ranks"
     if checkpoint is None:
         return f"{text}, and what they hold is lost"
     return f"{text}. --checkpoint saves at the end of this epoch to {checkpoint}; the same cell resumes from there"

@@ -4,7 +4,9 @@ import fixture from '../schema/format.fixture.json';
 import * as format from '../src/components/format';
 import { numberOf } from '../src/model/parse';
 
-const NAMES = ['number', 'percent', 'milliseconds', 'gibibytes', 'duration'] as const;
+const { number, percent, milliseconds, gibibytes, loss, rate, size, duration, timeLeft } = format;
+const FUNCTIONS = { number, percent, milliseconds, gibibytes, loss, rate, size, duration, time_left: timeLeft } as const;
+const NAMES = Object.keys(FUNCTIONS) as (keyof typeof FUNCTIONS)[];
 
 describe.each(NAMES)('%s', (name) => {
   it('has a fixture, and there is no other', () => {
@@ -12,10 +14,10 @@ describe.each(NAMES)('%s', (name) => {
   });
 
   it.each(fixture[name] as [unknown, string][])('of %j is %s', (value, text) => {
-    expect(format[name](numberOf(value))).toBe(text);
+    expect(FUNCTIONS[name](numberOf(value))).toBe(text);
   });
 
   it('of nothing is a dash', () => {
-    expect(format[name](null)).toBe('–');
+    expect(FUNCTIONS[name](null)).toBe('–');
   });
 });

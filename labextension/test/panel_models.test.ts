@@ -29,7 +29,7 @@ const A100: Place = { ...NO_PLACE, profile: 'a100', title: 'a100', nodes: 2, nta
 describe('the wall time', () => {
   it.each([
     [1000 + 2580, '43 min', false],
-    [1000 + 7500, '2 h 5 min', false],
+    [1000 + 7500, '2 h 05 min', false],
     [1000 + 600, '10 min', true],
     [1000 + 59.4, '59 s', true],
     [900, '0 s', true],
@@ -139,7 +139,7 @@ describe('the start form', () => {
     ['2', 2, 64, ''],
     ['', 2, 64, ''],
     ['3', 2, 64, '3 ranks share 2 cores, and take turns on them.'],
-    ['99999', 2, 64, '99999 ranks take about 79999 GiB of memory, before any model. Free are 64 GiB.'],
+    ['99999', 2, 64, '99999 ranks take about 79,999 GiB of memory, before any model. Free are 64 GiB.'],
   ])('warns of what %s ranks will want for', (ranks, cores, gib, warning) => {
     const host = { cores, ranks: 2, free_bytes: gib * 2 ** 30 };
     expect(planStart({ ...EMPTY, ranks }, [], { ...NOWHERE, host }).warning).toBe(warning);

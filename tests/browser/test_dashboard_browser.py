@@ -244,10 +244,10 @@ def test_lines_that_came_while_they_were_followed_have_their_place(lab: Lab, pag
 
 def test_a_failed_run_says_who_failed(lab: Lab, page: Page) -> None:
     show(lab, page, finished(ranks=8, seconds=12, fails=True))
-    wait_for_text(page, ".ddl-run-state", "failed after 0:12")
+    wait_for_text(page, ".ddl-run-state", "failed after 12 s")
     assert page.locator(".ddl-problem").inner_text() == "Rank 3 raised ValueError: bad <batch>"
     assert page.locator(".ddl-counts").inner_text().split("\n") == ["✕ 1 failed", "◇ 7 released"]
-    assert page.locator(".ddl-run-state").inner_text() == "Failed after 0:12"
+    assert page.locator(".ddl-run-state").inner_text() == "Failed after 12 s"
 
 
 def test_the_table_sorts_by_keyboard(lab: Lab, page: Page) -> None:
@@ -355,7 +355,7 @@ def test_a_run_that_goes_on_for_long_ends_in_the_right_state(lab: Lab, page: Pag
         + "\nfor event in recorded.ended(2, 6): dashboard.handle(event)\ndashboard.flush()"
     )
     show(lab, page, code)
-    wait_for_text(page, ".ddl-run-state", "finished after 0:06")
+    wait_for_text(page, ".ddl-run-state", "finished after 6 s")
     assert page.locator(TILE.format("steps")).inner_text() == "48"
     assert recorded.RUN in page.locator(".ddl-run-name").inner_text()
 

@@ -32,11 +32,11 @@ from jupyter_ddl.launch.schedulers import slurm_queue
 from jupyter_ddl.launch.schedulers.scheduler import Job, JobRequest
 from jupyter_ddl.protocol.faults import Facts, Fault
 from jupyter_ddl.protocol.hub_messages import Answer, Control
+from jupyter_ddl.protocol.number_texts import time_left
 from jupyter_ddl.server import jobs as hub_jobs
 from jupyter_ddl.views.fault import describe
 from jupyter_ddl.views.job_texts import ended_text, listed_text, waiting_text
 from jupyter_ddl.views.jobs_table import JobRow, jobs_table
-from jupyter_ddl.views.wall_time import left_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -530,14 +530,14 @@ def test_a_job_that_no_notebook_uses_says_where_it_is() -> None:
 
 def test_the_table_has_nodes_and_time_left() -> None:
     row = JobRow("7", "a", "running", nodes=("n1", "n2"), ends_at_s=3700.0, attached=True)
-    assert jobs_table([row], now_s=100.0).splitlines()[1] == "7    a     running  n1,n2  1 h 0 min  attached"
+    assert jobs_table([row], now_s=100.0).splitlines()[1] == "7    a     running  n1,n2  1 h 00 min  attached"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "text"), [(-3, "0 s"), (59.4, "59 s"), (60, "1 min"), (2580, "43 min"), (7500, "2 h 5 min")]
+    ("seconds", "text"), [(-3, "0 s"), (59.4, "59 s"), (60, "1 min"), (2580, "43 min"), (7500, "2 h 05 min")]
 )
 def test_time_left_is_short(seconds: float, text: str) -> None:
-    assert left_text(seconds) == text
+    assert time_left(seconds) == text
 
 
 def test_texts_of_a_job() -> None:

@@ -225,7 +225,7 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
     assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
     assert history_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
     assert list(published.outputs[1]) == ["image/svg+xml", "text/plain"]
-    assert "finished after 0:20" in published.outputs[1]["text/plain"]
+    assert "finished after 20 s" in published.outputs[1]["text/plain"]
 
 
 def test_a_recorded_run_is_shown_whole() -> None:

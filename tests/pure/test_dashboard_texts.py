@@ -53,7 +53,7 @@ def test_the_table_of_a_run_that_failed() -> None:
     effect = RankFailed("run-1", 0, "h", "HorovodInternalError", "down", (), True, 1.0)
     text = metrics_table(figures(sample(0, 1.0, 7), effect, failure, RunFinished("run-1", "failed", 2.0)))
     assert "1 failed, 1 released" in text
-    assert text.splitlines()[-1] == "Sequential, batch 128 · failed after 0:02 · rank 1 raised ValueError"
+    assert text.splitlines()[-1] == "Sequential, batch 128 · failed after 2 s · rank 1 raised ValueError"
 
 
 def test_of_many_ranks_those_in_trouble_and_the_slowest_are_shown() -> None:
@@ -159,7 +159,7 @@ def test_the_table_stays_under_what_ranks_print(monkeypatch) -> None:
     view.flush()
     lines = [line.rstrip() for line in screen.lines]
     assert sum(line.startswith("rank") for line in lines) == 1
-    assert lines[-2] == "Sequential, batch 128 · finished after 0:06"
+    assert lines[-2] == "Sequential, batch 128 · finished after 6 s"
 
 
 def test_where_there_is_no_terminal_the_table_is_printed_once() -> None:

@@ -125,7 +125,7 @@ def unseeded() -> Iterator[None]:
 def test_where_a_cache_goes_is_said_by_the_function_s_name() -> None:
     offers = speedups.possible(numbers(8).map(double).shuffle(8).batch(4))
     cache = next(change for change in offers if "cache" in change.name)
-    assert cache.name == "cache in memory (64 bytes)"
+    assert cache.name == "cache in memory (64 B)"
     assert cache.code == 'jupyter_ddl.data.cache(..., "ram") after map(double)'
 
 
@@ -172,10 +172,10 @@ def test_the_table() -> None:
     )
     assert str(Advice(rows, 100.0, 2000.0, None)).splitlines() == [
         "                           batches/s",
-        "the pipeline as it is          100.0   with the model",
-        "the model alone              2,000.0",
-        "1. cache in memory (3 MB)      410.0   4.00 x   cache(...)",
-        "2. map in parallel             590.0   6.00 x   map(...)",
+        "the pipeline as it is            100   with the model",
+        "the model alone                2,000",
+        "1. cache in memory (3 MB)        410   4.00 x   cache(...)",
+        "2. map in parallel               590   6.00 x   map(...)",
         "Do these in this order.",
         "Of help alone, but not besides: vectorised map (1.50 x).",
         "Faster in some rounds only: files in parallel (1.30 x).",
@@ -183,7 +183,7 @@ def test_the_table() -> None:
     ]
     assert str(Advice(rows[4:], 100.0, None, None)).splitlines() == [
         "                       batches/s",
-        "the pipeline as it is      100.0   alone",
+        "the pipeline as it is        100   alone",
         "Nothing that was tried helps for certain.",
         "No help: prefetch (0.98 x).",
     ]

@@ -41,7 +41,7 @@ def test_elements_are_made_once(where: str, tmp_path: Path, capsys: pytest.Captu
     assert made == [0, *range(6)]
     told = capsys.readouterr().out
     assert told.startswith(f"Cache in {'memory' if where == 'ram' else tmp_path}, ")
-    assert told.endswith("B free: 48 bytes, for each rank.\n")
+    assert told.endswith("B free: 48 B, for each rank.\n")
     folders = [path for path in tmp_path.iterdir() if path.name.startswith(PREFIX)]
     assert len(folders) == (where == "folder")
 
@@ -68,15 +68,15 @@ def test_the_estimate_is_the_first_element_s_size_times_the_count() -> None:
 
 def test_a_dataset_that_does_not_know_its_size_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert samples(cache(numbers(4).filter(lambda i: i > 1))) == [2, 3]
-    assert capsys.readouterr().out.endswith(" free: 8 bytes an element, their number is not known, for each rank.\n")
+    assert capsys.readouterr().out.endswith(" free: 8 B an element, their number is not known, for each rank.\n")
 
 
 def test_no_room_is_said_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "PLACES", {"ramdisk": (str(tmp_path),), "nvme": ("$NOT_SET_HERE",)})
     large = tf.data.Dataset.from_tensors(0).map(lambda _: tf.zeros([10**6])).repeat(10**9)
     for where, text in (
-        ("ram", "A cache in memory needs room: 4,000.0 TB for the ranks of this host."),
-        ("ramdisk", "A cache needs room: 4,000.0 TB for the ranks of this host."),
+        ("ram", "A cache in memory needs room: 4,000 TB for the ranks of this host."),
+        ("ramdisk", "A cache needs room: 4,000 TB for the ranks of this host."),
         ("nvme", "$NOT_SET_HERE is not set"),
     ):
         with pytest.raises(InvalidInput) as raised:

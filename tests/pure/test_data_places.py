@@ -55,7 +55,7 @@ def test_no_room_says_of_each_place_why(disks: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(InvalidInput) as raised:
         storage.find_place("nvme", 3 * GB)
     assert str(raised.value) == (
-        "A cache needs room: 3.0 GB for the ranks of this host. Received: $SLURM_TMPDIR is not set; $TMPDIR is memory, "
+        "A cache needs room: 3 GB for the ranks of this host. Received: $SLURM_TMPDIR is not set; $TMPDIR is memory, "
         f"not a disk; {disks}/mnt is no folder here. Pass a folder with more room as where=..., cache smaller elements "
         "(before they are decoded), or do not cache."
     )
@@ -91,7 +91,7 @@ def test_memory() -> None:
     assert storage.check_memory(1).path is None
     with pytest.raises(InvalidInput) as raised:
         storage.check_memory(10**18)
-    assert str(raised.value).startswith("A cache in memory needs room: 1,000,000.0 TB for the ranks of this host. ")
+    assert str(raised.value).startswith("A cache in memory needs room: 1,000,000 TB for the ranks of this host. ")
     assert str(raised.value).endswith(' free. Pass where="nvme", or cache smaller elements (before they are decoded).')
 
 
@@ -100,12 +100,12 @@ def test_a_job_s_share_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(storage, "memory_limit_bytes", lambda: held + 100 * 10**6)
     assert storage.check_memory(1).free_bytes == pytest.approx(95e6, rel=0.1)
     monkeypatch.setattr(storage, "memory_limit_bytes", lambda: 1)
-    with pytest.raises(InvalidInput, match="0 bytes free"):
+    with pytest.raises(InvalidInput, match="0 B free"):
         storage.check_memory(1)
 
 
 @pytest.mark.parametrize(
-    ("number", "told"), [(0, "0 bytes"), (999, "999 bytes"), (3200, "3.2 kB"), (64e6, "64 MB"), (2.5e12, "2.5 TB")]
+    ("number", "told"), [(0, "0 B"), (999, "999 B"), (3200, "3.2 kB"), (64e6, "64 MB"), (2.5e12, "2.5 TB")]
 )
 def test_sizes(number: float, told: str) -> None:
     assert storage.size(number) == told

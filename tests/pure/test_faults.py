@@ -75,7 +75,7 @@ STALL = Fault(
         ),
     ),
 )
-STALL_TEXT = """The cell has stalled for 5 s: not every rank has entered
+STALL_TEXT = """The cell has stalled for 5.4 s: not every rank has entered
   a, b, c and 1 more: ranks 0, 2 wait in it for rank 1
   e: ranks 1-2 wait in it for rank 0
   f
@@ -92,8 +92,8 @@ LOST = "Ranks must live to the end of the cell. Received: "
 TEXTS: list[tuple[Fault, str]] = [
     (
         KILLED,
-        LOST + "rank 1 on node-a was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU "
-        "13.0 of 15.0 GiB in use. Likely cause: the Linux kernel ended it for lack of memory (its out-of-memory killer "
+        LOST + "rank 1 on node-a was ended by signal 9 (Killed). 0.5 s before it had 1.5 GiB of memory, and its GPU "
+        "13 GiB of 15 GiB in use. Likely cause: the Linux kernel ended it for lack of memory (its out-of-memory killer "
         "ran meanwhile). Take smaller batches, fewer ranks on the host, or a job with more memory.\n"
         "2 new ranks are being started on the same devices: the next cell waits for them. The variables on the ranks "
         "are lost, and 1 setup cell will be run again. Logs: /runs/r",
@@ -198,7 +198,7 @@ TEXTS: list[tuple[Fault, str]] = [
     ),
     (
         Fault("interrupted", "user", facts=Facts(seconds=2.04, by="the panel")),
-        "The cell was interrupted by the panel after 2.0 s, and its ranks were released.",
+        "The cell was interrupted by the panel after 2 s, and its ranks were released.",
     ),
     (Fault("interrupted", "user", facts=Facts(signum=15)), "Ended by SIGTERM."),
     (Fault("interrupted", "user", facts=Facts(error="KeyboardInterrupt")), "KeyboardInterrupt"),

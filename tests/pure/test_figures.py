@@ -14,10 +14,11 @@ from run_folders import make_run
 from jupyter_ddl.protocol.codec import as_line, decode, number_in
 from jupyter_ddl.protocol.events import Event, MetricsSample, RankLost, RunFinished, RunStarted
 from jupyter_ddl.protocol.faults import Fault
+from jupyter_ddl.protocol.number_texts import loss as loss_text
+from jupyter_ddl.protocol.number_texts import number
 from jupyter_ddl.runs.summary import Summary
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.views.figures import Figures
-from jupyter_ddl.views.format import number
 from jupyter_ddl.views.metrics_table import metrics_table
 from jupyter_ddl.views.picture import picture
 from jupyter_ddl.views.runs_table import run_line
@@ -103,11 +104,11 @@ def test_list_table_picture_and_browser_show_the_same_number(monkeypatch: pytest
     (folder / "events.jsonl").write_bytes(b"".join(map(as_line, events)))
     from jupyter_ddl.runs.store import read_record
 
-    shown = f"{number(rate)} samples/s; loss {number(loss)}"
+    shown = f"{number(rate)} samples/s; loss {loss_text(loss)}"
     assert shown in run_line(read_record(folder))
     total = metrics_table(figures).splitlines()[3].split()
     assert number(rate) in total
-    assert number(loss) in total
+    assert loss_text(loss) in total
     svg = picture(figures)
     assert f">{number(rate)}</text>" in svg
     # Of rank 1 as well, and its step has an exchange, though its last sample had none.

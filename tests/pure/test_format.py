@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from jupyter_ddl.protocol import number_texts as module
 from jupyter_ddl.protocol.codec import number_in
-from jupyter_ddl.views import format as module
 
 FIXTURE = json.loads((Path(__file__).parents[2] / "labextension/schema/format.fixture.json").read_text())
 

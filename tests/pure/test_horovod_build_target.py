@@ -313,8 +313,8 @@ def test_no_room_on_the_disk(tmp_path: Path) -> None:
     wheel.check_free_disk(tmp_path, needed_bytes=1)
     with pytest.raises(BuildError) as error:
         wheel.check_free_disk(tmp_path, needed_bytes=10**18)
-    assert str(error.value).startswith("Building Horovod takes 1000000000000 MB of disk for a while. Received: ")
-    assert str(error.value).endswith(f"MB free in {tmp_path}. Free some, or set TMPDIR to a folder on another disk.")
+    assert str(error.value).startswith("Building Horovod takes 1,000,000 TB of disk for a while. Received: ")
+    assert str(error.value).endswith(f"B free in {tmp_path}. Free some, or set TMPDIR to a folder on another disk.")
 
 
 @pytest.mark.parametrize(("cores", "gigabytes", "jobs"), [(8, 64, 8), (8, 5, 2), (2, 1, 1)])

@@ -161,7 +161,7 @@ def test_a_lost_run_says_the_same_as_its_kernel_and_more_than_the_ranks_supervis
     session.why_lost = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3))
     assert text_of(state.now().fault) == "rank 1 on node-a exited with status 3."
     fault = Fault("lost", "rank", (1,), "node-a", facts=Facts(status=3, last=LastSample(0.5, 2**30)))
-    told = "rank 1 on node-a exited with status 3. 0.5 s before it had 1.00 GiB of memory."
+    told = "rank 1 on node-a exited with status 3. 0.5 s before it had 1 GiB of memory."
     assert state.note(run("lost", fault=fault)).fault == state.now().fault == replace(fault, text=told)
     # The ranks that replaced them are lost too.
     session.why_lost = None

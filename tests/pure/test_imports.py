@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "legacy": {"engine", "errors", "host", "paths", "protocol"},
     "datasets": {"engine", "errors", "host", "paths"},
     "training": {"engine", "errors", "host", "protocol"},
-    "pipelines": {"engine", "errors", "host", "training"},
+    "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
@@ -61,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "commands": {"errors", "launch", "protocol", "runs", "views"},
     # A job of a notebook is one that brings ranks, with the notebook beside.
     "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
-    "horovod_build": {"errors", "host", "paths"},
+    "horovod_build": {"errors", "host", "paths", "protocol"},
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},
     "support": {"cluster", "commands", "errors", "host", "paths", "protocol", "runs", "views"},
@@ -256,6 +256,7 @@ def test_views_read_events_and_nothing_else() -> None:
     assert parts_imported_by("views") <= {"errors", "protocol"}
     # An event carries a fault; the others are what events are made of, and how their numbers are written.
     read = {"codec", "events", "exit_statuses", "faults", "rank_sets", "sample_means", "cell_frames", "host_topology"}
+    read |= {"number_texts"}
     imported = {name for name in modules_imported_by("views") if name.startswith("protocol")}
     assert imported <= {f"protocol.{name}" for name in read}
 

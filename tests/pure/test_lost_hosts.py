@@ -35,7 +35,9 @@ def test_a_host_that_stays_away_is_lost_with_its_ranks() -> None:
         (2, 3),
         60.2,
     )
-    assert describe(fault) == ("nodeb has not answered for 60 s: it is down, or its network is, and with it ranks 2-3.")
+    assert describe(fault) == (
+        "nodeb has not answered for 1 min 0 s: it is down, or its network is, and with it ranks 2-3."
+    )
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_a_loss_is_told_with_the_memory_that_was_last_seen() -> None:
         "run", 1, 11.5, 90.0, 3 * 2**29, gpu_memory_used_bytes=13 * 2**30, gpu_memory_total_bytes=15 * 2**30
     )
     assert describe(with_last_seen(lost, last)).startswith(
-        "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.50 GiB of memory, and its GPU 13.0 of "
-        "15.0 GiB in use. Likely cause: the Linux kernel ended it for lack of memory"
+        "rank 1 on vm was ended by signal 9 (Killed). 0.5 s before it had 1.5 GiB of memory, and its GPU 13 GiB of "
+        "15 GiB in use. Likely cause: the Linux kernel ended it for lack of memory"
     )
 
 

@@ -102,9 +102,7 @@ def test_who_else_uses_a_device_is_told(tmp_path: Path, a_runs: ClusterFolder) -
         "2 ranks, one per GPU, 1 thread each. GPU 1 is shared with the cluster 'a' of pid 4711. "
         f"Warning: GPU 0 is used by pid {os.getpid()} ("
     )
-    assert child.stdout.endswith(
-        "), which holds 3.0 GiB. Warning: GPU 0 is used by pid 1073741824, which holds 1.0 MiB.\n"
-    )
+    assert child.stdout.endswith("), which holds 3 GiB. Warning: GPU 0 is used by pid 1073741824, which holds 1 MiB.\n")
 
 
 def test_a_script_is_told_the_same(tmp_path: Path, a_runs: ClusterFolder) -> None:

@@ -109,8 +109,8 @@ def test_setup_cells_run_again_in_order_and_before_any_other_and_the_lost_cell_d
     report = worlds.session.wait_rebuilt(shown.append) or ""
     pattern = (
         DIED
-        + r".*\n2 new ranks were started in \d+\.\d s; the variables of the old ones are lost\. "
-        + r"2 setup cells ran again \(\d+\.\d s\)\."
+        + r".*\n2 new ranks were started in [\d.]+ s; the variables of the old ones are lost\. "
+        + r"2 setup cells ran again \([\d.]+ s\)\."
     )
     assert re.fullmatch(pattern, report)
     # Once.

@@ -55,7 +55,7 @@ def test_a_host_that_was_lost_is_told_before_what_its_loss_broke() -> None:
     outcome = ending.outcome(137, "mpiexec noticed that a process was killed", ())
     assert (outcome.status, outcome.name) == (1, "lost")
     assert outcome.report == (
-        "Ranks must live to the end of the script. Received: nodeb has not answered for 61 s: it is down, or its "
+        "Ranks must live to the end of the script. Received: nodeb has not answered for 1 min 1 s: it is down, or its "
         "network is, and with it rank 1."
     )
 

@@ -285,7 +285,7 @@ def test_a_frozen_rank_is_reported_and_comes_back() -> None:
     assert world.run().outcome == "finished"
     silent, back = world.view.text.splitlines()
     assert silent.startswith("jupyter_ddl: rank 0 has not answered for 10 s: its process 4710 waits")
-    assert back == "jupyter_ddl: rank 0 is back after 12 s"
+    assert back == "jupyter_ddl: rank 0 is back after 13 s"
     assert world.released() == []
 
 

@@ -142,7 +142,7 @@ def test_the_report_says_who_waits_for_whom_and_where_each_is() -> None:
     stalled = CollectiveStalled("run", 0, 1.0, 2.0, ("a", "b", "c", "d", "e"), {"1": ["a", "b", "c", "d"], "0": ["e"]})
     stacks = [RankStacks("look", rank, "host", (), f"note {rank}") for rank in range(3)]
     assert render_fault(stall_fault(stalled, 5.4, (0, 1, 2), stacks, 3)) == (
-        "The cell has stalled for 5 s: not every rank has entered\n"
+        "The cell has stalled for 5.4 s: not every rank has entered\n"
         "  a, b, c and 1 more: ranks 0, 2 wait in it for rank 1\n"
         "  e: ranks 1-2 wait in it for rank 0\n"
         "Rank 0 of 3 on host\n  (note 0)\nRank 1 of 3 on host\n  (note 1)\nRank 2 of 3 on host\n  (note 2)"

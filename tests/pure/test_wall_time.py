@@ -77,7 +77,7 @@ def test_a_cell_is_warned_at_ten_and_at_two_minutes_and_again_of_more_time(now: 
     assert warnings.due() is None
     now.at_s = END_S - 119
     assert warnings.due() == (
-        "Slurm job 12 has 1 min left: then its scheduler ends the ranks, and what they hold is lost"
+        "Slurm job 12 has 2 min left: then its scheduler ends the ranks, and what they hold is lost"
     )
     assert warnings.due() is None
     slurm.end_s = END_S + 3600

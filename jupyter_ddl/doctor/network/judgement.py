@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.protocol.network_figures import LEVELS
-from jupyter_ddl.views.format import counted
+from jupyter_ddl.protocol.number_texts import counted, duration, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,15 +61,15 @@ def judge(figures: Figures, clock_offsets_s: Mapping[str, float] | None = None) 
 def speed_text(bytes_per_s: float) -> str:
     """Return a bandwidth as text, in the unit of links: "390 Mbit/s"."""
     mbit_per_s = bytes_per_s * _BITS / _MEGA
-    return f"{mbit_per_s / 1000:,.1f} Gbit/s" if mbit_per_s >= 1000 else f"{mbit_per_s:,.0f} Mbit/s"
+    return f"{number(mbit_per_s / 1000)} Gbit/s" if mbit_per_s >= 1000 else f"{number(mbit_per_s)} Mbit/s"
 
 
 def time_text(seconds: float) -> str:
     """Return a latency or the time of an allreduce as text: "1.4 us"."""
     for unit, factor in (("s", 1.0), ("ms", 1e3)):
         if seconds * factor >= 1:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
+            return f"{number(seconds * factor)} {unit}"
+    return f"{number(seconds * 1e6)} us"
 
 
 def _by_tcp(figures: Figures) -> Iterator[Check]:
@@ -203,7 +203,7 @@ def _slow_hosts(figures: Figures) -> Iterator[Check]:
     usual_s = _lower_median([host.work_s for host in figures.hosts])
     for host in figures.hosts:
         if host.work_s > _SLOW_HOST * usual_s:
-            text = f"{host.name}: the same work takes a core {host.work_s / usual_s:.1f} of the time on other hosts"
+            text = f"{host.name}: the same work takes a core {number(host.work_s / usual_s)} of the time on other hosts"
             remedy = "Look at what else runs there, and at its cores' frequency: `top`, `cpupower frequency-info`."
             yield Check("Host", "note", text, remedy, {"host": host.name, "ratio": round(host.work_s / usual_s, 2)})
     within = [(host, max(way.bytes_per_s for way in ways)) for host, ways in _by_host(figures, "within a host")]
@@ -236,7 +236,7 @@ def _slow_sum(figures: Figures) -> Iterator[Check]:
 def _clocks(offsets_s: Mapping[str, float]) -> Iterator[Check]:
     for host, offset_s in sorted(offsets_s.items()):
         if abs(offset_s) > _CLOCK_OFF_S:
-            text = f"the clock of {host} is {abs(offset_s):,.1f} s {'ahead' if offset_s > 0 else 'behind'}"
+            text = f"the clock of {host} is {duration(abs(offset_s))} {'ahead' if offset_s > 0 else 'behind'}"
             remedy = "Let its time be set by NTP (`chronyc tracking`, `timedatectl`). Our own times are corrected."
             yield Check("Clock", "note", text, remedy, {"host": host, "offset_s": round(offset_s, 3)})
 

@@ -18,10 +18,10 @@ from jupyter_ddl.kernel.magics import job_commands, stack_commands, whole_notebo
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
+from jupyter_ddl.protocol.number_texts import time_left
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.topology import topology_text
-from jupyter_ddl.views.wall_time import left_text
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -146,7 +146,7 @@ class DdlMagics(Magics):
         print(f"{session.name}: {session.world_size} ranks, {session.state or busy}")
         left_s = None if session.wall_time is None else session.wall_time.left_s()
         if session.wall_time is not None and left_s is not None:
-            print(f"{session.wall_time.title}: {left_text(left_s)} left")
+            print(f"{session.wall_time.title}: {time_left(left_s)} left")
         print("\n".join(_tables(session, arguments)))
 
     def _stop(self, _: Namespace) -> None:

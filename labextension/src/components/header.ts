@@ -2,7 +2,7 @@
 import { type RankState, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
 import { h, setAttribute, setHidden, setText } from './dom';
-import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent, rate } from './format';
 import { StallBox } from './stall_box';
 
 const PARTS = [
@@ -63,7 +63,7 @@ export class Header {
     setAttribute(this.rate.element, 'title', model.isOver ? '' : 'The mean of the last 10 s');
     this.rate.set(ranks > 0 ? number(total) : NOTHING, rateNote(model, ranks));
     const single = model.means.singleRankSamplesPerS;
-    const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${number(single)}/s`;
+    const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${rate(single)}`;
     this.efficiency.set(percent(model.means.efficiency()), against);
     this.loss.set(loss(model.means.loss()), 'mean of the ranks');
     this.progress.set(number(model.step), model.epoch === null ? '' : `epoch ${model.epoch + 1}`);

@@ -1,6 +1,7 @@
 // The log pane. Every line is text, whatever it holds.
 import { EVERYTHING, FilteredLines, type LogFilter, type LogStore, parseRanks } from '../model/logs';
 import { h, setAttribute, setText } from './dom';
+import { whole } from './format';
 import { VirtualRows } from './virtual';
 
 const ROW_HEIGHT = 18;
@@ -104,12 +105,12 @@ export class LogPane {
       this.timer = requestAnimationFrame(() => this.draw());
     }
     const total = store.end - store.first;
-    const shown = lines.length === total ? '' : `${lines.length.toLocaleString('en')} of `;
-    const older = store.first > 0 ? [`${store.first.toLocaleString('en')} older ones`] : [];
-    const skipped = store.skippedBytes > 0 ? [`${store.skippedBytes.toLocaleString('en')} bytes more`] : [];
+    const shown = lines.length === total ? '' : `${whole(lines.length)} of `;
+    const older = store.first > 0 ? [`${whole(store.first)} older ones`] : [];
+    const skipped = store.skippedBytes > 0 ? [`${whole(store.skippedBytes)} bytes more`] : [];
     const missing = [...older, ...skipped].join(' and ');
     const elsewhere = missing === '' ? '' : `, ${missing} only in the log files`;
-    setText(this.count, `${shown}${total.toLocaleString('en')} lines${elsewhere}`);
+    setText(this.count, `${shown}${whole(total)} lines${elsewhere}`);
     this.countBox.classList.toggle('ddl-long', elsewhere !== '');
     this.jump.disabled = store.errorLine === null;
     this.rows.update(lines.length, this.follow.checked);

@@ -1,7 +1,7 @@
 // The ranks of a cluster in a narrow panel: two lines each; only those in sight are in the page.
 import type { RankRow, Standing } from '../model/rank_rows';
 import { h, setAttribute, setText } from './dom';
-import { gibibytes, LOOKS, number, percent, type StateLook } from './format';
+import { gibibytes, LOOKS, percent, rate as rateText, type StateLook, whole } from './format';
 import { VirtualRows } from './virtual';
 
 const ROW_HEIGHT = 40;
@@ -54,7 +54,7 @@ export class RankList {
     setText(row.firstElementChild as HTMLElement, String(rank.rank));
     setText(state!, `${sign} ${this.words(word)}${rank.problem === '' ? '' : ` ${rank.problem}`}`);
     setAttribute(state!, 'class', `ddl-rank-state ddl-state-${rank.standing}`);
-    setText(rate!, rank.samplesPerS === null ? '' : `${number(rank.samplesPerS)}/s`);
+    setText(rate!, rank.samplesPerS === null ? '' : rateText(rank.samplesPerS));
     const usage = useOf(rank);
     // The device's name is long, and in the title.
     setText(place!, `${usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '')} · ${rank.host}`);
@@ -85,6 +85,6 @@ function useOf(rank: RankRow): string {
   const memory =
     rank.memoryTotalBytes === null || rank.memoryBytes === null
       ? gibibytes(rank.memoryBytes)
-      : `${Math.round(rank.memoryBytes / 2 ** 30)}/${Math.round(rank.memoryTotalBytes / 2 ** 30)} GiB`;
+      : `${whole(rank.memoryBytes / 2 ** 30)}/${whole(rank.memoryTotalBytes / 2 ** 30)} GiB`;
   return `${percent(use / 100)} · ${memory}`;
 }

@@ -182,7 +182,7 @@ function stateText(rank: Rank): string {
   const { sign, word } = LOOKS[rank.state];
   const more =
     rank.straggler !== null && rank.state === 'straggler'
-      ? ` ×${rank.straggler.ratio.toFixed(1)}`
+      ? ` ×${number(rank.straggler.ratio)}`
       : '';
   return `${sign} ${word}${more}`;
 }

@@ -2,7 +2,7 @@
 import { cellText, type RunRecord } from '../model/runs';
 import { compactRanks } from '../model/stacks';
 import { h, setAttribute, setText } from './dom';
-import { duration, loss, number } from './format';
+import { duration, loss, rate as rateText } from './format';
 
 /** What a run came to, as a sign and a colour of the ranks' states. */
 const STATES: Readonly<Record<string, readonly [sign: string, state: string]>> = {
@@ -50,7 +50,7 @@ export function fillRunRow(row: HTMLElement, record: RunRecord, isChosen: boolea
   setText(when!, when_);
   setText(state!, `${sign} ${word(record.state)}`);
   setAttribute(state!, 'class', `ddl-rank-state ddl-state-${looks}`);
-  setText(rate!, record.samples_per_s === null ? '' : `${number(record.samples_per_s)}/s`);
+  setText(rate!, record.samples_per_s === null ? '' : rateText(record.samples_per_s));
   setText(more!, detail(record));
 }
 

@@ -1,5 +1,6 @@
 // The newest lines of all ranks, and which of them a filter lets through.
 import { LineReader } from './lines';
+import { whole } from './number_texts';
 
 export const MAX_LINES = 50_000;
 const MAX_CHARACTERS = 16_000_000;
@@ -49,7 +50,7 @@ export class LogStore {
     if (skippedBytes > 0) {
       this.skippedBytes += skippedBytes;
       this.endLine(rank, stream);
-      this.add(rank, 'note', `… ${skippedBytes.toLocaleString('en')} bytes are only in the log file`);
+      this.add(rank, 'note', `… ${whole(skippedBytes)} bytes are only in the log file`);
     }
     for (const line of this.reader(rank, stream).read(text)) {
       this.add(rank, stream, line);

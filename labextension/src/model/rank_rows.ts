@@ -1,5 +1,6 @@
 // A panel's rows of a cluster's ranks: from the kernel, and, while a run is active, from the run. No DOM.
 import type { ClusterState, RankState as ClusterRank } from './hub_messages';
+import { number } from './number_texts';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
 
@@ -40,7 +41,7 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
       cpuPct: sample?.cpu_pct ?? null,
       memoryBytes: sample?.gpu_memory_used_bytes ?? sample?.rss_bytes ?? null,
       memoryTotalBytes: sample?.gpu_memory_total_bytes ?? null,
-      problem: standing === 'straggler' && straggler !== null ? `×${straggler.ratio.toFixed(1)} in ${straggler.spends_on}` : '',
+      problem: standing === 'straggler' && straggler !== null ? `×${number(straggler.ratio)} in ${straggler.spends_on}` : '',
     };
   });
 }

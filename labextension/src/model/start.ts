@@ -1,4 +1,5 @@
 // What the start form says, checked as it is typed, and the line that it comes to. No DOM.
+import { whole } from './number_texts';
 import { COUNT, type ExportRequest, isQueue, jobErrors, type JobFields, jobOptions, type Place } from './place';
 
 export interface Device {
@@ -163,7 +164,7 @@ function rankOptions({ ranks, threads, gpus }: StartFields): string[] {
 }
 
 function wantOf(ranks: number, isOnCores: boolean, host: HostRoom | null): string {
-  const gib = (bytes: number): string => `${Math.round(bytes / 2 ** 30)} GiB`;
+  const gib = (bytes: number): string => `${whole(bytes / 2 ** 30)} GiB`;
   if (host === null) {
     return '';
   }

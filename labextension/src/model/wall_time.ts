@@ -1,8 +1,10 @@
 // How long the batch job of a kernel's ranks has. No DOM.
+import { timeLeft as leftText } from './number_texts';
+
 const SOON_S = 600;
 
 export interface TimeLeft {
-  /** In short: "43 min", as views/wall_time.py has it. */
+  /** In short: "43 min". */
   readonly text: string;
   /** Whether it is time to save what the ranks hold. */
   readonly isSoon: boolean;
@@ -18,14 +20,5 @@ export function timeLeft(endsAtS: number | null | undefined, nowS: number): Time
     return null;
   }
   const leftS = Math.max(0, endsAtS - nowS);
-  return { text: inWords(leftS), isSoon: leftS <= SOON_S };
-}
-
-function inWords(leftS: number): string {
-  if (leftS < 60) {
-    return `${Math.round(leftS)} s`;
-  }
-  const hours = Math.floor(leftS / 3600);
-  const minutes = Math.floor((leftS % 3600) / 60);
-  return hours > 0 ? `${hours} h ${minutes} min` : `${minutes} min`;
+  return { text: leftText(leftS), isSoon: leftS <= SOON_S };
 }

@@ -1,5 +1,6 @@
 // Any rank's whole log, however long: only what is near the place one looks at is fetched.
 import { h, setAttribute, setText } from '../components/dom';
+import { size } from '../components/format';
 import { keepTyping } from '../components/keys';
 import { VirtualRows } from '../components/virtual';
 import type { LogModel } from '../model/log_model';
@@ -7,7 +8,6 @@ import type { LogWindow } from '../model/log_window';
 import { sentence } from '../model/server';
 import type { Context } from './context';
 import { LivePage } from './page';
-import { bytesText } from './texts';
 
 const ROW_HEIGHT = 18;
 // So near to an end of what is held, more is fetched.
@@ -73,7 +73,7 @@ export class LogPage extends LivePage {
     this.find.addEventListener('click', () => void this.search());
     this.pattern.addEventListener('input', () => model.searchAnew());
     this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
-    model.searched.connect((_, bytes) => setText(this.status, trans.__('looked at %1', bytesText(bytes))));
+    model.searched.connect((_, bytes) => setText(this.status, trans.__('looked at %1', size(bytes))));
     keepTyping(this.node);
     void this.begin();
   }
@@ -119,7 +119,7 @@ export class LogPage extends LivePage {
     const { trans } = this.context;
     await this.model.readSizes();
     const { sizes, rank } = this.model;
-    const texts = new Map(sizes.map((log) => [String(log.rank), trans.__('rank %1 (%2)', log.rank, bytesText(log.bytes))]));
+    const texts = new Map(sizes.map((log) => [String(log.rank), trans.__('rank %1 (%2)', log.rank, size(log.bytes))]));
     const shown = [...this.ranks.options];
     if (shown.length === texts.size && shown.every(({ value }) => texts.has(value))) {
       // In place: the list may be open.
@@ -224,7 +224,7 @@ export class LogPage extends LivePage {
     const share = log.length === 0 ? 0 : index / log.length;
     const at = this.follow.checked ? log.size : log.begin + share * (log.end - log.begin);
     this.place.value = String(log.size === 0 ? STEPS : Math.round((at / log.size) * STEPS));
-    setText(this.status, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', bytesText(at), bytesText(log.size)));
+    setText(this.status, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', size(at), size(log.size)));
   }
 
   private fill(row: HTMLElement, at: number): void {

@@ -1,13 +1,13 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
 import type { Message } from '@lumino/messaging';
 import { h, setHidden, setText } from '../components/dom';
+import { size } from '../components/format';
 import type { LiveRun } from '../model/live';
 import type { RunDetailsModel } from '../model/run_details';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { LivePage } from './page';
 import { RunView } from './run_view';
-import { bytesText } from './texts';
 
 export class RunPage extends LivePage {
   private readonly view: RunView;
@@ -77,6 +77,6 @@ export class RunPage extends LivePage {
     setText(this.code, cell);
     setText(this.problem, problem);
     // The page has the newest of what the ranks wrote.
-    setText(this.logs, logBytes === null ? trans.__('Whole logs') : trans.__('Whole logs (%1)', bytesText(logBytes)));
+    setText(this.logs, logBytes === null ? trans.__('Whole logs') : trans.__('Whole logs (%1)', size(logBytes)));
   }
 }

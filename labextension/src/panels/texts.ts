@@ -1,6 +1,5 @@
 // Texts of components, which know nothing of translations.
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { number } from '../components/format';
 import type { StartTexts } from '../components/start_form';
 
 export function startTexts(trans: TranslationBundle): StartTexts {
@@ -31,11 +30,4 @@ export function startTexts(trans: TranslationBundle): StartTexts {
     export: trans.__('Export the notebook'),
     free: (free, total) => trans.__('%1 of %2 GiB free', free, total),
   };
-}
-
-/** Return a size, in the unit that suits it. */
-export function bytesText(bytes: number): string {
-  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
-  const power = bytes < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(bytes) / 3));
-  return `${power === 0 ? Math.round(bytes) : number(bytes / 1000 ** power)} ${units[power]!}`;
 }
