@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from jupyter_ddl.protocol.cell_frames import is_cell
 from jupyter_ddl.protocol.events import RankProfile
 from jupyter_ddl.protocol.faults import Frame
+from jupyter_ddl.protocol.number_texts import duration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ class Profiler:
         """Begin a profile in a thread of its own, or send at once why there is none."""
         current = self._current
         if current is not None and not current.is_over:
-            self._refuse(request, f"another profile is being taken, for {current.left_s():.0f} s more")
+            self._refuse(request, f"another profile is being taken, for {duration(current.left_s())} more")
             return
         sampling = _Sampling(request, self._task, self._done)
         try:
@@ -125,7 +126,7 @@ class _Sampling:
             tick = max(tick + 1, int((time.monotonic() - self._began_s) * request.hz))
         note = ""
         if self._stop.is_set():
-            note = f"ended after {time.monotonic() - self._began_s:.1f} s: {self._why}"
+            note = f"ended after {duration(time.monotonic() - self._began_s)}: {self._why}"
         # Before the answer: the next request may follow it at once.
         self.is_over = True
         self._done(request, calls, min(tick, due), note)

@@ -201,7 +201,7 @@ def test_the_table() -> None:
     assert lines[0] == "5 ranks on 3 hosts (nodea, nodeb, login), Open MPI v5.0.11"
     assert lines[2].split() == ["level", "from", "to", "latency", "bandwidth", "by"]
     assert lines[3] == "within a host  rank 0 (nodea)  rank 1 (nodea)  1.3 us   210 Gbit/s  shared memory"
-    assert "between hosts  rank 2 (nodeb)  rank 0 (nodea)  10 us    383 Mbit/s    eth0" in lines
+    assert "between hosts  rank 2 (nodeb)  rank 0 (nodea)  10 us    383 Mbit/s  eth0" in lines
     assert lines[-1] == "all            5      143 us            176 ms"
     assert judgement.time_text(2.5) == "2.5 s"
 
