@@ -17,7 +17,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems test-systems-slow check lab bench soak clean dashboard schema wheel
+.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema pictures wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -63,6 +63,10 @@ wheel: $(DASHBOARD) | $(VENV)/bin/python
 
 lab: $(VENV)/.lab $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/jupyter lab notebooks
+
+# Of every view, at each size and in both themes: to be looked at, and copied to docs/images where the docs show them.
+pictures: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
+	$(BIN)/python tests/browser/pictures.py build/pictures
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
 	@for name in start rebuild faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts \

@@ -1,0 +1,221 @@
+"""Pictures of every view, at each size and in both themes, to be compared by eye. Run by `make pictures`.
+
+Runs and clusters are recorded ones; ranks that are stopped in a cell are real. Those of docs/images are the size
+that `KEPT` names.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+import recorded  # noqa: E402
+from lab import CHROMIUM, FLAGS, command, jupyterlab, set_theme  # noqa: E402
+from panel import ask_kernel, leave_out_tensorflow, run_cell, show_panel, start_here  # noqa: E402
+from playwright.sync_api import sync_playwright  # noqa: E402
+from told_kernel import ToldKernel, rank  # noqa: E402
+
+from jupyter_ddl import paths  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from lab import Lab
+    from playwright.sync_api import Browser, Page
+
+KERNEL = "window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.id"
+PAGE = ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page"
+HUNG = """%%distributed
+import time
+def load_shard():
+    time.sleep(1e6)
+def wait_for_peers():
+    time.sleep(1e6)
+wait_for_peers() if rank == 0 else load_shard()"""
+
+
+class Size(NamedTuple):
+    """A window, in pixels of the page, and the scale at which it is drawn."""
+
+    name: str
+    width: int
+    height: int
+    scale: float = 1.0
+
+
+KEPT = Size("1440x900", 1440, 900)
+# At 150 % the page of a screen of 1440x900 has two thirds of its pixels.
+SIZES = (Size("1024x700", 1024, 700), KEPT, Size("150", 960, 600, 1.5))
+
+
+@dataclass
+class Scene:
+    """What a view is made from: a page whose notebook has a kernel, and runs that are on disk."""
+
+    lab: Lab
+    page: Page
+    runs: dict[str, Path]
+    folder: Path
+    told: ToldKernel
+
+
+def training(scene: Scene) -> None:
+    """Ranks of two hosts while a run goes on; the run's page is in front."""
+    page, live = scene.page, scene.runs["live"].name
+    scene.lab.set_code(page, "%%distributed\nmodel.fit(x, y, batch_size=128, epochs=12)")
+    show_panel(page, more=False)
+    ranks = [rank(at, state="running", host=f"node{7 + at // 4}") for at in range(8)]
+    scene.told.tell(ranks, state="running", run=live)
+    scene.told.notice(live)
+    run_page(scene, "live")
+
+
+def start_form(scene: Scene) -> None:
+    show_panel(scene.page)
+
+
+def first_minute(scene: Scene) -> None:
+    """A cell that wants ranks where there are none."""
+    page = scene.page
+    show_panel(page, more=False)
+    scene.lab.set_code(page, "%%distributed\nprint('rank', rank, 'of', world_size)")
+    run_cell(page)
+    page.get_by_role("button", name="Start ranks and run the cell").wait_for(timeout=60_000)
+
+
+def run_page(scene: Scene, name: str = "eight") -> None:
+    command(scene.page, "jupyter-ddl:open-run", run=scene.runs[name].name)
+    scene.page.locator(f"{PAGE} .ddl-value").first.wait_for()
+
+
+def failed_run(scene: Scene) -> None:
+    run_page(scene, "failed")
+
+
+def compared(scene: Scene) -> None:
+    names = [scene.runs[name].name for name in ("eight", "slower", "slowest")]
+    scene.page.evaluate(
+        "runs => window.jupyterapp.commands.execute('jupyter-ddl:compare-runs', { runs }).then(() => null)", names
+    )
+    scene.page.locator(f"{PAGE} canvas").first.wait_for()
+
+
+def whole_log(scene: Scene) -> None:
+    command(scene.page, "jupyter-ddl:open-log", run=scene.runs["eight"].name)
+    scene.page.locator(f"{PAGE} .ddl-line").first.wait_for()
+
+
+def stacks(scene: Scene) -> None:
+    """Ranks that are stopped in a cell, at different places."""
+    page, lab = scene.page, scene.lab
+    leave_out_tensorflow(page, scene.folder)
+    ask_kernel(page, "%load_ext jupyter_ddl")
+    panel = start_here(lab, page)
+    lab.set_code(page, HUNG)
+    run_cell(page)
+    panel.locator(".ddl-cluster-running").wait_for()
+    command(page, "jupyter-ddl:stacks-of", kernel=page.evaluate(KERNEL))
+    page.locator(PAGE).get_by_text("load_shard").first.wait_for()
+
+
+VIEWS: dict[str, Callable[[Scene], None]] = {
+    "start": start_form,
+    "first-minute": first_minute,
+    "training": training,
+    "run": run_page,
+    "failed": failed_run,
+    "compare": compared,
+    "log": whole_log,
+    "stacks": stacks,
+}
+
+
+def record_runs() -> dict[str, Path]:
+    """Write the runs that the views show."""
+    day = "2026-11-2"
+    return {
+        "eight": recorded.record(f"{day}5T09-12-40-default-3f9c", 8, 60),
+        "slower": recorded.record(f"{day}5T10-02-11-default-81d0", 4, 60, slower=1.3),
+        "slowest": recorded.record(f"{day}4T16-45-02-default-77aa", 2, 60, slower=1.9),
+        "failed": recorded.record(f"{day}4T17-20-31-default-0b52", 8, 25, fails=True),
+        "live": recorded.record(f"{day}6T08-55-00-default-c0de", 8, 40, over=False),
+    }
+
+
+def take(out: Path, chosen: list[str], sizes: list[Size]) -> None:
+    """Take the pictures: out/VIEW-SIZE-THEME.png.
+
+    Args:
+        out: a folder, made where it is not there.
+        chosen: names of VIEWS.
+        sizes: of SIZES.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="ddl-pictures-") as name, _browser() as browser:
+        folder = Path(name)
+        for variable in (paths.RUNS_VARIABLE, paths.RUNTIME_VARIABLE):
+            (folder / variable).mkdir(mode=0o700)
+            os.environ[variable] = str(folder / variable)
+        runs = record_runs()
+        with jupyterlab(folder) as lab:
+            for size in sizes:
+                for view in chosen:
+                    _take_one(out, lab, browser, size, view, runs, folder)
+
+
+def _take_one(
+    out: Path, lab: Lab, browser: Browser, size: Size, view: str, runs: dict[str, Path], folder: Path
+) -> None:
+    viewport = {"width": size.width, "height": size.height}
+    context = browser.new_context(viewport=viewport, device_scale_factor=size.scale)  # type: ignore[arg-type]
+    page = context.new_page()
+    lab.write(f"{view}.ipynb", "1")
+    lab.open(page, f"{view}.ipynb", workspace=size.name)
+    lab.wait_until_idle(page)
+    with ToldKernel(lab, page.evaluate(KERNEL) if view == "training" else "elsewhere") as told:
+        VIEWS[view](Scene(lab, page, runs, folder, told))
+        for dark in (False, True):
+            set_theme(page, dark=dark)
+            # Charts are drawn in the next frames.
+            page.wait_for_timeout(500)
+            page.screenshot(path=out / f"{view}-{size.name}-{'dark' if dark else 'light'}.png")
+    set_theme(page, dark=False)
+    lab.interrupt_kernels()
+    context.close()
+    lab.end_kernels()
+
+
+@contextmanager
+def _browser() -> Iterator[Browser]:
+    """Run Chromium with the scroll bars that most desktops have, which take room."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(FLAGS), ignore_default_args=["--hide-scrollbars"]
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--views", nargs="*", default=list(VIEWS), choices=VIEWS)
+    parser.add_argument("--sizes", nargs="*", default=[size.name for size in SIZES])
+    given = parser.parse_args()
+    take(given.out, given.views, [size for size in SIZES if size.name in given.sizes])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
