@@ -28,10 +28,12 @@ class Taken:
 
     Attributes:
         text: as a user reads it, with where it was kept.
+        kept: the sentences on that.
     """
 
     profile: Profile
     text: str
+    kept: tuple[str, ...]
 
 
 def take_profile(session: Session, ranks: Iterable[int] | None, seconds: float, hz: float) -> Taken:
@@ -45,8 +47,8 @@ def take_profile(session: Session, ranks: Iterable[int] | None, seconds: float, 
     """
     folders = _folders(session)
     profile = merge(session.profile(ranks, seconds, hz).values())
-    kept = [_kept(profile, folder, hz) for folder in folders if profile.ticks]
-    return Taken(profile, "\n".join([render_profile(profile, seconds, hz), *(["", *kept] if kept else [])]))
+    kept = tuple(_kept(profile, folder, hz) for folder in folders if profile.ticks)
+    return Taken(profile, "\n".join([render_profile(profile, seconds, hz), *(["", *kept] if kept else [])]), kept)
 
 
 def _folders(session: Session) -> list[Path]:

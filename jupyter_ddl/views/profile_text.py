@@ -9,7 +9,7 @@ from jupyter_ddl.protocol.rank_sets import heading, named
 from jupyter_ddl.views.merged_profile import MISSED, THRESHOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from jupyter_ddl.views.merged_profile import Call, Difference, Place, Profile
 
@@ -68,8 +68,13 @@ def render_difference(found: Difference) -> str:
     return ", ".join(parts)
 
 
-def panel_profile(profile: Profile) -> dict[str, Any]:
-    """Return what the panel draws of a profile, as JSON: calls as rows, the callers first."""
+def panel_profile(profile: Profile, kept: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what the panel draws of a profile, as JSON: calls as rows, the callers first.
+
+    Args:
+        profile: the ranks'.
+        kept: sentences on where it was kept.
+    """
     shown = _shown(profile)
     numbers = {number: index for index, number in enumerate(shown)}
     rows = []
@@ -99,7 +104,7 @@ def panel_profile(profile: Profile) -> dict[str, Any]:
             for number, found in profile.differences()
             if number in numbers
         ][:_DIFFERENCES],
-        "notes": _notes(profile),
+        "notes": [*_notes(profile), *kept],
     }
 
 

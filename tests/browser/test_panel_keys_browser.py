@@ -6,13 +6,18 @@ And pages come back when JupyterLab is loaded again.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import recorded
 from lab import command, number
 from panel import PANEL, serious, show_panel
 from told_kernel import ToldKernel, rank
+
+from jupyter_ddl.protocol.events import RankProfile
+from jupyter_ddl.protocol.faults import Frame
+from jupyter_ddl.views.merged_profile import merge
+from jupyter_ddl.views.profile_text import panel_profile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -191,6 +196,68 @@ def see_the_whole_run_and_more(page: Page, run: Path) -> None:
     recorded.append(run, *recorded.second(2, 61))
     more = "([count, before]) => parseFloat(document.querySelector(count).textContent) > before"
     page.wait_for_function(more, arg=[count, before])
+
+
+def profile_of(ranks: int, odd: int) -> dict[str, Any]:
+    """Return a profile of ranks, one of which loads while the others wait for it."""
+    file = "/tmp/ipykernel_7/1.py"
+    library = "/x/lib/python3.11/site-packages/keras/src/backend/tensorflow/trainer.py"
+    frames = (
+        Frame(file, 9, "<module>", "train(model, data)"),
+        Frame(file, 4, "train", "batch = load(data, step)"),
+        Frame(file, 5, "train", "model.train_on_batch(*batch) & <b>more</b>"),
+        Frame(library, 121, "one_step_on_data"),
+        Frame(library, 77, "train_step"),
+    )
+
+    def of(rank: int) -> RankProfile:
+        loads = 400 if rank == odd else 20
+        counts = (0, loads, 10, 90, 395 - loads)
+        return RankProfile("look", rank, "a", 500, 495, frames, (-1, 0, 0, 2, 3), (0, 1, 2, 3, 4), counts)
+
+    return panel_profile(merge([of(rank) for rank in range(ranks)]), ["Kept as profile.folded."])
+
+
+def test_a_profile_is_a_flame_graph_that_keys_lead_through(lab: Lab, page: Page) -> None:
+    lab.wait_until_idle(page)
+    kernel_id = page.evaluate(KERNEL)
+    with ToldKernel(lab, kernel_id) as kernel:
+        kernel.tell([rank(0), rank(1)])
+        command(page, "jupyter-ddl:stacks-of", kernel=kernel_id)
+        kernel.answer("stacks", {"text": "", "ranks": []})
+        page.locator(SHOWN).get_by_role("button", name="Profile 10 s").click()
+        page.locator(f"{SHOWN} .ddl-profile").filter(has_text="Sampling the ranks for 10 s").wait_for()
+        assert kernel.answer("profile", profile_of(4, 3)) == {"seconds": 10}
+        tree = page.locator(f"{SHOWN} .ddl-flame")
+        marked = tree.locator(".ddl-flame-marked")
+        marked.filter(has_text="batch = load(data, step)").wait_for()
+        profile = page.locator(f"{SHOWN} .ddl-profile")
+        assert "1,980 of 2,000 samples taken" in profile.inner_text()
+        assert "Kept as profile.folded." in profile.inner_text()
+        assert serious(page, SHOWN) == []
+        # What differs, by its name: it fills the width, and has the focus.
+        profile.get_by_role("button", name="cell line 4, in train: batch = load(data, step)").click()
+        focused = "document.activeElement.textContent"
+        assert page.evaluate(focused) == "≠ cell line 4, in train: batch = load(data, step)"
+        detail = page.locator(f"{SHOWN} .ddl-flame-detail")
+        assert [line for line in detail.inner_text().split("\n") if line] == [
+            "cell line 4, in train: batch = load(data, step)",
+            "23% of the time · 23% itself · 460 samples",
+            "≠ rank 3: 80%, the others: 4%",
+            "rank 0: 4%, rank 1: 4%, rank 2: 4%, rank 3: 80%",
+        ]
+        wide = tree.locator("[data-call]:focus").bounding_box()
+        whole = tree.bounding_box()
+        assert wide is not None
+        assert whole is not None
+        assert wide["width"] == pytest.approx(whole["width"], abs=1)
+        # Back, and by arrows to where the others are.
+        for key in ["Escape"] * 2 + ["Home"] + ["ArrowDown"] * 3 + ["Enter"]:
+            page.keyboard.press(key)
+        assert page.evaluate(focused) == "≠ keras/src/backend/tensorflow/trainer.py:121, in one_step_on_data"
+        page.keyboard.press("ArrowUp")
+        assert page.evaluate(focused) == "≠ cell line 5, in train: model.train_on_batch(*batch) & <b>more</b>"
+        assert tree.locator("[tabindex='0']").count() == 1
 
 
 def test_pages_come_back_as_they_were(lab: Lab, page: Page) -> None:

@@ -49,6 +49,16 @@ class ToldKernel:
         message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **_told(more)}
         self._socket.sendall(json.dumps(message).encode() + b"\n")
 
+    def answer(self, do: str, result: Any) -> dict[str, Any]:
+        """Answer the next control, which must be that one; return its arguments."""
+        with self._socket.makefile("rb") as lines:
+            asked = json.loads(lines.readline())
+        assert asked["do"] == do
+        message = {"type": "answer", "id": asked["id"], "result": result, "error": None}
+        self._socket.sendall(json.dumps(message).encode() + b"\n")
+        arguments: dict[str, Any] = asked["arguments"]
+        return arguments
+
     def notice(self, run: str, state: str = "running", **more: Any) -> None:
         """Say that a run has begun, or has ended."""
         message = {"type": "run_notice", "kernel": self.kernel, "run": run, "state": state, "ranks": "0-1"}

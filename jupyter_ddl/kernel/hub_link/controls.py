@@ -142,7 +142,7 @@ def _stacks(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
 def _profile(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
     ranks, seconds = _argument(arguments, "ranks", str, ""), _argument(arguments, "seconds", int, int(SECONDS))
     taken = take_profile(session, parse(ranks, session.world_size) if ranks else None, seconds, HZ)
-    return {"text": taken.text, **panel_profile(taken.profile)}
+    return panel_profile(taken.profile, taken.kept)
 
 
 def _complete(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:

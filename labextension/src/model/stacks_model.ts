@@ -1,8 +1,9 @@
 // Where a cluster's ranks are, as they said last. No DOM.
-import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubModel } from './hub';
+import { ProfileModel } from './profile_model';
 import { sentence, type Server } from './server';
 import { groupStacks, type Place, stacksOf } from './stacks';
+import { type ISignal, Signal } from '@lumino/signaling';
 
 /** The kernel is not there yet; the ranks are being asked; they have said where they are; they have not. */
 export type StacksStatus = 'waiting' | 'asking' | 'read' | 'failed';
@@ -14,6 +15,7 @@ export class StacksModel {
   problem = '';
   /** The cluster's name. */
   name = '';
+  readonly profile: ProfileModel;
   private generation = 0;
   private readonly _changed = new Signal<this, void>(this);
 
@@ -22,6 +24,7 @@ export class StacksModel {
     private readonly hub: Pick<HubModel, 'kernels' | 'changed'>,
     readonly kernel: string,
   ) {
+    this.profile = new ProfileModel(server, kernel);
     hub.changed.connect(this.lookWhenThere, this);
   }
 

@@ -5,12 +5,14 @@ import type { Place } from '../model/stacks';
 import type { StacksModel } from '../model/stacks_model';
 import type { Context } from './context';
 import { Page } from './page';
+import { ProfileView } from './profile_view';
 
 export class StacksPage extends Page {
   private readonly body = h('div');
   private readonly status = h('p', { class: 'ddl-hint', role: 'status' });
   private readonly heading = h('h2');
   private readonly button: HTMLButtonElement;
+  private readonly profile: ProfileView;
   private shown: readonly Place[] | null = null;
 
   constructor(
@@ -21,14 +23,16 @@ export class StacksPage extends Page {
     const { trans } = context;
     this.button = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Look again'));
     this.button.addEventListener('click', () => void this.look());
-    const bar = h('div', { class: 'ddl-page-bar' }, this.heading, this.button);
-    this.node.append(bar, this.status, this.body);
+    this.profile = new ProfileView(trans, model.profile);
+    const bar = h('div', { class: 'ddl-page-bar' }, this.heading, this.button, this.profile.button);
+    this.node.append(bar, this.profile.element, this.status, this.body);
     model.changed.connect(this.draw, this);
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
       this.model.changed.disconnect(this.draw, this);
+      this.profile.dispose();
       this.model.dispose();
       super.dispose();
     }
