@@ -21,7 +21,7 @@ from jupyter_ddl.launch.address import address_towards
 from jupyter_ddl.launch.container import module_in_image, variables_for_image
 from jupyter_ddl.launch.image_mpi import check_goes_together, versions_of
 from jupyter_ddl.launch.mpi_job import Network, launch_command, launch_environment, network_to
-from jupyter_ddl.launch.survey import survey
+from jupyter_ddl.launch.survey import look
 from jupyter_ddl.protocol.rank_files import APART_LOG
 
 if TYPE_CHECKING:
@@ -79,17 +79,49 @@ class JobSettings:
         return asdict(self)
 
 
-def settle(
-    spec: ClusterSpec, found: Mpi, folder: ClusterFolder, world_id: str, given_up: threading.Event | None
-) -> JobSettings:
-    """Return how to start a cluster, after a look at its hosts. Makes the folders for its temporary files.
+def surveyed(
+    spec: ClusterSpec, found: Mpi, folder: ClusterFolder, given_up: threading.Event | None, *, calls_back: bool = True
+) -> list[Surveyed]:
+    """Look at the hosts of a cluster; return what was found, or nothing where no look is needed.
+
+    Args:
+        spec: the ranks.
+        found: the MPI that is to start them.
+        folder: the cluster's.
+        given_up: set, by another thread, to cancel.
+        calls_back: whether each host tries to connect to this one.
 
     Raises:
-        HostUnfit: ranks cannot start on one of several hosts.
+        HostUnfit: ranks cannot start on one of several hosts, from any other.
+    """
+    if spec.place.is_here and not spec.place.image_for_ranks:
+        return []
+    try:
+        return look(spec.place.by_names(spec.n), found.mpiexec, _shared(folder), given_up, calls_back=calls_back)
+    except HostUnfit:
+        if given_up is not None and given_up.is_set():
+            # A host that had not answered yet is no fault of its own.
+            raise start_cancelled() from None
+        raise
+
+
+def settle(
+    spec: ClusterSpec, found: Mpi, folder: ClusterFolder, world_id: str, hosts: Sequence[Surveyed]
+) -> JobSettings:
+    """Return how to start a cluster. Makes the folders for its temporary files.
+
+    Args:
+        spec: the ranks.
+        found: the MPI that starts them.
+        folder: the cluster's.
+        world_id: of the ranks.
+        hosts: as `surveyed` returned them.
+
+    Raises:
+        HostUnfit: the MPI of an image does not go with the hosts'.
     """
     is_here = spec.place.is_here
     shared = _shared(folder)
-    hosts = _surveyed(spec, found, shared, given_up) if spec.place.image_for_ranks or not is_here else []
     if spec.place.image_for_ranks is not None:
         check_goes_together(spec.place.image_for_ranks, hosts[0].mpi, versions_of(found))
     network = Network() if is_here else network_to(hosts, spec.place.interface)
@@ -135,18 +167,6 @@ def _rank_command(spec: ClusterSpec, shared: Sequence[Path]) -> list[str]:
     horovod = spec.environment.get(paths.HOROVOD_VARIABLE)
     named = [folder for folder in (paths.data_dir(), horovod and Path(horovod)) if folder]
     return module_in_image(image, [*shared, *named], "jupyter_ddl.rank")
-
-
-def _surveyed(
-    spec: ClusterSpec, found: Mpi, shared: Sequence[Path], given_up: threading.Event | None
-) -> list[Surveyed]:
-    try:
-        return survey(spec.place.by_names(spec.n), found.mpiexec, shared, given_up)
-    except HostUnfit:
-        if given_up is not None and given_up.is_set():
-            # A host that had not answered yet is no fault of its own.
-            raise start_cancelled() from None
-        raise
 
 
 def _rank_environment(

@@ -4,7 +4,7 @@ It parents controller and mpiexec, through ipyparallel's Cluster, and ends both 
 
 - its standard input says so, or that a host was lost, or closes, as it does when the kernel at the other end exits or
   is killed (with `--keep` closing is ignored; where a process that the kernel forked still holds the other end, the
-  lease sees that it has another parent),
+  lease sees that it has another parent; one that `head` became is asked for a sign of life by `head_link`),
 - it gets SIGTERM, from the kernel that attached to the cluster, or a request of one on another host,
 - either of the two ends by itself,
 - a rank's process on this host has ended, and mpiexec does not report it within some seconds.
@@ -70,6 +70,7 @@ class Lease:
         self._cluster: Any = None
         self._end_requests: EndRequests | None = None
         self._asked = b""
+        self._heard_s = time.monotonic()
         self._judges: asyncio.Task[None] | None = None
         self._hands_over = None if self._spec.place.is_here else HandOver()
         self._apart = apart_files.ApartHosts.of(self._spec.place, self._settings)
@@ -86,6 +87,7 @@ class Lease:
             loop.add_signal_handler(signum, self._end_asked, "user")
         loop.add_reader(sys.stdin.fileno(), self._on_stdin)
         self._check_parent()
+        self._check_kernel()
         try:
             await self._start()
             ending = await self._ended
@@ -143,6 +145,7 @@ class Lease:
 
     def _on_stdin(self) -> None:
         data = os.read(sys.stdin.fileno(), 4096)
+        self._heard_s = time.monotonic()
         self._asked += data
         *lines, self._asked = self._asked.split(b"\n")
         for line in lines:
@@ -159,6 +162,16 @@ class Lease:
             self._on_kernel_end()
         else:
             asyncio.get_running_loop().call_later(_PARENT_CHECK_S, self._check_parent)
+
+    def _check_kernel(self) -> None:
+        """End the cluster where nothing comes any more from a kernel on another host: its connection may be cut."""
+        patience_s = self._settings.get("kernel_patience_s")
+        if patience_s is None:
+            return
+        if time.monotonic() - self._heard_s > patience_s:
+            self._on_kernel_end()
+        else:
+            asyncio.get_running_loop().call_later(_PARENT_CHECK_S, self._check_kernel)
 
     def _check_ranks(self) -> None:
         self._deaths.tick()

@@ -6,10 +6,12 @@ Runs on: kernel.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import psutil
 
@@ -39,6 +41,17 @@ def start(folder: ClusterFolder) -> subprocess.Popen[bytes]:
             # A terminal's Ctrl-C is for the kernel: it reaches the ranks as a release.
             start_new_session=True,
         )
+
+
+def become(folder: ClusterFolder) -> NoReturn:
+    """Replace this process by the lease of the cluster that has this folder.
+
+    Its standard input and output stay: they are the kernel's at the other end.
+    """
+    with (folder.log_dir / _LOG).open("ab") as log:
+        os.dup2(log.fileno(), sys.stderr.fileno())
+    command = run_module.command("jupyter_ddl.cluster.lease", folder.name)
+    os.execv(command[0], command)  # noqa: S606
 
 
 def last_words(folder: ClusterFolder) -> str:

@@ -58,18 +58,27 @@ class Cluster:
         ranks: rank -> its RankReady.
         warm: rank -> the result of its imports; filled as they end.
         clock: by which its runs are followed.
+
+    Args:
+        folder: the cluster's.
+        lease: what holds it, where this kernel started it: the lease, or `head_link` in its place.
+        head_ahead_s: the clock of the host that this kernel had start it minus this one's, in seconds.
     """
 
     clock: Clock = MONOTONIC
 
-    def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None) -> None:
+    def __init__(
+        self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None, *, head_ahead_s: float = 0.0
+    ) -> None:
         self.folder = folder
         self.spec = folder.spec()
         settings = folder.settings()
         self.world_id: str = settings["world_id"]
         self.kernel = secrets.token_hex(4)
         self.hosts: dict[str, str] = settings.get("hosts", {})
-        self._clock_offsets_s: dict[str, float] = settings.get("clock_offsets_s", {})
+        # By the clock of the host that looked at the others.
+        offsets_s: dict[str, float] = settings.get("clock_offsets_s", {})
+        self._clock_offsets_s = {host: offset_s + head_ahead_s for host, offset_s in offsets_s.items()}
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}

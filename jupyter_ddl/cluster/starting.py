@@ -12,26 +12,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import lease_process as leases
-from jupyter_ddl.cluster import occupancy, scratch
+from jupyter_ddl.cluster import occupancy, scratch, through_ssh
 from jupyter_ddl.cluster.folder import ClusterFolder
-from jupyter_ddl.cluster.job_settings import settle
+from jupyter_ddl.cluster.job_settings import settle, surveyed
 from jupyter_ddl.cluster.lifecycle import Cluster
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import mpi
 from jupyter_ddl.host.preflight import check_surroundings
 from jupyter_ddl.host.run_module import without_working_folder
+from jupyter_ddl.launch.surveyed import check_way_back
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.launch.surveyed import Surveyed
 
 
 def start(
     spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None, given_up: threading.Event | None = None
 ) -> Cluster:
     """Start a cluster and return it when every rank is ready.
+
+    Where its hosts cannot connect to this one, what holds it is on the first of them, and is reached through SSH.
 
     Args:
         spec: what to start.
@@ -45,30 +49,89 @@ def start(
     """
     folder = ClusterFolder(spec.name)
     with folder.starting():
-        if folder.lease() is not None:
-            raise InvalidInput(
-                "A cluster's name is its own.",
-                f"name={spec.name!r}, which runs already",
-                f"%ddl attach {spec.name} uses it, %ddl stop ends it, --name starts another.",
-            )
+        check_name(folder)
         occupancy.check_free(spec)
-        return _start(folder, occupancy.with_sharers_told(spec), progress, given_up)
+        spec = occupancy.with_sharers_told(spec)
+        found, hosts = look(spec, folder, progress, given_up, calls_back=not spec.place.through_ssh)
+        if through_ssh.is_needed(spec.place, hosts):
+            return through_ssh.start(spec, hosts, progress, given_up)
+        prepare(spec, folder, found, hosts, os.getpid())
+        return _start(folder, progress, given_up)
 
 
-def _start(
-    folder: ClusterFolder, spec: ClusterSpec, progress: Callable[[str], None], given_up: threading.Event | None
-) -> Cluster:
+def check_name(folder: ClusterFolder) -> None:
+    """Check that no cluster of that name runs on this host.
+
+    Raises:
+        InvalidInput: one does.
+    """
+    if folder.lease() is not None:
+        raise InvalidInput(
+            "A cluster's name is its own.",
+            f"name={folder.name!r}, which runs already",
+            f"%ddl attach {folder.name} uses it, %ddl stop ends it, --name starts another.",
+        )
+
+
+def look(
+    spec: ClusterSpec,
+    folder: ClusterFolder,
+    progress: Callable[[str], None],
+    given_up: threading.Event | None,
+    *,
+    calls_back: bool = True,
+) -> tuple[mpi.Mpi, list[Surveyed]]:
+    """Return what starts the ranks on this host, and what was found on others.
+
+    Args:
+        spec: what is to start.
+        folder: the cluster's.
+        progress: called with a sentence at each step.
+        given_up: set, by another thread, to cancel.
+        calls_back: whether each host tries to connect to this one.
+
+    Raises:
+        HostUnfit: ranks cannot start on a host, from any other.
+    """
     check_surroundings()
     found = mpi.find_mpi()
     progress(f"mpiexec {found.version} ({found.flavour}, {found.source}): {found.mpiexec}")
+    return found, surveyed(spec, found, folder, given_up, calls_back=calls_back)
+
+
+def prepare(
+    spec: ClusterSpec,
+    folder: ClusterFolder,
+    found: mpi.Mpi,
+    hosts: Sequence[Surveyed],
+    kernel_pid: int,
+    **more: object,
+) -> None:
+    """Write the folder of a cluster whose lease is about to start on this host.
+
+    Args:
+        spec: what it starts.
+        folder: the cluster's.
+        found: the MPI that starts the ranks.
+        hosts: what was found on them.
+        kernel_pid: of the lease's parent.
+        more: what else stands in cluster.json.
+
+    Raises:
+        HostUnfit: a host cannot connect to this one.
+    """
+    check_way_back(hosts)
     world_id = secrets.token_hex(4)
     # Left by a world of this name whose lease and kernel were both killed.
     scratch.clear(folder.settings().get("scratch", {}))
-    settings = settle(spec, found, folder, world_id, given_up)
+    settings = settle(spec, found, folder, world_id, hosts)
     spec = replace(spec, note=" ".join((spec.note, *settings.notes())))
-    folder.create(spec, {"world_id": world_id, "kernel_pid": os.getpid(), **settings.to_record()})
+    folder.create(spec, {"world_id": world_id, "kernel_pid": kernel_pid, **settings.to_record(), **more})
+
+
+def _start(folder: ClusterFolder, progress: Callable[[str], None], given_up: threading.Event | None) -> Cluster:
     cluster = Cluster(folder, leases.start(folder))
-    progress(f"starting {spec.n} ranks")
+    progress(f"starting {cluster.world_size} ranks")
     try:
         # While the ranks start, so that the first push or pull need not wait for it.
         with without_working_folder():

@@ -87,7 +87,9 @@ class Tunnel:
     """
 
     def __init__(self, folder: ClusterFolder, ssh: str, on_end: Callable[[str], None]) -> None:
-        self.host = registry.host_of(folder.path) or ""
+        own_name = registry.host_of(folder.path) or ""
+        # By the name with which it was given, where it is one of the ranks' hosts: SSH knows it by that.
+        self.host: str = folder.settings().get("hosts", {}).get(own_name, own_name)
         self._on_end = on_end
         self._is_closing = False
         self._folder = Path(tempfile.mkdtemp(prefix="jupyter_ddl-tunnel-"))

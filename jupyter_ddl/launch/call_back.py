@@ -62,17 +62,16 @@ def unreached(there: str) -> str:
     return ""
 
 
-def cannot_call_back(host: str, there: str, reason: str) -> HostUnfit:
+def cannot_call_back(host: str, unreached: str) -> HostUnfit:
     """Return the error of a host that cannot connect to this one.
 
     Args:
         host: its name, as it was given.
-        there: the address and port to which it tried to connect.
-        reason: what its system said.
+        unreached: the address and port to which it tried to connect, and what its system said.
     """
     return HostUnfit(
         f"{host} must be able to connect to this host.",
-        f"{there} from there: {reason}",
-        "Open the firewall between them, or name another network by --interface. Or use %ddl submit, which needs no "
-        "way back: ranks are held where they are, and this kernel reaches them, through SSH if need be.",
+        unreached,
+        "Open the firewall between them, or name another network by --interface. Ranks of a notebook need no way back: "
+        "%ddl start holds them on the first of the hosts and reaches them through SSH, %ddl submit in a job.",
     )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.launch.place import Place
 
+_CARRIED = ("PYTHONPATH", "LD_LIBRARY_PATH", "PATH")
+
 
 def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str]:
     """Return the command that runs a script on a host.
@@ -48,6 +50,20 @@ def by_ssh(ssh: str, host: str, script: str, *more: str, connect_s: int) -> list
     options = ["-o", "BatchMode=yes", "-o", f"ConnectTimeout={connect_s}"]
     # The login shell may be any: only /bin/sh reads the script.
     return [*shlex.split(ssh), *options, *more, host, f"exec /bin/sh -c {shlex.quote(script)}"]
+
+
+def with_our_paths(program: Sequence[str], *more: str) -> str:
+    """Return the lines of a script that run a program of ours on a host as here: in the same folder, with our paths.
+
+    Args:
+        program: its command.
+        more: the names of other variables that it gets.
+    """
+    names = (*_CARRIED, *more)
+    carried = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
+    working = os.getcwd()  # noqa: PTH109  as the shell spells it
+    # Where it is not there, ranks work in the home.
+    return f"cd {shlex.quote(working)} 2>/dev/null\nexec env {shlex.join([*carried, *program])}"
 
 
 @contextmanager

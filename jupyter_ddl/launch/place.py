@@ -36,6 +36,7 @@ class Place:
         interface: the network interface of this host, or its address, by which the hosts reach each other and this
             one, e.g. "ib0"; None for the one on the route to them.
         launcher: what starts the ranks: "mpiexec", or "jsrun" in a job of LSF.
+        through_ssh: the hosts cannot connect to the kernel's: what holds the ranks is on the first of them.
     """
 
     kind: Kind = "local"
@@ -46,6 +47,7 @@ class Place:
     is_inside: bool = False
     interface: str | None = None
     launcher: Launcher = MPIEXEC
+    through_ssh: bool = False
 
     @property
     def is_here(self) -> bool:

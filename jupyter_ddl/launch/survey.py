@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host import files, run_module
 from jupyter_ddl.launch.address import address_of, is_this_host
-from jupyter_ddl.launch.call_back import cannot_call_back, listening
+from jupyter_ddl.launch.call_back import listening
 from jupyter_ddl.launch.clock_pings import PINGS, Ping, clock_offset_s
 from jupyter_ddl.launch.container import module_in_image, script_in_image, set_for_images
 from jupyter_ddl.launch.image_mpi import MpiVersions
-from jupyter_ddl.launch.on_host import asking, on_host
+from jupyter_ddl.launch.on_host import asking, on_host, with_our_paths
 from jupyter_ddl.launch.survey_failures import NO_ENVIRONMENT, failure_in_image, failure_of, raise_for_all
-from jupyter_ddl.launch.surveyed import Surveyed, check_alike, check_image
+from jupyter_ddl.launch.surveyed import Surveyed, check_alike, check_image, check_way_back, without_way_back
 from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ CONNECT_S = 10
 TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _MOST_BYTES = 1 << 20
-_CARRIED = ("PYTHONPATH", "LD_LIBRARY_PATH", "PATH")
 
 
 def survey(
@@ -62,12 +61,37 @@ def survey(
     Raises:
         HostUnfit: ranks cannot start on a host, or on several; the error names each and says why.
     """
+    found = look(place, mpiexec, shared, given_up)
+    check_way_back(found)
+    return found
+
+
+def look(
+    place: Place,
+    mpiexec: Path,
+    shared: Iterable[Path],
+    given_up: threading.Event | None = None,
+    *,
+    calls_back: bool = True,
+) -> list[Surveyed]:
+    """Look at all hosts of a place at once, and leave it to the caller whether each can connect to this one.
+
+    Args:
+        place: as `survey` takes it, and the others.
+        mpiexec: likewise.
+        shared: likewise.
+        given_up: likewise.
+        calls_back: whether that is tried; it takes seconds where a firewall drops what comes.
+
+    Raises:
+        HostUnfit: ranks cannot start on a host, from any other.
+    """
     marks = [folder / f".survey-{secrets.token_hex(8)}" for folder in shared]
     with ExitStack() as stack:
         for mark in marks:
             files.replace(mark, "")
             stack.callback(mark.unlink)
-        towards = stack.enter_context(listening(place.interface))
+        towards = stack.enter_context(listening(place.interface)) if calls_back else _nowhere
         asked = [stack.enter_context(_Question.ask(one.host, place, mpiexec, marks, towards)) for one in place.hosts]
         _wait(asked, given_up or threading.Event())
         found = _answers(asked)
@@ -167,8 +191,6 @@ class _Question:
             )
         if not said["has_mpiexec"]:
             raise failure_of(self.host, NO_ENVIRONMENT, "", place=self.place, timeout_s=TIMEOUT_S)
-        if unreached := said.get("unreached"):
-            raise cannot_call_back(self.host, self.back, unreached)
         return Surveyed(
             self.host,
             said["hostname"],
@@ -180,7 +202,13 @@ class _Question:
             has_folder=said["has_folder"],
             temporary=said["temporary"],
             cores=said.get("cores", 1),
+            unreached=f"{self.back} from there: {why}" if (why := said.get("unreached")) else "",
         )
+
+
+def _nowhere(_host: str) -> str:
+    """Return where a host is to connect that is not asked to."""
+    return ""
 
 
 def _answers(asked: Sequence[_Question]) -> list[Surveyed]:
@@ -195,6 +223,8 @@ def _answers(asked: Sequence[_Question]) -> list[Surveyed]:
             found.append(question.answer())
         except HostUnfit as failure:
             failures[question.host] = failure
+    if failures:
+        failures |= without_way_back(found)
     raise_for_all(failures, len(asked))
     return found
 
@@ -210,13 +240,9 @@ def _command(host: str, place: Place, mpiexec: Path, marks: list[Path], back: st
         program = module_in_image(image, [mark.parent for mark in marks], module, "", working, back, *map(str, marks))
     if is_here:
         return program
-    names = (*_CARRIED, *(() if image is None else set_for_images(os.environ)))
-    carried = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
     script = (
-        # Where it is not there, ranks work in the home.
-        f"cd {shlex.quote(working)} 2>/dev/null\n"
         f"[ -x {shlex.quote(sys.executable)} ] && [ -x {shlex.quote(str(mpiexec))} ] || exit {NO_ENVIRONMENT}\n"
-        f"exec env {shlex.join([*carried, *program])}"
+        + with_our_paths(program, *(() if image is None else set_for_images(os.environ)))
     )
     if place.is_inside and place.container is not None:
         script = script_in_image(place.container, script)

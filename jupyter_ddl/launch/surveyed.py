@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import __version__
 from jupyter_ddl.errors import HostUnfit
+from jupyter_ddl.launch.call_back import cannot_call_back
 from jupyter_ddl.launch.survey_failures import raise_for_all
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class Surveyed:
         has_folder: it has the working folder of this process.
         temporary: its folder for temporary files.
         cores: that ranks may use there, hardware threads counted.
+        unreached: where it tried to connect to this host, and why it cannot; empty where it can.
     """
 
     host: str
@@ -46,6 +48,7 @@ class Surveyed:
     has_folder: bool = True
     temporary: str = ""
     cores: int = 1
+    unreached: str = ""
 
 
 def check_alike(found: Sequence[Surveyed]) -> None:
@@ -78,6 +81,20 @@ def _unlike(other: Surveyed, first: Surveyed, found: Sequence[Surveyed]) -> Host
         "; ".join(differing),
         f"Install the same on {other.host}, or start JupyterLab from an environment that all hosts share.",
     )
+
+
+def without_way_back(found: Sequence[Surveyed]) -> dict[str, HostUnfit]:
+    """Return the failure of each host that cannot connect to this one."""
+    return {one.host: cannot_call_back(one.host, one.unreached) for one in found if one.unreached}
+
+
+def check_way_back(found: Sequence[Surveyed]) -> None:
+    """Check that hosts can connect to this one, as MPI's daemons and ranks must.
+
+    Raises:
+        HostUnfit: one cannot.
+    """
+    raise_for_all(without_way_back(found), len(found))
 
 
 def check_same_folder(found: Sequence[Surveyed]) -> None:

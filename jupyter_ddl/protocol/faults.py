@@ -34,6 +34,8 @@ Subject = Literal[
     "lease",
     "event reader",  # the kernel's thread that reads the ranks' events
     "lease watch",  # the kernel's thread that watches the lease
+    "host watch",  # the terminal's thread that watches the hosts of a script
+    "connection",  # SSH's, to the host that holds ranks for a kernel to which the hosts cannot connect
     "release",  # ranks that did not answer their release: all were ended
     "user",
     "kernel",

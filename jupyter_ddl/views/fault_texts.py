@@ -18,6 +18,8 @@ ENDS: dict[Subject, str] = {
     "lease": "the lease, which holds the cluster's processes, was killed",
     "event reader": "the kernel can no longer read its ranks' events ({error})",
     "lease watch": "the kernel can no longer watch the cluster's lease ({error})",
+    "host watch": "the hosts of the ranks can no longer be watched ({error})",
+    "connection": "the SSH connection to {host}, through which its ranks are held, ended ({error})",
 }
 OUTCOMES: dict[str, str] = {
     "interrupted": "was interrupted",

@@ -148,6 +148,15 @@ TEXTS: list[tuple[Fault, str]] = [
         LOST + "the kernel can no longer watch the cluster's lease (KeyError: 1).\nLogs: /runs/r",
     ),
     (
+        Fault("lost", "host watch", facts=Facts(error="KeyError: 1")),
+        LOST + "the hosts of the ranks can no longer be watched (KeyError: 1).\nLogs: /runs/r",
+    ),
+    (
+        Fault("lost", "connection", host="node-a", facts=Facts(error="Timeout, server node-a not responding.")),
+        LOST + "the SSH connection to node-a, through which its ranks are held, ended (Timeout, server node-a not "
+        "responding.).\nLogs: /runs/r",
+    ),
+    (
         Fault("lost", "release", (1, 2), facts=GIVEN_UP),
         LOST + "the cell timed out, and ranks 1-2 did not answer the release within 15 s: rank 1: its process 77 is "
         "stopped (SIGSTOP, a debugger or a batch system); `kill -CONT 77` resumes it; rank 2: it is still importing "

@@ -101,7 +101,17 @@ def test_a_host_that_cannot_connect_back(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(survey, "listening", lambda _: nullcontext(lambda _: "127.0.0.1:1"))
     text = r"must be able to connect to this host\. Received: 127\.0\.0\.1:1 from there: Connection refused\. Open"
     with pytest.raises(HostUnfit, match=f"^{HOST} {text}"):
-        look(tmp_path)
+        look(tmp_path, CAME_BY_SSH)
+    # Who starts ranks from elsewhere only takes note of it, or does not ask.
+    one = place(tmp_path, CAME_BY_SSH)
+    (found,) = survey.look(one, tmp_path / "reach", ())
+    assert found.unreached == "127.0.0.1:1 from there: Connection refused"
+    (found,) = survey.look(one, tmp_path / "reach", (), calls_back=False)
+    assert found.unreached == ""
+    # Where another host fails for good, both are said.
+    (tmp_path / "b").write_text("exit 122")
+    with pytest.raises(HostUnfit, match=rf"(?s)2 of 2 hosts.*- b: Every host must.*- {HOST}: .*connect to this host"):
+        survey.look(replace(one, hosts=(*one.hosts, HostSlots("b", 1))), tmp_path / "reach", ())
 
 
 def failing(folder: Path, **there: str) -> str:

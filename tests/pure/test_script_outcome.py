@@ -81,6 +81,29 @@ def test_only_ranks_that_are_there_are_watched(monkeypatch: pytest.MonkeyPatch) 
     assert (watch.lost, asked) == (lost, [({1: 21.0}, 20.0)])
 
 
+def test_a_script_whose_hosts_can_no_longer_be_watched_ends(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(host_watch, "_TICK_S", 0.01)
+    watch = host_watch.HostWatch(HERE, {"nodeb": "nodeb"}, {})
+
+    def quiet() -> dict[int, float]:
+        raise RuntimeError("no more threads")
+
+    deadline_s = time.monotonic() + 30
+    with watch.watching(quiet):
+        while watch.lost is None:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+    ending = Ending(Run(RunFolder("script"), (0, 1), 2))
+    ending.lost = watch.lost
+    assert ending.outcome(0, "", ()).report == (
+        "Ranks must live to the end of the script. Received: the hosts of the ranks can no longer be watched "
+        "(RuntimeError: no more threads)."
+    )
+    assert "no more threads" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("code", "status"), [(0, 0), (None, 0), (7, 7), (256, 0), ("too few images", 1), (True, 1), (-1, 255)]
 )
