@@ -22,7 +22,7 @@ LEAST_S = 0.1
 class Send(Protocol):
     """Sends one epoch's figures as an event of the run."""
 
-    def __call__(self, epoch: int, step: int, at_s: float, metrics: Mapping[str, float]) -> None:
+    def __call__(self, epoch: int, step: int, at_s: float, metrics: Mapping[str, float], *, is_last: bool) -> None:
         """Send them."""
 
 
@@ -62,4 +62,4 @@ class Epochs:
         now_s = self._now()
         if is_last or self._sent_s is None or now_s - self._sent_s >= LEAST_S:
             self._sent_s = now_s
-            self._send(epoch, step, at_s, metrics)
+            self._send(epoch, step, at_s, metrics, is_last=is_last)

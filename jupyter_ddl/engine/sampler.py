@@ -108,10 +108,10 @@ class Sampler:
         except Exception as error:  # noqa: BLE001  figures are the user's; whatever they are, the cell must come to its end
             self._tell(error)
 
-    def _send_epoch(self, epoch: int, step: int, at_s: float, metrics: Mapping[str, float]) -> None:
+    def _send_epoch(self, epoch: int, step: int, at_s: float, metrics: Mapping[str, float], *, is_last: bool) -> None:
         named = {bounded(name): value for name, value in metrics.items()}
         try:
-            self._emit(EpochEnded(self._run, self._rank, at_s, epoch, step, named))
+            self._emit(EpochEnded(self._run, self._rank, at_s, epoch, step, named, is_last=is_last))
         except OSError:
             # As in _send.
             return

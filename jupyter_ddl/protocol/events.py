@@ -142,6 +142,9 @@ class TrainingReading:
             included.
         loss: as Keras shows it: the mean over the epoch so far.
         metrics: name -> value, likewise.
+        epochs: how many the `fit` is to have; the epochs that `epoch` counts. Of ranks that train together the first
+            one reports it, and what follows.
+        epoch_part: of the current epoch's steps, the part that is done; None where their number is not known.
     """
 
     model: str | None = None
@@ -156,6 +159,8 @@ class TrainingReading:
     exchange_s: float | None = None
     loss: float | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+    epochs: Int64 | None = None
+    epoch_part: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,6 +215,7 @@ class EpochEnded(Wire):
         step: training steps of its `fit` by then.
         metrics: name -> value, as Keras logs them at the epoch's end, over all ranks where they are averaged: the loss,
             and validation's, whose names begin with "val_".
+        is_last: its `fit` has ended with it, at the last epoch or earlier.
     """
 
     type: ClassVar[str] = "epoch_ended"
@@ -219,6 +225,7 @@ class EpochEnded(Wire):
     epoch: Int64
     step: Int64
     metrics: dict[str, float]
+    is_last: bool = False
     n: Int64 = 0
 
 

@@ -13,6 +13,7 @@
 | `first_rank` | a program for one process: only its first rank's output |
 | `dashboard`, `widget`, `history`, `event_batches` | how a run trains, live; the browser's side is labextension/ |
 | `browser_files` | the browser's part, as it was built |
+| `training_progress` | how far a training is, and how long it still takes |
 | `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |
 | `sweep_page` | the page that compares the points of a sweep |
 | `together` | several views of one run |

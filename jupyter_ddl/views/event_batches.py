@@ -29,7 +29,7 @@ _COMMON = ("run", "model")
 # Not shown in the browser; it is in the run's files.
 _UNSEEN = ("n", "step_p50_s", "step_p95_s", "gpu_watts", "gpu_celsius")
 # Columns that are not measured everywhere come last, so that they can be left out.
-_MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes")
+_MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes", "epochs", "epoch_part")
 _ALWAYS = tuple(
     field.name for field in fields(MetricsSample) if field.name not in {*_COMMON, *_UNSEEN, *_MAYBE, "at_s", "metrics"}
 )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.protocol.events import (
+    EpochEnded,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -21,6 +22,7 @@ from jupyter_ddl.protocol.events import (
 )
 from jupyter_ddl.protocol.sample_means import FAR, Mean, SampleMeans, mean, total
 from jupyter_ddl.views.fault import headline
+from jupyter_ddl.views.training_progress import TrainingProgress
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
@@ -85,6 +87,7 @@ class Figures:
         ranks: by rank.
         rates: the mean rank's samples/s over time.
         losses: the mean loss over steps.
+        progress: how far the training is.
         single_rank_samples_per_s: what one rank alone reaches with the model; None where not known.
 
     Args:
@@ -101,6 +104,7 @@ class Figures:
         self.ranks: dict[int, RankFigures] = {}
         self.rates = Curve()
         self.losses = Curve()
+        self.progress = TrainingProgress()
         self.first_failure: RankFailed | None = None
         self.lost: str | None = None
         self._began_s: float | None = None
@@ -110,6 +114,8 @@ class Figures:
         """Take an event of the run."""
         if isinstance(event, MetricsSample):
             self._sample(event)
+        elif isinstance(event, EpochEnded):
+            self.progress.ended(event)
         elif isinstance(event, RunStarted):
             self.run = event.run
             for rank in event.ranks:
@@ -130,6 +136,7 @@ class Figures:
             self._lose(event)
         elif isinstance(event, RunFinished):
             self.outcome, self.seconds = event.outcome, event.seconds
+            self.progress.end()
 
     def shown(self, rank: RankFigures) -> Mean:
         """Return the figures of a rank that count: of all its steps once it has ended, of its last seconds before."""
@@ -178,6 +185,7 @@ class Figures:
     def _sample(self, sample: MetricsSample) -> None:
         rank = self._arrive(sample.rank)
         rank.latest = sample
+        self.progress.sample(sample)
         if abs(sample.at_s) < FAR:
             self._newest_s = max(self._newest_s, sample.at_s)
         if self.model is None and sample.model is not None:

@@ -175,6 +175,7 @@ def _summary(figures: Figures) -> str:
         parts.append(f"scaling efficiency {percent(efficiency)}")
     if figures.outcome is not None:
         parts.append(f"{figures.outcome} after {duration(figures.seconds)}")
+    parts.append(figures.progress.text)
     if figures.first_failure is not None:
         parts.append(f"rank {figures.first_failure.rank} raised {figures.first_failure.name}")
     elif figures.lost is not None:

@@ -91,6 +91,8 @@ EXAMPLES: tuple[events.Event, ...] = (
         gpu_memory_total_bytes=2**36,
         gpu_watts=310.5,
         gpu_celsius=61.0,
+        epochs=3,
+        epoch_part=0.25,
         n=4,
     ),
     # JSON has neither: both cross as words.
@@ -107,7 +109,7 @@ EXAMPLES: tuple[events.Event, ...] = (
         loss=math.nan,
         metrics={"auc": math.nan, "learning_rate": math.inf, "gap": -math.inf},
     ),
-    events.EpochEnded("run-1", 0, 1_700_000_003.0, 2, 24, {"loss": 0.25, "val_loss": math.inf}, n=5),
+    events.EpochEnded("run-1", 0, 1_700_000_003.0, 2, 24, {"loss": 0.25, "val_loss": math.inf}, is_last=True, n=5),
     events.ParametersLogged("run-1", 0, {"epochs": 3, "learning_rate": 0.01, "optimizer": "Adam"}, n=5),
     events.ParametersLogged("run-1", 1, {}),
     events.StragglerMarked("run-1", 1, 1_700_000_003.0, is_straggler=True, ratio=1.5, spends_on="input"),

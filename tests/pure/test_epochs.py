@@ -57,7 +57,7 @@ def test_short_epochs_are_not_all_sent_and_the_last_one_is() -> None:
     now_s = 0.0
     epochs = Epochs(lambda: now_s)
     epochs.ended(0, 1, 0.0, {"loss": 1.0}, is_last=True)
-    epochs.begin(lambda epoch, step, at_s, metrics: sent.append(epoch))
+    epochs.begin(lambda epoch, step, at_s, metrics, *, is_last: sent.append(epoch))
     for epoch in range(100):
         now_s = epoch / 50
         epochs.ended(epoch, epoch, 0.0, {"loss": 1.0}, is_last=epoch == 99)

@@ -91,6 +91,7 @@ EXAMPLES = (
     hub_messages.KernelState("kernel-1", 4700, None, "run-1", Fault("raised", ranks=(1,), text="no")),
     hub_messages.KernelGone("kernel-1"),
     hub_messages.RunNotice("kernel-1", "run-1", "failed", "cell", "0-1", 4.5, Fault("silent", ranks=(1,))),
+    hub_messages.RunLabelled("run-1"),
     hub_messages.Control("1", "kernel-1", "stacks", {"ranks": "0"}),
     hub_messages.Answer("1", {"text": "idle"}),
     hub_messages.Watch("run-1", 3),

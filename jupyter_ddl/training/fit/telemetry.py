@@ -44,7 +44,11 @@ class Telemetry(keras.callbacks.Callback):
         # Of the main thread alone: the steps that have ended, and the epoch that has, with its logs and its end's time.
         self._taken = 0
         self._ended: tuple[int, Any, float] | None = None
-        self._epoch = 0
+        # The current epoch, and the steps that were taken before it: one object, for the sampler's thread.
+        self._epoch: tuple[int, int] = (0, 0)
+        # How many epochs there are to be, and how many steps each has; None where that is not known.
+        self._epochs: int | None = None
+        self._epoch_steps: int | None = None
         self._steps = 0
         self._logs: Any = None
         # Appended to by the main thread, emptied by the other.
@@ -65,6 +69,10 @@ class Telemetry(keras.callbacks.Callback):
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Attach this source."""
+        # A CallbackList of the user's own has none.
+        known = self.params or {}
+        if self._is_first:
+            self._epochs, self._epoch_steps = known.get("epochs"), known.get("steps")
         clock = self._clock()
         if clock is not None:
             self._before = clock.read()
@@ -80,7 +88,7 @@ class Telemetry(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
         """Leave out the steps that this rank took between epochs, with no batch of its own, for the others."""
         self._report_epoch(is_last=False)
-        self._epoch, self._mark_s = epoch, None
+        self._epoch, self._mark_s = (epoch, self._taken), None
         clock = self._clock()
         if clock is not None:
             sums = clock.read()
@@ -89,6 +97,9 @@ class Telemetry(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Keep the epoch's results, validation included: callbacks that come later put those of all ranks there."""
         self._logs, self._ended = logs, (epoch, logs, time.time())
+        if self._is_first:
+            # Of a generator Keras knows only now how many there are.
+            self._epoch_steps = self._taken - self._epoch[1]
         clock = self._clock()
         if clock is not None:
             self._input_s = self._waited_s(clock.read(), self._asked) or self._input_s
@@ -151,17 +162,24 @@ class Telemetry(keras.callbacks.Callback):
         samples, input_s, exchange_s = self._where_time_went(len(durations_s))
         times = step_times(durations_s, samples)
         metrics = _numbers(self._logs)
+        epoch, before = self._epoch
         return TrainingReading(
             step=self._steps,
             model=self._name(),
-            epoch=self._epoch,
+            epoch=epoch,
             # The wait of the current step may be counted already: it is not part of the steps that have ended.
             input_s=None if input_s is None else min(input_s, times["step_s"]),
             exchange_s=None if exchange_s is None else min(exchange_s, times["step_s"]),
             loss=metrics.pop("loss", None),
             metrics=metrics,
+            epochs=self._epochs,
+            epoch_part=self._part(before),
             **times,
         )
+
+    def _part(self, before: int) -> float | None:
+        """Return which part of an epoch's steps has been taken, of which so many steps were before it."""
+        return min(1.0, max(0, self._taken - before) / self._epoch_steps) if self._epoch_steps else None
 
     def _where_time_went(self, ended: int) -> tuple[float | None, float | None, float | None]:
         """Return the samples of the steps that ended, and of an average one the input and the exchange in seconds.

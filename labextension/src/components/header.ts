@@ -14,6 +14,7 @@ const PARTS = [
 export class Header {
   readonly element: HTMLElement;
   private readonly state = h('span', { class: 'ddl-run-state' });
+  private readonly progressText = h('span', { class: 'ddl-progress' });
   private readonly name = h('span', { class: 'ddl-run-name' });
   private readonly counts = h('ul', { class: 'ddl-counts', 'aria-label': 'Ranks by state' });
   private readonly problem = h('p', { class: 'ddl-problem', role: 'alert' });
@@ -42,7 +43,7 @@ export class Header {
     this.element = h(
       'div',
       { class: 'ddl-header' },
-      h('div', { class: 'ddl-title' }, this.state, this.counts, this.name),
+      h('div', { class: 'ddl-title' }, this.state, this.progressText, this.counts, this.name),
       this.problem,
       this.stall.element,
       this.tiles,
@@ -66,7 +67,7 @@ export class Header {
     const against = single === null ? 'no 1-rank figure is known' : `1 rank does ${rate(single)}`;
     this.efficiency.set(percent(model.means.efficiency()), against);
     this.loss.set(loss(model.means.loss()), 'mean of the ranks');
-    this.progress.set(number(model.step), model.epoch === null ? '' : `epoch ${model.epoch + 1}`);
+    this.progress.set(number(model.step), epochNote(model));
     this.updateSplit(model);
   }
 
@@ -81,6 +82,7 @@ export class Header {
     }
     const trains = (counts.get('training') ?? 0) + (counts.get('straggler') ?? 0) > 0;
     const time = model.seconds === null ? '' : ` after ${duration(model.seconds)}`;
+    setText(this.progressText, model.progress.text);
     setText(this.state, `${model.outcome ?? (trains ? 'Training' : 'Running')}${time}`);
     this.element.classList.toggle('ddl-bad', model.outcome !== null && model.outcome !== 'finished');
     setText(this.name, [model.model, model.run].filter((part) => part !== null).join(' · '));
@@ -109,6 +111,11 @@ export class Header {
     }
     setAttribute(this.bar, 'aria-label', `A step: ${shares.join('; ')}`);
   }
+}
+
+/** Where no event says how many epochs there are to be, as in runs of before, the current one; else the head has it. */
+function epochNote({ epoch, progress }: RunModel): string {
+  return epoch === null || progress.epoch !== null ? '' : `epoch ${epoch + 1}`;
 }
 
 /** What the figure is a mean of: ten seconds while the run is active, with the newest beside it. */

@@ -200,6 +200,8 @@ export interface MetricsSample {
   readonly exchange_s: number | null;
   readonly loss: number | null;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly epochs: number | null;
+  readonly epoch_part: number | null;
   readonly gpu_pct: number | null;
   readonly gpu_memory_used_bytes: number | null;
   readonly gpu_memory_total_bytes: number | null;
@@ -222,6 +224,7 @@ export interface EpochEnded {
   readonly epoch: number;
   readonly step: number;
   readonly metrics: Readonly<Record<string, number>>;
+  readonly is_last: boolean;
   readonly n: number;
 }
 
@@ -456,6 +459,8 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     exchange_s: {"kind": "number", "nullable": true, "default": null},
     loss: {"kind": "number", "nullable": true, "default": null},
     metrics: {"kind": "object", "nullable": false, "default": {}},
+    epochs: {"kind": "number", "nullable": true, "default": null},
+    epoch_part: {"kind": "number", "nullable": true, "default": null},
     gpu_pct: {"kind": "number", "nullable": true, "default": null},
     gpu_memory_used_bytes: {"kind": "number", "nullable": true, "default": null},
     gpu_memory_total_bytes: {"kind": "number", "nullable": true, "default": null},
@@ -475,6 +480,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     epoch: {"kind": "number", "nullable": false},
     step: {"kind": "number", "nullable": false},
     metrics: {"kind": "object", "nullable": false},
+    is_last: {"kind": "boolean", "nullable": false, "default": false},
     n: {"kind": "number", "nullable": false, "default": 0},
   },
   parameters: {

@@ -9,6 +9,7 @@ import { RunCurves } from './run_curves';
 import { RunMeans } from './run_means';
 import type { Folded } from './series';
 import { Stall } from './stall';
+import { TrainingProgress } from './training_progress';
 
 export class RunModel {
   run: string | null = null;
@@ -26,6 +27,7 @@ export class RunModel {
   readonly stall = new Stall();
   readonly curves = new RunCurves();
   readonly epochs = new Epochs();
+  readonly progress = new TrainingProgress();
   readonly means = new RunMeans(this, () => this.curves.newestS);
   private readonly hosts = new Map<number, string>();
   private readonly rows = new Map<number, number>();
@@ -52,6 +54,7 @@ export class RunModel {
         break;
       case 'epoch_ended':
         this.epochs.take(event);
+        this.progress.ended(event);
         break;
       case 'straggler':
         this.mark(event);
@@ -69,6 +72,7 @@ export class RunModel {
       case 'run_finished':
         this.outcome = event.outcome;
         this.seconds = event.seconds;
+        this.progress.end();
         this.stall.end();
         this.logs.finish(null);
         break;
@@ -167,6 +171,7 @@ export class RunModel {
     this.stall.sampled(sample);
     this.curves.take(sample, this.row(sample.rank));
     this.epochs.sample(sample);
+    this.progress.sample(sample);
     if (sample.step === null) {
       return;
     }
@@ -224,6 +229,7 @@ export class RunModel {
   /** Take the outcome of a run without an end event. */
   endAs(outcome: string): void {
     this.outcome = outcome;
+    this.progress.end();
     this.stall.end();
     this.logs.finish(null);
     if (outcome !== 'cut off') {
