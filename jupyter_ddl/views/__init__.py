@@ -22,5 +22,5 @@
 | `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
 | `merged_profile`, `profile_text` | the profiles of ranks as one tree, with what differs; as text and files |
 | `table`, `topology` | the ranks of a cluster, as text; what their hosts have |
-| `progress`, `format` | one line while something is under way; numbers as people read them |
+| `progress` | one line while something is under way |
 """

@@ -111,7 +111,7 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page, tmp_path: Pat
     mark = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
     page.wait_for_function(f"{mark} === '● 0-1'")
     end.touch()
-    page.wait_for_function(f"/^✓ 0-1 0:\\d\\d$/.test({mark})", timeout=60_000)
+    page.wait_for_function(f"/^✓ 0-1 \\d[\\d.]* s$/.test({mark})", timeout=60_000)
     panel.locator(".ddl-run-row").first.get_by_text("finished").wait_for()
     # The ranks end with their kernel, and what ran is still there.
     page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")

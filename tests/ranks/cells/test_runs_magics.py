@@ -14,8 +14,8 @@ import pytest
 from ranks.kernels import eventually, kernel, without
 
 from jupyter_ddl.cli import main
+from jupyter_ddl.protocol import number_texts as figure
 from jupyter_ddl.runs.store import newest_first, read_record
-from jupyter_ddl.views import format as figure
 
 pytestmark = pytest.mark.mpi
 
@@ -77,7 +77,7 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
     assert record.samples_per_s is not None
     assert record.samples_per_s > 0
     assert record.loss is not None
-    assert line.endswith(f"  {figure.number(record.samples_per_s)}  {figure.number(record.loss)}")
+    assert line.endswith(f"  {figure.number(record.samples_per_s)}  {figure.loss(record.loss)}")
     assert record.first_line == "import keras, numpy as np, time, jupyter_ddl"
     assert record.cell_number is not None
     model = record.parameters.pop("model")
@@ -105,7 +105,7 @@ def test_a_run_is_shown_as_it_showed(notebook):
     shown = notebook.execute("%ddl show")
     assert shown.error is None
     heading, lines = shown.outputs[0].data["text/plain"].strip(), lines_under_heading(shown)
-    assert re.fullmatch(rf"{run}: ranks 0-1; finished after \d\.\d s", heading)
+    assert re.fullmatch(rf"{run}: ranks 0-1; finished after [\d.]+ s", heading)
     assert sorted(lines) == sorted(cell.lines)
     assert {output.kind for output in shown.outputs[1:]} == {"display_data"}
     # An earlier one by a part of its id, when another is the newest.

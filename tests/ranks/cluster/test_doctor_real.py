@@ -106,7 +106,7 @@ def test_ranks_that_fail_are_told_by_their_error(broken_horovod: Path, monkeypat
 def test_ranks_that_hang_are_ended() -> None:
     check = check_allreduce(find_mpi(), gpus=(), timeout_s=0.5)
     assert check.status == "problem"
-    assert check.text == "2 ranks on CPU cores did not finish in 0 s"
+    assert check.text == "2 ranks on CPU cores did not finish in 0.5 s"
     assert not [child for child in psutil.Process().children(recursive=True) if "mpi" in child.name()]
 
 

@@ -83,7 +83,7 @@ def test_a_frozen_rank_is_named_and_comes_back_with_its_variables(
     assert (
         f"its process {pid} is stopped (SIGSTOP, a debugger or a batch system); `kill -CONT {pid}` resumes it" in text
     )
-    assert re.search(r"jupyter_ddl: rank 1 is back after \d+ s\n", text)
+    assert re.search(r"jupyter_ddl: rank 1 is back after [\d.]+ s\n", text)
     assert text.count("jupyter_ddl: ") == 2
     assert stuck.run("x").ranks[1].value == "6"
     assert stuck.ranks[1].pid == pid

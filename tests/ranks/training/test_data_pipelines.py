@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from ranks.numerics_world import World, world_on
 
+from jupyter_ddl.protocol.number_texts import size
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -55,7 +57,7 @@ def test_each_rank_caches_its_own_elements(world: World) -> None:
         assert answer["folders"] == world.size
     told = [answer["told"] for answer in answers]
     assert told[0].startswith(f"Cache in {world.folder}, ")
-    assert told[0].endswith(f" free: {8 * -(-SAMPLES // world.size)} bytes, for each rank.\n")
+    assert told[0].endswith(f" free: {size(8 * -(-SAMPLES // world.size))}, for each rank.\n")
     assert told[1:] == [""] * (world.size - 1), "once for a host"
 
 
