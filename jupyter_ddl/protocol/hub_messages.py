@@ -58,6 +58,7 @@ class KernelState(Wire):
         run: the newest active run; None where there is none.
         fault: the last fault, as `views.fault.in_short` has it, or the stall of a cell that runs; None again once the
             next cell begins, after a good one, or with new ranks.
+        whole_notebook: whether its cells without a magic run on the ranks (`%ddl auto on`).
     """
 
     type: ClassVar[str] = "kernel_state"
@@ -66,6 +67,7 @@ class KernelState(Wire):
     cluster: ClusterState | None = None
     run: str | None = None
     fault: Fault | None = None
+    whole_notebook: bool = False
 
 
 @dataclass(frozen=True)

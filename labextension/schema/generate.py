@@ -178,6 +178,7 @@ _CLUSTER: hub_messages.ClusterState = {
 }
 HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelState("kernel-1", 4700),
+    hub_messages.KernelState("kernel-1", 4700, whole_notebook=True),
     hub_messages.KernelState("kernel-1", 4700, _CLUSTER, _RUN, replace(RAISED, text="Rank 1 of 2: <b>no</b>")),
     hub_messages.KernelState("kernel-1", 4700, {**_CLUSTER, "state": "starting", "step": "starting", "ranks": []}),
     hub_messages.KernelGone("kernel-1"),

@@ -47,5 +47,6 @@ export namespace CommandIDs {
   export const openLog = 'jupyter-ddl:open-log';
   export const compare = 'jupyter-ddl:compare-runs';
   export const toggleDistributed = 'jupyter-ddl:toggle-distributed';
+  export const toggleWhole = 'jupyter-ddl:toggle-whole-notebook';
   export const tooltip = 'jupyter-ddl:tooltip';
 }

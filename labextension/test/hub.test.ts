@@ -23,7 +23,7 @@ const RAISED = examples.find((example) => example.type === 'kernel_state' && exa
 const faultOf = (text: string): Fault => ({ ...RAISED, text });
 const state = (more: Partial<KernelState> = {}): KernelState => {
   const cluster = { name: 'default', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, job: null } as const;
-  return { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, ...more };
+  return { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false, ...more };
 };
 const notice = (more: Partial<Notice> = {}): Notice => {
   return { type: 'run_notice', kernel: 'k', run: 'r', state: 'running', cell_id: 'c', ranks: '0-1', seconds: null, fault: null, ...more };

@@ -19,6 +19,7 @@ const KERNEL: KernelState = {
   cluster: { name: 'first', state: 'idle', note: '', step: null, world_size: 1, ranks: [], ends_at_s: null, job: null },
   run: null,
   fault: null,
+  whole_notebook: false,
 };
 const stacks = (host: string): object => ({ ranks: [{ rank: 0, host, threads: [], note: 'asleep' }] });
 

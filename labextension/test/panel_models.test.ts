@@ -373,7 +373,7 @@ describe('runs on disk', () => {
 describe('clusters with no kernel', () => {
   const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
   const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, job: null } as const;
-  const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null };
+  const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false };
 
   it('are those that no kernel has attached to', () => {
     expect(withoutKernel(kept, []).map(({ name }) => name)).toEqual(['a', 'b']);

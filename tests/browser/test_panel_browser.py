@@ -119,7 +119,7 @@ def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> N
 
 
 def test_the_menu_has_the_commands_of_all_plugins_in_one_order(page: Page) -> None:
-    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+    start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks", "Run Whole Notebook on Ranks"]
     assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 from lab import PANEL as BUILT
 from lab import command
@@ -20,6 +21,7 @@ SOURCES = "window.jupyterapp.shell.currentWidget.content.widgets.map(cell => cel
 SWITCH = ".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']"
 SET_SECOND = "code => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(code)"
 KEYS = "Control+Alt+r"
+OUTPUT = ".jp-Notebook .jp-CodeCell .jp-OutputArea"
 
 
 @pytest.fixture
@@ -84,6 +86,49 @@ def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(la
         expect(page.locator(".ddl-start-offer button")).to_have_count(1)
 
 
+RESTART_AND_RUN = """() => void window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()
+  .then(() => window.jupyterapp.commands.execute('notebook:run-all-cells'))"""
+SENT = "Ranks must run before a cell can go to them."
+
+
+def test_the_whole_notebook_runs_on_ranks_also_after_a_reload_and_a_restart(lab: Lab, page: Page) -> None:
+    lab.wait_until_idle(page)
+    lab.run_code(page, "print('here')")
+    output = page.locator(OUTPUT).first
+    expect(output).to_contain_text("here", timeout=30_000)
+    mode = page.get_by_label("Which cells run on ranks")
+    mode.select_option("Whole notebook")
+    edit(page, 0)
+    page.wait_for_selector(f"{SWITCH}[aria-pressed='true']")
+    page.wait_for_selector(".jp-Cell.ddl-distributed-cell")
+    page.keyboard.press("Control+End")
+    page.keyboard.press(KEYS)
+    wait_for_source(page, 0, "%%local\nprint('here')")
+    page.wait_for_selector(f"{SWITCH}[aria-pressed='false']")
+    page.keyboard.press(KEYS)
+    page.keyboard.type("#")
+    wait_for_source(page, 0, "print('here')#")
+    lab.run_all(page)
+    expect(output).to_contain_text(SENT, timeout=30_000)
+    lab.save(page)
+    lab.open(page, "shared.ipynb")
+    expect(mode).to_have_value("notebook")
+    command(page, "notebook:clear-all-cell-outputs")
+    lab.wait_until_idle(page)
+    page.evaluate(RESTART_AND_RUN)
+    expect(output).to_contain_text(SENT, timeout=60_000)
+    expect(page.locator(".ddl-start-offer button").first).to_be_visible()
+    # What a cell does shows, too.
+    lab.run_code(page, "%ddl auto off")
+    expect(mode).to_have_value("cell", timeout=10_000)
+    mode.select_option("Whole notebook")
+    mode.select_option("This cell")
+    lab.run_code(page, "print('here')")
+    expect(output).to_contain_text("here", timeout=30_000)
+    lab.save(page)
+    assert "jupyter_ddl" not in nbformat.read(lab.folder / "shared.ipynb", as_version=4).metadata
+
+
 # As a kernel is that has not loaded jupyter_ddl.
 FORGETS = """
 shell = get_ipython()
@@ -97,7 +142,6 @@ def without_room(*_, **__):
     raise RuntimeError("no room")
 current.start = without_room
 """
-OUTPUT = ".jp-Notebook .jp-CodeCell .jp-OutputArea"
 
 
 @pytest.mark.mpi

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from panel import START_MS, ask_kernel, leave_out_tensorflow, run_cell, show_panel, start_here, training
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,6 +68,17 @@ def test_names_of_rank_0_are_completed_and_told_of(lab: Lab, page: Page, panel: 
     page.locator(".jp-Inspector-content").filter(has_text="Known on the ranks.").wait_for(timeout=10_000)
     names = "import json; print(json.dumps('widely_known' in globals()))"
     assert ask_kernel(page, names) == "false\n"
+    # So does a cell without a magic, where the whole notebook runs on ranks.
+    page.keyboard.press("Escape")
+    ask_kernel(page, "%ddl auto on")
+    expect(page.get_by_label("Which cells run on ranks")).to_have_value("notebook", timeout=10_000)
+    lab.set_code(page, "widely_kn")
+    editor.click()
+    page.keyboard.press("Control+End")
+    page.keyboard.press("Tab")
+    page.locator(".jp-Completer-item").filter(has_text="widely_known").wait_for(timeout=10_000)
+    page.keyboard.press("Escape")
+    ask_kernel(page, "%ddl auto off")
 
 
 def test_a_hung_collective_is_seen_and_interrupted_while_its_cell_runs(lab: Lab, page: Page, panel: Locator) -> None:

@@ -79,7 +79,8 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
         found = set(page.evaluate(COMMANDS))
         assert {"jupyter-ddl:open-run", "jupyter-ddl:toggle-distributed", "jupyter-ddl:show-panel"} <= found
         assert not found & {"jupyter-ddl:interrupt", "jupyter-ddl:stop", "jupyter-ddl:restart", "jupyter-ddl:stacks"}
-        assert menu(page) == ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks"]
+        start = ["Show Distributed Ranks", "Start Ranks…"]
+        assert menu(page) == [*start, "Run Cell on Ranks", "Run Whole Notebook on Ranks"]
         # Pages, cells and notifications are there.
         card.get_by_role("button", name="Open the run").click()
         page.locator(".ddl-dashboard .ddl-run-state").filter(has_text="finished").wait_for()

@@ -90,6 +90,7 @@ def test_a_kernel_says_what_it_has_and_again_to_a_hub_that_was_restarted(path: P
                     "cluster": None,
                     "run": None,
                     "fault": None,
+                    "whole_notebook": False,
                 }
                 channel.sendall(as_line(Control("7", "kernel-1", "interrupt", {})))
                 answer = json.loads(lines.readline())

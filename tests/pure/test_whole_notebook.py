@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.hub_link.state import State
+from jupyter_ddl.kernel.magics import completion, whole_notebook
 from jupyter_ddl.kernel.magics.ddl import DdlMagics
 from jupyter_ddl.kernel.magics.distributed import _lines_above
 from jupyter_ddl.kernel.magics.whole_notebook import installed
@@ -33,22 +39,46 @@ def turn(shell: InteractiveShell, mode: str) -> None:
     shell.run_line_magic("ddl", f"auto {mode}")
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "a = 1\n",
-        "# a comment\na = 1\n",
-        'f"{1:%d}"\n',
-        "b = (7\n     % 4)\n",
-        "def ask():\n    return 'why?'\n",
-        "await something()\n",
-    ],
-)
-def test_a_cell_without_a_magic_goes_to_the_ranks(shell: InteractiveShell, code: str) -> None:
+# JupyterLab's toolbar shows by the same table where a cell will run.
+TABLE = Path(__file__).parents[2] / "labextension" / "schema" / "whole_notebook.fixture.json"
+
+
+@pytest.mark.parametrize("case", json.loads(TABLE.read_text()), ids=lambda case: repr(case["code"]))
+def test_which_cells_go_to_the_ranks(shell: InteractiveShell, case: dict[str, Any]) -> None:
     turn(shell, "on")
-    assert run(shell, code) == [("", code)]
-    # Empty lines above it are no part of it.
-    assert run(shell, "\n  \n" + code) == [("", code)]
+    assert installed(shell).applies_to(case["code"].lstrip()) is case["goes"]
+    sent = run(shell, case["code"])
+    assert bool(sent) is (case["goes"] or case["code"].startswith("%%distributed"))
+
+
+def test_a_cell_goes_to_the_ranks_without_the_empty_lines_above_it(shell: InteractiveShell) -> None:
+    turn(shell, "on")
+    for code in ("a = 1\n", "await something()\n"):
+        assert run(shell, code) == run(shell, "\n  \n" + code) == [("", code)]
+
+
+def test_a_turn_is_told_to_the_hub(shell: InteractiveShell) -> None:
+    state, told = State("kernel-1", shell, installed(shell)), []
+    current.sessions().observers.add(lambda _: told.append(state.now().whole_notebook))
+    for mode in ("on", "", "off"):
+        turn(shell, mode)
+    assert told == [True, False]
+
+
+def test_rank_0_completes_all_of_a_cell_that_goes_there(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(whole_notebook, "get_ipython", lambda: shell)
+    assert completion.code_of_ranks("\na = b", 6) is None
+    turn(shell, "on")
+    assert completion.code_of_ranks("\na = b", 6) == ("\na = b", 6)
+    assert completion.code_of_ranks("%%local\nb", 9) is None
+    assert completion.code_of_ranks("%%distributed\nb", 15) == ("b", 1)
+
+
+def test_a_magic_of_another_name_is_not_local(shell: InteractiveShell) -> None:
+    with pytest.raises(UsageError, match="Cell magic `%%locally` not found"):
+        run(shell, "%%locally\nhere = 1")
 
 
 def test_cells_with_a_magic_stay_as_they_are(shell: InteractiveShell, capsys: pytest.CaptureFixture[str]) -> None:

@@ -27,11 +27,12 @@ def begin(shell: Any) -> None:
     from jupyter_ddl.kernel.hub_link.controls import Controls
     from jupyter_ddl.kernel.hub_link.link import Link
     from jupyter_ddl.kernel.hub_link.state import State
+    from jupyter_ddl.kernel.magics import whole_notebook
 
     sessions = current.sessions()
     if sessions.hub is not None:
         return
-    link = sessions.hub = Link(Path(path), State(kernel, shell), Controls())
+    link = sessions.hub = Link(Path(path), State(kernel, shell, whole_notebook.installed(shell)), Controls())
     sessions.observers.add(link.note)
     link.start()
 

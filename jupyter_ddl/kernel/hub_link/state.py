@@ -6,6 +6,7 @@ Runs on: kernel.
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import NoCluster
@@ -16,6 +17,7 @@ from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.fault import in_short
 
 if TYPE_CHECKING:
+    from jupyter_ddl.kernel.magics.whole_notebook import WholeNotebook
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.hub_messages import ClusterState
     from jupyter_ddl.runs.run import Run
@@ -27,11 +29,13 @@ class State:
     Args:
         kernel: Jupyter's id of it.
         shell: its IPython, which knows the notebook's cell.
+        mode: which of its cells go to the ranks.
     """
 
-    def __init__(self, kernel: str, shell: Any) -> None:
+    def __init__(self, kernel: str, shell: Any, mode: WholeNotebook | None = None) -> None:
         self._kernel = kernel
         self._shell = shell
+        self._mode = mode
         self._cells: dict[str, str | None] = {}
         self._running: dict[str, Run] = {}
         self._fault: Fault | None = None
@@ -57,6 +61,9 @@ class State:
 
     def now(self) -> KernelState:
         """Return the kernel's state."""
+        return replace(self._of_ranks(), whole_notebook=self._mode is not None and self._mode.is_on)
+
+    def _of_ranks(self) -> KernelState:
         sessions = current.sessions()
         starting = sessions.starting()
         if starting is not None:

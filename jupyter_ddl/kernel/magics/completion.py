@@ -1,4 +1,4 @@
-"""Completes a `%%distributed` cell (Tab), in any front end: rank 0's names in place of this kernel's.
+"""Completes a cell that runs on ranks (Tab), in any front end: rank 0's names in place of this kernel's.
 
 JupyterLab's panel asks the hub as well, which also answers while this kernel is busy.
 
@@ -13,6 +13,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, context_
 
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.kernel import current
+from jupyter_ddl.kernel.magics import whole_notebook
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -38,7 +39,7 @@ def names_of_rank_0(context: CompletionContext) -> Any:
     the other matchers from adding theirs, if it has any completion.
     """
     above = context.full_text.split("\n")[: context.cursor_line]
-    below = below_magic(context.full_text, sum(len(line) + 1 for line in above) + context.cursor_position)
+    below = code_of_ranks(context.full_text, sum(len(line) + 1 for line in above) + context.cursor_position)
     if below is None:
         return {"completions": []}
     code, cursor = below
@@ -51,8 +52,12 @@ def names_of_rank_0(context: CompletionContext) -> Any:
     return {"completions": completions, "matched_fragment": code[found["start"] : found["end"]], "suppress": True}
 
 
-def below_magic(text: str, cursor: int) -> tuple[str, int] | None:
+def code_of_ranks(text: str, cursor: int) -> tuple[str, int] | None:
     """Return the code of a cell that runs on ranks, and where in it the cursor is; None in other cells and lines."""
+    return (text, cursor) if whole_notebook.goes_to_ranks(text) else _below_magic(text, cursor)
+
+
+def _below_magic(text: str, cursor: int) -> tuple[str, int] | None:
     lines = text.split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     start = sum(len(line) + 1 for line in lines[: first + 1])

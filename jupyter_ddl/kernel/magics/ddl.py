@@ -189,6 +189,8 @@ class DdlMagics(Magics):
         mode = whole_notebook.installed(self.shell)
         if arguments.mode is not None:
             mode.is_on = arguments.mode == "on"
+            # JupyterLab's toolbar shows it.
+            current.sessions().observers.notify()
         on = "Cells without a magic run on the ranks, and those that begin with %%local here."
         print(on if mode.is_on else "Cells without a magic run here.")
 

@@ -1,4 +1,4 @@
-"""Inspects names in a `%%distributed` cell on rank 0, for JupyterLab's inspector (Ctrl-I) and any tooltip.
+"""Inspects names in a cell that runs on ranks on rank 0, for JupyterLab's inspector (Ctrl-I) and any tooltip.
 
 Runs on: kernel.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.errors import DdlError
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.magics.completion import below_magic
+from jupyter_ddl.kernel.magics.completion import code_of_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ async def _inspect(
 
     Source: ipykernel 7.4, ipkernel.IPythonKernel.do_inspect
     """
-    below = below_magic(code, cursor_pos)
+    below = code_of_ranks(code, cursor_pos)
     found = None if below is None else _ask(*below, detail_level)
     if found is not None:
         return {"status": "ok", "found": found["found"], "data": found["data"], "metadata": {}}

@@ -10,11 +10,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from IPython.core.getipython import get_ipython
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 _MAGIC = "%%distributed\n"
-_LOCAL = re.compile(r"%%local[^\S\n]*\n?")
+_LOCAL = re.compile(r"%%local[^\S\n]*(?:\n|\Z)")
+# As labextension/src/model/magic.ts has it: whole_notebook.fixture.json holds both to it.
 # A magic, or a command of the shell, at the beginning of a line, or a question at the end of a cell of one line.
 _HAS_MAGIC = re.compile(r"^(?:%{1,2}[A-Za-z_]|!)|\A[^\n]*\?\s*\Z", re.MULTILINE)
 
@@ -49,7 +52,7 @@ class WholeNotebook:
         return [_MAGIC, *lines] if is_cell and self.applies_to(code) else lines
 
     def applies_to(self, code: str) -> bool:
-        """Return whether a cell goes to the ranks though it does not say so."""
+        """Return whether a cell, with no empty line above it, goes to the ranks though it does not say so."""
         return self.is_on and bool(code.strip()) and _HAS_MAGIC.search(code) is None
 
     def _begin(self, _: Any) -> None:
@@ -70,6 +73,12 @@ def installed(shell: InteractiveShell) -> WholeNotebook:
         # Cell magics are read after all of these.
         transforms.append(found)
     return found
+
+
+def goes_to_ranks(cell: str) -> bool:
+    """Return whether a cell of this kernel's goes to the ranks though it does not say so."""
+    shell = get_ipython()  # type: ignore[no-untyped-call]
+    return shell is not None and installed(shell).applies_to(cell.lstrip())
 
 
 def _is_users(shell: Any) -> bool:

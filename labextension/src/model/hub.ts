@@ -90,6 +90,11 @@ export class HubModel {
     }
   }
 
+  /** Whether a kernel's cells without a magic run on its ranks; null for one that does not report. */
+  runsWhole(kernel: string | undefined): boolean | null {
+    return (kernel === undefined ? null : this.kernels.get(kernel)?.whole_notebook) ?? null;
+  }
+
   /** Those that have ranks, or whose ranks start or were lost. */
   withRanks(): KernelState[] {
     return [...this.kernels.values()].filter(({ cluster }) => cluster !== null && cluster.state !== 'stopped');

@@ -32,6 +32,7 @@ export interface KernelState {
   readonly cluster: ClusterState | null;
   readonly run: string | null;
   readonly fault: Fault | null;
+  readonly whole_notebook: boolean;
 }
 
 /** A kernel has ended, or has disconnected from the hub. */
@@ -116,6 +117,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
     cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}}, "default": null},
     run: {"kind": "string", "nullable": true, "default": null},
     fault: {"kind": "object", "nullable": true, "default": null},
+    whole_notebook: {"kind": "boolean", "nullable": false, "default": false},
   },
   kernel_gone: {
     kernel: {"kind": "string", "nullable": false},

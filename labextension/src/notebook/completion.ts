@@ -5,7 +5,7 @@ import { Text } from '@jupyterlab/coreutils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { ITooltipManager } from '@jupyterlab/tooltip';
 import type { HubModel } from '../model/hub';
-import { belowMagic, readMagic } from '../model/magic';
+import { belowMagic, runsOnRanks } from '../model/magic';
 import { isRecord } from '../model/parse';
 import type { Server } from '../model/server';
 import type { NotebookPanel } from './panels';
@@ -25,15 +25,16 @@ export class RankCompletions implements ICompletionProvider {
 
   async isApplicable({ editor, session }: ICompletionContext): Promise<boolean> {
     const source = editor?.model.sharedModel.getSource() ?? '';
-    return readMagic(source) !== null && hasRanks(this.hub, session?.kernel?.id);
+    const kernel = session?.kernel?.id;
+    return runsOnRanks(source, this.hub.runsWhole(kernel) ?? false) && hasRanks(this.hub, kernel);
   }
 
   async fetch(
     { text, offset }: CompletionHandler.IRequest,
     { session }: ICompletionContext,
   ): Promise<CompletionHandler.ICompletionItemsReply> {
-    const below = belowMagic(text, offset);
     const kernel = session?.kernel?.id;
+    const below = belowMagic(text, offset, this.hub.runsWhole(kernel) ?? false);
     if (below === null || kernel === undefined) {
       return NOTHING;
     }
@@ -57,13 +58,14 @@ export async function showTooltip(panel: NotebookPanel, tooltips: ITooltipManage
   if (kernel === null || editor === null || !hasRanks(hub, kernel.id)) {
     return;
   }
-  tooltips.invoke({ anchor: panel.content, editor, kernel: askingRanks(kernel, server), rendermime });
+  tooltips.invoke({ anchor: panel.content, editor, kernel: askingRanks(kernel, server, hub), rendermime });
 }
 
 /** Return the kernel as it is, but for what its inspections say. */
-function askingRanks(kernel: Kernel.IKernelConnection, server: Server): Kernel.IKernelConnection {
+function askingRanks(kernel: Kernel.IKernelConnection, server: Server, hub: HubModel): Kernel.IKernelConnection {
   const requestInspect = async (request: KernelMessage.IInspectRequestMsg['content']): Promise<KernelMessage.IInspectReplyMsg> => {
-    const below = belowMagic(request.code, Text.charIndexToJsIndex(request.cursor_pos, request.code));
+    const cursor = Text.charIndexToJsIndex(request.cursor_pos, request.code);
+    const below = belowMagic(request.code, cursor, hub.runsWhole(kernel.id) ?? false);
     const found =
       below === null
         ? null

@@ -3,10 +3,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { h, setAttribute } from '../components/dom';
 import { keepTyping } from '../components/keys';
-import { type Edit, readMagic, toggleMagic, withRanks } from '../model/magic';
+import { type Edit, readMagic, runsOnRanks, toggleMagic, withRanks } from '../model/magic';
 import type { HubModel } from '../model/hub';
 import { parseRanks } from '../model/logs';
 import type { NotebookCell, NotebookPanel } from './panels';
+import type { NotebookMode } from './whole_notebook';
 
 /** Return the active cell of a notebook where it holds code. */
 export function activeCode(panel: NotebookPanel | null): NotebookCell | null {
@@ -14,13 +15,14 @@ export function activeCode(panel: NotebookPanel | null): NotebookCell | null {
   return cell !== null && cell.model.type === 'code' ? cell : null;
 }
 
-export function isDistributed(cell: NotebookCell | null): boolean {
-  return cell !== null && readMagic(cell.model.sharedModel.getSource()) !== null;
+/** @param isWhole whether the cell's whole notebook runs on ranks. */
+export function isDistributed(cell: NotebookCell | null, isWhole: boolean): boolean {
+  return cell !== null && runsOnRanks(cell.model.sharedModel.getSource(), isWhole);
 }
 
 /** Make a cell run on ranks, or in the kernel again. */
-export function toggle(cell: NotebookCell): void {
-  edit(cell, toggleMagic(cell.model.sharedModel.getSource()));
+export function toggle(cell: NotebookCell, isWhole: boolean): void {
+  edit(cell, toggleMagic(cell.model.sharedModel.getSource(), isWhole));
 }
 
 /** Change a part of a cell: setting the whole source would move the cursor to its start. */
@@ -36,6 +38,7 @@ export class RanksField extends Widget {
     private readonly panel: NotebookPanel,
     private readonly trans: TranslationBundle,
     private readonly hub: HubModel,
+    private readonly mode: NotebookMode,
   ) {
     super();
     this.addClass('ddl-ranks-field');
@@ -58,6 +61,7 @@ export class RanksField extends Widget {
     panel.content.activeCellChanged.connect(this.show_, this);
     panel.content.modelContentChanged.connect(this.show_, this);
     hub.changed.connect(this.show_, this);
+    mode.changed.connect(this.show_, this);
     this.show_();
   }
 
@@ -66,6 +70,7 @@ export class RanksField extends Widget {
       this.panel.content.activeCellChanged.disconnect(this.show_, this);
       this.panel.content.modelContentChanged.disconnect(this.show_, this);
       this.hub.changed.disconnect(this.show_, this);
+      this.mode.changed.disconnect(this.show_, this);
       super.dispose();
     }
   }
@@ -73,7 +78,7 @@ export class RanksField extends Widget {
   private show_(): void {
     const cell = activeCode(this.panel);
     const magic = cell === null ? null : readMagic(cell.model.sharedModel.getSource());
-    this.node.classList.toggle('ddl-is-off', magic === null);
+    this.node.classList.toggle('ddl-is-off', !isDistributed(cell, this.mode.isWhole));
     if (document.activeElement !== this.input) {
       this.input.value = magic?.ranks ?? '';
       this.check();
@@ -104,7 +109,7 @@ export class RanksField extends Widget {
     if (cell === null || !this.check()) {
       return;
     }
-    const changed = withRanks(cell.model.sharedModel.getSource(), this.input.value.replace(/\s+/g, ''));
+    const changed = withRanks(cell.model.sharedModel.getSource(), this.input.value.replace(/\s+/g, ''), this.mode.isWhole);
     if (changed !== null) {
       edit(cell, changed);
     }

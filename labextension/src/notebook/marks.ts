@@ -6,18 +6,19 @@ import type { CellMarks } from '../model/cell_marks';
 import type { Notice } from '../model/notice';
 import { isDistributed } from './distributed';
 import type { NotebookPanel } from './panels';
+import type { NotebookMode } from './whole_notebook';
 
 const TYPING_MS = 150;
 
 /** Keep the marks of a notebook's cells up to date until it is closed. */
-export function markCells(panel: NotebookPanel, marks: CellMarks): void {
+export function markCells(panel: NotebookPanel, marks: CellMarks, mode: NotebookMode): void {
   let timer = 0;
   const { context, sessionContext } = panel;
   let { path } = context;
   const draw = (): void => {
     const kernel = sessionContext.session?.kernel?.id ?? null;
     for (const cell of panel.content.widgets) {
-      const isOn = cell.model.type === 'code' && isDistributed(cell);
+      const isOn = cell.model.type === 'code' && isDistributed(cell, mode.isWhole);
       cell.node.classList.toggle('ddl-distributed-cell', isOn);
       mark(cell.node, isOn ? marks.of(context.path, kernel, cell.model.id) : null);
     }
@@ -29,6 +30,7 @@ export function markCells(panel: NotebookPanel, marks: CellMarks): void {
   panel.content.modelContentChanged.connect(later);
   panel.content.activeCellChanged.connect(later);
   marks.changed.connect(later);
+  mode.changed.connect(later);
   sessionContext.kernelChanged.connect(later);
   context.pathChanged.connect((_, renamed) => {
     marks.move(path, renamed);

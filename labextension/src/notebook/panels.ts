@@ -1,7 +1,7 @@
 // What is used of JupyterLab's notebooks. @jupyterlab/notebook itself would double what a build installs.
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { ITooltipManager } from '@jupyterlab/tooltip';
-import type { JSONObject } from '@lumino/coreutils';
+import type { JSONObject, JSONValue } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { Widget } from '@lumino/widgets';
 
@@ -33,8 +33,16 @@ export interface NotebookCell extends Widget {
   readonly editor: ITooltipManager.IOptions['editor'] | null;
 }
 
+export interface NotebookContent {
+  readonly sharedModel: { insertCell(index: number, cell: JSONObject): unknown };
+  getMetadata(key: string): unknown;
+  setMetadata(key: string, value: JSONValue): void;
+  deleteMetadata(key: string): void;
+  readonly metadataChanged: ISignal<unknown, unknown>;
+}
+
 export interface Notebook extends Widget {
-  readonly model: { readonly sharedModel: { insertCell(index: number, cell: JSONObject): unknown } } | null;
+  readonly model: NotebookContent | null;
   readonly activeCell: NotebookCell | null;
   activeCellIndex: number;
   deselectAll(): void;
@@ -49,6 +57,7 @@ export interface NotebookPanel extends Widget {
   readonly sessionContext: ISessionContext;
   readonly context: {
     readonly path: string;
+    readonly isReady: boolean;
     readonly ready: Promise<void>;
     save(): Promise<void>;
     readonly pathChanged: ISignal<unknown, string>;

@@ -36,6 +36,15 @@ def test_names_are_those_of_where_the_cell_runs(named: Kernel, code: str, matche
     assert named.complete(code) == matches
 
 
+def test_a_cell_without_a_magic_is_completed_where_it_runs(named: Kernel) -> None:
+    assert named.execute("%ddl auto on").error is None
+    assert named.complete("zeb") == ["zebra_there"]
+    assert named.complete("%%local\nzeb") == ["zebra_here"]
+    assert named.complete("%timeit zeb") == ["zebra_here"]
+    assert named.execute("%ddl auto off").error is None
+    assert named.complete("zeb") == ["zebra_here"]
+
+
 def test_also_while_rank_0_is_busy(named: Kernel) -> None:
     cell = named.run("zebra_busy = 1\nprint('at it', flush=True)\nwhile True: pass", "--async")
     cell.wait_for("at it")
