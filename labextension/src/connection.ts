@@ -11,6 +11,7 @@ import type { RunWire } from './model/live';
 import type { LogPage } from './model/log_window';
 import { isRecord } from './model/parse';
 import type { ExportRequest, Place } from './model/place';
+import { factsOf } from './model/run_facts';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
 import type { ControlName, LogSize, RunDetails, Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
@@ -119,7 +120,7 @@ export class Connection implements RunWire, Server {
       throw new TypeError(`The server must tell of the run ${run}. Received: ${JSON.stringify(found).slice(0, 80)}.`);
     }
     const cell = isRecord(found) ? found['cell'] : null;
-    return { record, cell: typeof cell === 'string' ? cell : '' };
+    return { record, cell: typeof cell === 'string' ? cell : '', facts: factsOf(found) };
   }
 
   async runOrNull(run: string): Promise<RunRecord | null> {

@@ -8,6 +8,7 @@ import { KeptModel } from '../src/model/kept_model';
 import { LiveRuns } from '../src/model/live';
 import { LogModel } from '../src/model/log_model';
 import { RoomModel } from '../src/model/room';
+import { factsOf } from '../src/model/run_facts';
 import { RunDetailsModel } from '../src/model/run_details';
 import { StacksModel } from '../src/model/stacks_model';
 import { FakeServer, record } from './fake_server';
@@ -59,37 +60,53 @@ describe('the page of a run', () => {
   });
 });
 
-describe('two runs', () => {
-  it('have their records, and their events while somebody looks', async () => {
+describe('runs that are compared', () => {
+  const details = (run: string, name: string | null = null) => ({ record: { ...record(run), name }, cell: '', facts: factsOf({}) });
+  const quiet = { watch: () => undefined, unwatch: () => undefined, taken: () => undefined };
+
+  it('have their records, and their events while they are shown', async () => {
     const sent: string[] = [];
     const wire = {
       watch: (run: string) => void sent.push(`watch ${run}`),
       unwatch: (run: string) => void sent.push(`unwatch ${run}`),
       taken: () => undefined,
     };
-    const model = new ComparisonModel(server, new LiveRuns(wire), 'a', 'b');
-    expect(model.lives).toBeNull();
+    const model = new ComparisonModel(server, new LiveRuns(wire), ['a', 'b', 'c']);
+    expect(model.lives).toEqual([]);
     model.watch();
     model.watch();
     model.rest();
     model.rest();
-    expect(sent).toEqual(['watch a', 'watch b', 'unwatch a', 'unwatch b']);
+    expect(sent).toEqual(['watch a', 'watch b', 'watch c', 'unwatch a', 'unwatch b', 'unwatch c']);
     const lives = model.lives;
     model.watch();
     expect(model.lives).toEqual(lives);
     void model.read();
-    await server.answer('run b', { record: record('b'), cell: '' });
-    expect(model.records).toBeNull();
-    await server.answer('run a', { record: record('a'), cell: '' });
-    expect(model.records?.map(({ run }) => run)).toEqual(['a', 'b']);
+    await server.answer('run b', details('b'));
+    await server.answer('run c', details('c'));
+    expect(model.details).toEqual([null, null, null]);
+    await server.answer('run a', details('a'));
+    expect(model.details.map((one) => one?.record.run)).toEqual(['a', 'b', 'c']);
   });
 
-  it('say what is wrong with either', async () => {
-    const model = new ComparisonModel(server, new LiveRuns({ watch: () => undefined, unwatch: () => undefined, taken: () => undefined }), 'a', 'b');
+  it('are shown though one of them is gone', async () => {
+    const model = new ComparisonModel(server, new LiveRuns(quiet), ['a', 'b']);
     const changes = count(model.changed);
     void model.read();
     await server.refuse('run b', 'There is no run b.');
-    expect([model.problem, model.records, changes.value]).toEqual(['There is no run b.', null, 1]);
+    await server.answer('run a', details('a'));
+    expect([model.problem, changes.value]).toEqual(['There is no run b.', 1]);
+    expect(model.details.map((one) => one?.record.run)).toEqual(['a', undefined]);
+  });
+
+  it('have names that tell them apart', async () => {
+    const model = new ComparisonModel(server, new LiveRuns(quiet), ['a', 'b', 'c', 'd']);
+    void model.read();
+    await server.answer('run a', details('a', 'same'));
+    await server.answer('run b', details('b', 'same'));
+    await server.answer('run c', details('c', 'other'));
+    await server.answer('run d', details('d'));
+    expect(model.names).toEqual(['same a', 'same b', 'other', 'd']);
   });
 });
 

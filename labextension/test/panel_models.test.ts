@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
-import { change, onOneAxis } from '../src/model/compare';
 import type { ClusterState, KernelState } from '../src/model/hub_messages';
 import { attachLine, withoutKernel } from '../src/model/kept';
 import { LogWindow } from '../src/model/log_window';
@@ -344,20 +343,6 @@ describe('LogWindow', () => {
     expect(await first).toBe(false);
     expect(await second).toBe(true);
     expect(log.line(0)).toBe(line(50_000).trimEnd());
-  });
-});
-
-describe('two runs', () => {
-  it('are on one axis', () => {
-    const joined = onOneAxis({ places: [0, 1, 2], values: [1, null, 3] }, { places: [1, 3], values: [5, 6] });
-    expect(joined).toEqual({ places: [0, 1, 2, 3], first: [1, null, 3, null], second: [null, 5, null, 6] });
-  });
-
-  it('differ by a share', () => {
-    expect(change(100, 150)).toBe(0.5);
-    expect(change(0, 1)).toBeNull();
-    expect(change(1, null)).toBeNull();
-    expect(change(1, NaN)).toBeNull();
   });
 });
 

@@ -1,41 +1,50 @@
-// Compares two runs: their records, and their events while they are shown. No DOM.
+// Compares runs: their records, and their events while they are shown. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { LiveRun, LiveRuns } from './live';
-import type { RunRecord } from './runs';
-import { sentence, type Server } from './server';
+import { cellText } from './runs';
+import { type RunDetails, sentence, type Server } from './server';
 
 export class ComparisonModel {
-  records: readonly [RunRecord, RunRecord] | null = null;
-  /** What went wrong, as a sentence; empty where nothing did. */
+  /** Of each run what its folder says; null before that is known, and of a run that is not there. */
+  details: readonly (RunDetails | null)[];
+  /** What went wrong, as sentences; empty where nothing did. */
   problem = '';
-  private pair: readonly [LiveRun, LiveRun] | null = null;
+  private shown: readonly LiveRun[] = [];
   private isWatched = false;
   private readonly _changed = new Signal<this, void>(this);
 
   constructor(
     private readonly server: Pick<Server, 'run'>,
-    private readonly runs: Pick<LiveRuns, 'open' | 'reopen' | 'close'>,
-    readonly first: string,
-    readonly second: string,
-  ) {}
+    private readonly live: Pick<LiveRuns, 'open' | 'reopen' | 'close'>,
+    readonly runs: readonly string[],
+  ) {
+    this.details = runs.map(() => null);
+  }
 
   /** The runs' records, or their events. */
   get changed(): ISignal<this, void> {
     return this._changed;
   }
 
-  /** The runs' events; null before they were watched. */
-  get lives(): readonly [LiveRun, LiveRun] | null {
-    return this.pair;
+  /** The runs' events, in the order of the runs; none before they were watched. */
+  get lives(): readonly LiveRun[] {
+    return this.shown;
+  }
+
+  /** What each run is called: by its user, its cell or script, and where that is not known or not its alone, by its id's end. */
+  get names(): readonly string[] {
+    const given = this.details.map((one) => (one === null ? '' : (one.record.name ?? (cellText(one.record) || fileOf(one.facts.script))));
+    return given.map((name, at) => {
+      const run = this.runs[at]!;
+      return name === '' ? shortOf(run) : given.filter((other) => other === name).length > 1 ? `${name} ${run.split('-').at(-1)!}` : name;
+    });
   }
 
   async read(): Promise<void> {
-    try {
-      const [first, second] = await Promise.all([this.server.run(this.first), this.server.run(this.second)]);
-      this.records = [first.record, second.record];
-    } catch (error) {
-      this.problem = sentence(error);
-    }
+    const found = await Promise.allSettled(this.runs.map((run) => this.server.run(run)));
+    this.details = found.map((one) => (one.status === 'fulfilled' ? one.value : null));
+    const problems = found.flatMap((one) => (one.status === 'rejected' ? [sentence(one.reason)] : []));
+    this.problem = [...new Set(problems)].join('\n');
     this._changed.emit();
   }
 
@@ -45,10 +54,10 @@ export class ComparisonModel {
       return;
     }
     this.isWatched = true;
-    const { runs, pair } = this;
-    this.pair = pair === null ? [runs.open(this.first), runs.open(this.second)] : [runs.reopen(pair[0]), runs.reopen(pair[1])];
-    for (const live of this.pair) {
-      live.changed.connect(this.notify, this);
+    const { live, shown } = this;
+    this.shown = shown.length === 0 ? this.runs.map((run) => live.open(run)) : shown.map((one) => live.reopen(one));
+    for (const one of this.shown) {
+      one.changed.connect(this.notify, this);
     }
     this._changed.emit();
   }
@@ -58,13 +67,20 @@ export class ComparisonModel {
       return;
     }
     this.isWatched = false;
-    for (const live of this.pair ?? []) {
-      live.changed.disconnect(this.notify, this);
-      this.runs.close(live);
+    for (const one of this.shown) {
+      one.changed.disconnect(this.notify, this);
+      this.live.close(one);
     }
   }
 
   private notify(): void {
     this._changed.emit();
   }
+}
+
+const fileOf = (path: string | null): string => path?.split('/').at(-1) ?? '';
+
+/** Return what distinguishes a run's id: its end. */
+function shortOf(run: string): string {
+  return run.length > 24 ? `…${run.slice(-20)}` : run;
 }

@@ -19,6 +19,10 @@ export class RunCurves {
   readonly settledS = new Means(this.time);
   /** Loss and metrics over steps, by name. */
   readonly metrics = new Map<string, Means>();
+  /** The same over time. */
+  readonly metricsOverTime = new Map<string, Means>();
+  /** The step at which the ranks are, over time. */
+  readonly stepOverTime = new Means(this.time);
   /** The newest value of each of these, of any rank. */
   readonly newest = new Map<string, number>();
   hasGpu = false;
@@ -49,9 +53,10 @@ export class RunCurves {
     }
     this.takeSplit(sample, sample.step, bin);
     const place = this.steps.bin(sample.step);
-    this.takeMetric('loss', place, sample.loss);
+    this.stepOverTime.add(bin, sample.step);
+    this.takeMetric('loss', place, bin, sample.loss);
     for (const [name, value] of Object.entries(sample.metrics)) {
-      this.takeMetric(name, place, value);
+      this.takeMetric(name, place, bin, value);
     }
   }
 
@@ -119,18 +124,18 @@ export class RunCurves {
     this.inputS.add(bin, split.input_s);
   }
 
-  private takeMetric(name: string, bin: number, value: number | null): void {
-    let curve = this.metrics.get(name);
-    if (curve === undefined) {
+  private takeMetric(name: string, place: number, bin: number, value: number | null): void {
+    if (!this.metrics.has(name)) {
       if (value === null || this.metrics.size >= MAX_METRICS) {
         return;
       }
-      curve = new Means(this.steps);
-      this.metrics.set(name, curve);
+      this.metrics.set(name, new Means(this.steps));
+      this.metricsOverTime.set(name, new Means(this.time));
     }
     if (value !== null) {
       this.newest.set(name, value);
     }
-    curve.add(bin, value ?? NaN);
+    this.metrics.get(name)!.add(place, value ?? NaN);
+    this.metricsOverTime.get(name)!.add(bin, value ?? NaN);
   }
 }

@@ -5,6 +5,7 @@ import type { BatchJob } from './jobs';
 import type { KeptCluster } from './kept';
 import type { LogPage } from './log_window';
 import type { ExportRequest, Place } from './place';
+import type { RunFacts } from './run_facts';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
@@ -13,6 +14,7 @@ export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'profile
 export interface RunDetails {
   readonly record: RunRecord;
   readonly cell: string;
+  readonly facts: RunFacts;
 }
 
 export interface LogSize {

@@ -1,5 +1,6 @@
 // What the panels share.
 import type { TranslationBundle } from '@jupyterlab/translation';
+import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { HubModel } from '../model/hub';
 import type { LiveRuns } from '../model/live';
 
@@ -7,7 +8,7 @@ export interface Context {
   readonly hub: HubModel;
   readonly runs: LiveRuns;
   /** Execute a command; nothing happens where the plugin that has it is disabled. */
-  readonly act: (command: string, given?: Readonly<Record<string, string>>) => void;
+  readonly act: (command: string, given?: ReadonlyJSONObject) => void;
   /** Whether a command is there. */
   readonly can: (command: string) => boolean;
   readonly trans: TranslationBundle;

@@ -36,7 +36,7 @@ export class RunsSection extends Widget {
     this.addClass('ddl-runs-section');
     this.title.label = trans.__('Runs');
     this.search = h('input', { type: 'text', placeholder: trans.__('search'), 'aria-label': trans.__('Search runs'), spellcheck: 'false' });
-    this.compare = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Choose two runs') }, trans.__('Compare'));
+    this.compare = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Choose two runs or more') }, trans.__('Compare'));
     this.remove = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Delete…'));
     this.texts = {
       word: (text) => trans.__(text),
@@ -64,10 +64,7 @@ export class RunsSection extends Widget {
       reachedEnd: () => void model.readMore(),
     });
     this.search.addEventListener('input', () => model.searchFor(this.search.value, TYPING_MS));
-    this.compare.addEventListener('click', () => {
-      const [first, second] = [...model.chosen].sort();
-      context.act(CommandIDs.compare, { first: first ?? '', second: second ?? '' });
-    });
+    this.compare.addEventListener('click', () => context.act(CommandIDs.compare, { runs: [...model.chosen].sort() }));
     this.remove.addEventListener('click', () => void this.removeChosen());
     model.isAtEnd = () => this.rows.isAtEnd;
     model.changed.connect((_, added) => this.draw(added));
@@ -157,7 +154,7 @@ export class RunsSection extends Widget {
   private enable(): void {
     const { size } = this.model.chosen;
     this.compare.hidden = !this.context.can(CommandIDs.compare);
-    this.compare.disabled = size !== 2;
+    this.compare.disabled = size < 2;
     this.remove.disabled = size === 0;
   }
 

@@ -1,12 +1,13 @@
-// The pages of the main area: a run, a run's whole logs, two runs, and where ranks are. The code of each kind is loaded when
+// The pages of the main area: a run, a run's whole logs, runs compared, and where ranks are. The code of each kind is loaded when
 // the first such page is opened.
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ComparePage } from '../panels/compare_page';
 import type { LogPage } from '../panels/log_page';
 import type { RunPage } from '../panels/run_page';
 import type { StacksPage } from '../panels/stacks_page';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
-import { type Given, textOf } from './given';
+import { type Given, textOf, textsOf } from './given';
 import { Pages } from './page_area';
 
 export const pages: JupyterFrontEndPlugin<void> = {
@@ -65,16 +66,23 @@ function addComparisons({ commands }: JupyterFrontEnd, distributed: Distributed,
   commands.addCommand(CommandIDs.compare, {
     label: trans.__('Compare Runs'),
     execute: async (given: Given) => {
-      const [first, second] = [textOf(given, 'first'), textOf(given, 'second')];
-      const [{ ComparePage }, { ComparisonModel }] = await Promise.all([import('../panels/compare_page'), import('../model/comparison')]);
-      return shown.show(
-        (page) => page.first === first && page.second === second,
-        () => new ComparePage(distributed, new ComparisonModel(server, runs, first, second)),
-        trans.__('%1 and %2', shortOf(first), shortOf(second)),
-      );
+      const compared = textsOf(given, 'runs');
+      const [{ ComparePage }, { ComparisonModel }, { settingsOf }] = await Promise.all([
+        import('../panels/compare_page'),
+        import('../model/comparison'),
+        import('../model/curve_view'),
+      ]);
+      const make = (): ComparePage => {
+        const model = new ComparisonModel(server, runs, compared);
+        return new ComparePage(distributed, model, settingsOf(given['view']), () => shown.save(page));
+      };
+      const name = compared.length === 2 ? trans.__('%1 and %2', ...compared.map(shortOf)) : trans.__('%1 runs', compared.length);
+      const page = shown.show((one) => one.runs.join() === compared.join(), make, name);
+      return page;
     },
   });
-  shown.restore(restorer, CommandIDs.compare, ({ first, second }) => ({ first, second }));
+  const args = ({ runs: compared, view }: ComparePage): ReadonlyJSONObject => ({ runs: [...compared], view: { ...view.settings } });
+  shown.restore(restorer, CommandIDs.compare, args, ({ runs: compared }) => compared.join(' '));
 }
 
 function addStacks({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<StacksPage>, restorer: Restorer): void {
