@@ -16,6 +16,7 @@ import psutil
 from jupyter_ddl import paths
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.events import (
+    EpochEnded,
     MetricsSample,
     OutputChunk,
     RankFailed,
@@ -109,11 +110,38 @@ def run(ranks: int, seconds: int, *, fails: bool = False, gpu: bool = True) -> I
     yield from ended(ranks, seconds, fails=fails)
 
 
-def record(name: str, ranks: int, seconds: int, *, slower: float = 1.0, fails: bool = False, over: bool = True) -> Path:
-    """Write a run's folder as a kernel would; one that is not `over` goes on in this process."""
+def epoch(at: int, slower: float) -> EpochEnded:
+    """Return what the epoch came to that ends in the second `at` of the run: each has ten seconds."""
+    step = 8 * at
+    loss = {"loss": slower * 2.3 * math.exp(-step / 200), "val_loss": slower * (0.1 + 2.3 * math.exp(-step / 180))}
+    accuracy = {"accuracy": 1 - 0.9 * math.exp(-step / 150), "val_accuracy": 1 - 0.9 * math.exp(-step / 120)}
+    return EpochEnded(RUN, 0, BEGAN_S + at + 0.5, at // 10 - 1, step, loss | accuracy)
+
+
+def record(
+    name: str,
+    ranks: int,
+    seconds: int,
+    *,
+    slower: float = 1.0,
+    fails: bool = False,
+    over: bool = True,
+    parameters: dict[str, float] | None = None,
+) -> Path:
+    """Write a run's folder as a kernel would; one that is not `over` goes on in this process.
+
+    Args:
+        name: the run's id.
+        ranks: how many.
+        seconds: its length.
+        slower: by how much its steps take longer, and its losses are greater.
+        fails: a rank raises.
+        over: it has ended.
+        parameters: what it was given; its epochs are recorded where they are known.
+    """
     folder = paths.runs_dir() / name
     folder.mkdir(parents=True)
-    (folder / "cell.py").write_text("model.fit(x, y, batch_size=128, epochs=12)\n")
+    (folder / "cell.py").write_text(f"model.fit(x, y, batch_size=128, epochs=12)\nslower = {slower}\n")
     began_s = time.time() - seconds
     outcome = {"outcome": "failed" if fails else "finished", "seconds": seconds} if over else {}
     content = {
@@ -128,6 +156,7 @@ def record(name: str, ranks: int, seconds: int, *, slower: float = 1.0, fails: b
         "model": MODEL,
         "session": {"pid": os.getpid(), "host": socket.gethostname(), "started_s": psutil.Process().create_time()},
         **outcome,
+        **({} if parameters is None else {"parameters": parameters}),
     }
     (folder / "run.json").write_text(json.dumps(content))
     lines = []
@@ -137,6 +166,10 @@ def record(name: str, ranks: int, seconds: int, *, slower: float = 1.0, fails: b
             assert event.samples_per_s is not None
             assert event.loss is not None
             moved |= {"samples_per_s": event.samples_per_s / slower, "loss": event.loss * slower}
+            at = round(event.at_s - BEGAN_S)
+            if parameters is not None and event.rank == 0 and at % 10 == 0:
+                ended_s = began_s + at + 0.5
+                lines.append(json.dumps(encode(replace(epoch(at, slower), run=name, at_s=ended_s))) + "\n")
         if over or not isinstance(event, RankFinished | RankFailed | RunFinished):
             lines.append(json.dumps(encode(replace(event, run=name, **moved))) + "\n")
     (folder / "events.jsonl").write_text("".join(lines))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import pytest
 import recorded
 from lab import number, set_theme
 from panel import PANEL, menu, search_runs, serious, show_panel
+from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -25,36 +27,91 @@ def page(notebook: Page) -> Page:
 
 
 @pytest.fixture
-def two_runs() -> list[str]:
-    names = [f"2026-11-2{day}T02-00-00-compared-{day}f9c" for day in (0, 1)]
-    for name, slower in zip(names, (1.0, 1.5), strict=True):
+def three_runs() -> list[str]:
+    names = [f"2026-11-2{day}T02-00-00-compared-{day}f9c" for day in (0, 1, 2)]
+    for name, slower in zip(names, (1.0, 1.5, 2.0), strict=True):
         if not (recorded.paths.runs_dir() / name).exists():
-            recorded.record(name, 8, 120, slower=slower)
+            recorded.record(name, 8, 120, slower=slower, parameters={"learning_rate": 0.01 * slower, "epochs": 12})
     return names
 
 
+def saved(page: Page, kind: str, folder: Path) -> Path:
+    """Return the file that a button of the page that compares makes."""
+    with page.expect_download() as found:
+        page.locator(".ddl-compare-page").get_by_role("button", name=kind).click()
+    path = folder / found.value.suggested_filename
+    found.value.save_as(path)
+    return path
+
+
 @pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["light", "dark"])
-def test_two_runs_are_compared(page: Page, two_runs: list[str], dark: bool) -> None:
+def test_runs_are_compared(page: Page, three_runs: list[str], dark: bool, tmp_path: Path) -> None:
     set_theme(page, dark=dark)
     panel = show_panel(page)
-    search_runs(panel, "compared", 2)
+    search_runs(panel, "compared", 3)
     assert panel.get_by_role("button", name="Compare").is_disabled()
-    for name in two_runs:
+    for name in three_runs:
         panel.get_by_role("checkbox", name=name).check()
     panel.get_by_role("button", name="Compare").click()
-    page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 2")
-    rates = page.locator(".ddl-compare tr").filter(has_text="samples/s").locator("td").all_inner_texts()
-    assert rates[2] == "−33.3%"
-    assert number(rates[0]) == pytest.approx(8 * 128 / 0.12, rel=0.01)
+    compared = page.locator(".ddl-compare-page")
+    # A chart for each metric, with validation where there is one, and for the throughput.
+    page.wait_for_function("document.querySelectorAll('.ddl-compare-page .u-wrap canvas').length === 3")
+    loss, accuracy = (compared.get_by_role("slider", name=name) for name in ("loss", "accuracy"))
+    expect(compared.locator(".ddl-curve-chart").first.locator("li")).to_have_count(6)
     blue = "rgb(86, 180, 233)" if dark else "rgb(0, 114, 178)"
-    swatch = "document.querySelector('.ddl-page .ddl-swatch').style.background"
-    page.wait_for_function(f"blue => {swatch} === blue", arg=blue)
+    drawn = compared.locator(".ddl-line-sample path").first
+    assert drawn.evaluate("path => getComputedStyle(path).stroke") == blue
+    # What differs is marked by a sign, and only that is shown until all is wished.
+    rates = compared.locator("tr").filter(has_text="samples/s").locator("td").all_inner_texts()
+    assert number(rates[0]) == pytest.approx(8 * 128 / 0.12, rel=0.01)
+    assert [rate.partition(" ")[2] for rate in rates] == ["", "(−33.3%)", "(−50.0%)"]
+    assert compared.locator("tr").filter(has_text="learning_rate").get_by_role("img", name="differs").is_visible()
+    epochs = compared.locator(".ddl-compare tr").filter(has_text="epochs")
+    assert epochs.count() == 0
+    compared.get_by_label("only differences").uncheck()
+    assert epochs.locator("td").all_inner_texts() == ["12", "12", "12"]
+    code = compared.locator(".ddl-diff")
+    assert code.locator(".ddl-diff-gone").inner_text().endswith("slower = 1.0")
+    assert code.locator(".ddl-diff-came").inner_text().endswith("slower = 1.5")
     assert serious(page, PANEL) == []
-    assert serious(page, ".ddl-page") == []
+    assert serious(page, ".ddl-compare-page") == []
+    # One axis, one zoom and one crosshair for all charts.
+    compared.get_by_label("over").select_option("epoch")
+    compared.get_by_label("log axis").check()
+    compared.get_by_label("smoothing").fill("40")
+    box = loss.locator(".u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60, steps=4)
+    page.mouse.up()
+    ends = [float(accuracy.get_attribute(name) or "") for name in ("aria-valuemin", "aria-valuemax")]
+    assert ends == pytest.approx([1 + 11 * 0.3, 1 + 11 * 0.6], abs=0.1)
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 60)
+    assert accuracy.get_attribute("aria-valuenow") == loss.get_attribute("aria-valuenow")
+    loss.focus()
+    page.keyboard.press("ArrowRight")
+    place = float(accuracy.get_attribute("aria-valuenow") or "")
+    assert place == round(place)
+    assert (accuracy.get_attribute("aria-valuetext") or "").startswith(f"epoch {place:.0f}: ")
+    assert compared.get_by_role("button", name="Show all").is_enabled()
+    page.keyboard.press("Escape")
+    assert accuracy.get_attribute("aria-valuemax") == "12"
+    assert compared.get_by_role("button", name="Show all").is_disabled()
+    # What is saved: all values as they are, and the charts as they are shown.
+    rows = list(csv.DictReader(saved(page, "CSV", tmp_path).read_text().splitlines()))
+    assert {row["metric"] for row in rows} == {"loss", "accuracy", "samples/s"}
+    last = [row for row in rows if row["metric"] == "loss" and row["split"] == "validation"][11]
+    assert (last["step"], last["epoch"]) == ("960", "12")
+    assert float(last["value"]) == pytest.approx(recorded.epoch(120, 1.0).metrics["val_loss"])
+    svg = saved(page, "SVG", tmp_path).read_text()
+    assert svg.count("stroke-dasharray") > 6
+    assert "<image" not in svg
+    assert saved(page, "PNG", tmp_path).read_bytes().startswith(b"\x89PNG")
     panel.locator(".ddl-run-open").first.click()
     page.locator(".ddl-page .ddl-value").first.wait_for()
     assert serious(page, ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page") == []
-    for name in two_runs:
+    for name in three_runs:
         panel.get_by_role("checkbox", name=name).uncheck()
     set_theme(page, dark=False)
 

@@ -33,7 +33,7 @@ export class ComparisonModel {
 
   /** What each run is called: by its user, its cell or script, and where that is not known or not its alone, by its id's end. */
   get names(): readonly string[] {
-    const given = this.details.map((one) => (one === null ? '' : (one.record.name ?? (cellText(one.record) || fileOf(one.facts.script))));
+    const given = this.details.map((one) => (one === null ? '' : (one.record.name ?? (cellText(one.record) || fileOf(one.facts.script)))));
     return given.map((name, at) => {
       const run = this.runs[at]!;
       return name === '' ? shortOf(run) : given.filter((other) => other === name).length > 1 ? `${name} ${run.split('-').at(-1)!}` : name;
