@@ -23,7 +23,7 @@ function trained({ slower = 1, epochs = true, ranks = 1 } = {}): RunModel {
     }
     if (epochs && step % 4 === 0) {
       const metrics = { loss: slower / step, val_loss: 2 / step, accuracy: step / 10 };
-      model.handle({ type: 'epoch_ended', run: 'r', rank: 0, at_s: 100.5 + step, epoch: step / 4 - 1, step, metrics, n: 0 });
+      model.handle({ type: 'epoch_ended', run: 'r', rank: 0, at_s: 100.5 + step, epoch: step / 4 - 1, step, metrics, is_last: false, n: 0 });
     }
   }
   return model;
@@ -84,8 +84,8 @@ describe('the curves of a run', () => {
 
   it('count on where a cell trains again', () => {
     const model = trained();
-    model.handle({ type: 'epoch_ended', run: 'r', rank: 1, at_s: 120, epoch: 0, step: 4, metrics: { loss: 9 }, n: 0 });
-    model.handle({ type: 'epoch_ended', run: 'r', rank: 0, at_s: 120, epoch: 0, step: 4, metrics: { loss: 3 }, n: 0 });
+    model.handle({ type: 'epoch_ended', run: 'r', rank: 1, at_s: 120, epoch: 0, step: 4, metrics: { loss: 9 }, is_last: false, n: 0 });
+    model.handle({ type: 'epoch_ended', run: 'r', rank: 0, at_s: 120, epoch: 0, step: 4, metrics: { loss: 3 }, is_last: false, n: 0 });
     expect(model.epochs.list.map(({ epoch }) => epoch)).toEqual([0, 1, 2]);
     expect(finalValue(model, 'loss')).toBe(3);
     expect(finalValue(model, 'val_loss')).toBeNull();
