@@ -17,7 +17,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema pictures wheel
+.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"

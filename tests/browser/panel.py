@@ -114,6 +114,12 @@ def start_here(lab: Lab, page: Page, *, keep: bool = False) -> Locator:
     return panel
 
 
+def choose_of_ranks(page: Page, panel: Locator, label: str) -> None:
+    """Choose from the menu of what ends ranks: Restart, Stop."""
+    panel.locator(".ddl-cluster").get_by_role("button", name="More").click()
+    page.locator(".lm-Menu-item").filter(has_text=label).click()
+
+
 def run_cell(page: Page) -> None:
     """Run the cell, and do not wait for its end."""
     page.evaluate("void window.jupyterapp.commands.execute('notebook:run-cell')")

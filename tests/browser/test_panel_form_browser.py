@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import set_theme
-from panel import search_runs, show_panel
+from panel import choose_of_ranks, search_runs, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
@@ -130,7 +130,7 @@ def test_the_form_is_one_line_and_offers_the_ranks_of_a_taken_name(lab: Lab, pag
         panel.screenshot(path=tmp_path / "taken.png")
         # The text names them, and they are not there.
         attach.click()
-        fault = panel.locator(".ddl-ranks-section > .ddl-fault-box")
+        fault = panel.locator(".ddl-section-content > .ddl-fault-box")
         expect(fault).to_contain_text("NoCluster", timeout=30_000)
         name.fill("")
         expect(attach).to_be_hidden()
@@ -156,7 +156,7 @@ def test_a_profile_is_chosen_with_its_partition_nodes_and_time(lab: Lab, page: P
     panel = show_panel(page)
     where, line = panel.get_by_label("Where"), panel.locator(".ddl-start-line")
     file = lab.folder.parent / "config" / "jupyter_ddl.d" / "site.toml"
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     try:
         file.write_text(PROFILES)
         # Looked for every few seconds.
@@ -232,8 +232,12 @@ def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
         kernel.tell([rank(0), rank(1)])
         search_runs(panel, "entered", 1)
         panel.get_by_role("checkbox", name=folder.name).check()
-        for button in ("Stop…", "Restart…", "Delete…"):
-            panel.get_by_role("button", name=button).click()
+        for ask in (
+            lambda: choose_of_ranks(page, panel, "Stop…"),
+            lambda: choose_of_ranks(page, panel, "Restart…"),
+            lambda: panel.get_by_role("button", name="Delete…").click(),
+        ):
+            ask()
             focused = page.locator(".jp-Dialog button:focus")
             focused.filter(has_text="Cancel").wait_for(timeout=5_000)
             page.keyboard.press("Enter")

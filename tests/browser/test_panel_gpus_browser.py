@@ -82,8 +82,8 @@ def test_devices_are_chosen_in_the_form(tmp_path: Path, browser: Browser, monkey
         ranks.fill("1")
         panel.get_by_label("Name").fill("second")
         panel.get_by_role("button", name="Start ranks").click()
-        panel.locator(".ddl-ranks-section > .ddl-fault-box").filter(has_text=TAKEN).wait_for(timeout=30_000)
+        panel.locator(".ddl-section-content > .ddl-fault-box").filter(has_text=TAKEN).wait_for(timeout=30_000)
         # It stays until it is dismissed, or another notebook is in front.
         panel.get_by_role("button", name="Dismiss").click()
-        panel.locator(".ddl-ranks-section > .ddl-fault-box").wait_for(state="hidden")
+        panel.locator(".ddl-section-content > .ddl-fault-box").wait_for(state="hidden")
         page.close()

@@ -7,7 +7,16 @@ import signal
 from typing import TYPE_CHECKING
 
 import pytest
-from panel import START_MS, ask_kernel, leave_out_tensorflow, run_cell, show_panel, start_here, training
+from panel import (
+    START_MS,
+    ask_kernel,
+    choose_of_ranks,
+    leave_out_tensorflow,
+    run_cell,
+    show_panel,
+    start_here,
+    training,
+)
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -128,10 +137,10 @@ def test_a_rank_that_is_killed_is_told_of(lab: Lab, page: Page, panel: Locator, 
 def test_ranks_are_restarted_and_stopped_when_that_is_confirmed(page: Page, panel: Locator) -> None:
     title = panel.locator(".ddl-rank-row:not([hidden])").first.get_attribute("title") or ""
     dialog = page.locator(".jp-Dialog")
-    panel.get_by_role("button", name="Restart").click()
+    choose_of_ranks(page, panel, "Restart…")
     assert dialog.locator(".jp-Dialog-header").inner_text() == "Restart the ranks of default?"
     dialog.get_by_role("button", name="Cancel").click()
-    panel.get_by_role("button", name="Restart").click()
+    choose_of_ranks(page, panel, "Restart…")
     dialog.get_by_role("button", name="Restart").click()
     page.wait_for_function(
         "before => document.querySelector('.ddl-rank-row:not([hidden])')?.title !== before",
@@ -139,7 +148,7 @@ def test_ranks_are_restarted_and_stopped_when_that_is_confirmed(page: Page, pane
         timeout=START_MS,
     )
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
-    panel.get_by_role("button", name="Stop").click()
+    choose_of_ranks(page, panel, "Stop…")
     dialog.get_by_role("button", name="Stop").click()
     panel.locator(".ddl-start").wait_for(timeout=60_000)
     assert panel.locator(".ddl-cluster").count() == 0

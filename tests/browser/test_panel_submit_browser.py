@@ -6,11 +6,12 @@ A kernel waits for it, or none does any more.
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from conftest import own_page
 from lab import jupyterlab
-from panel import ask_kernel, run_cell, show_panel
+from panel import ask_kernel, choose_of_ranks, run_cell, show_panel
 from playwright.sync_api import expect
 from pure.batch_commands import program
 
@@ -54,12 +55,12 @@ def test_a_job_that_waits_shows_its_place_in_the_queue_and_a_press_ends_it(
     expect(step).to_have_text("Slurm job 12 waits in the queue (Priority), 1 job before it", timeout=30_000)
     assert "#SBATCH --nodes=2" in (tmp_path / "script").read_text()
     assert panel.locator(".ddl-cluster-count").inner_text().endswith("4 ranks")
-    assert panel.get_by_role("button", name="Restart…").is_disabled()
-    stop = panel.get_by_role("button", name="Stop…")
-    assert stop.get_attribute("title") == "End the job: Slurm job 12"
+    panel.get_by_role("button", name="More").click()
+    expect(page.locator(".lm-Menu-item").filter(has_text="Restart…")).to_have_class(re.compile("lm-mod-disabled"))
+    page.keyboard.press("Escape")
     # Escape, and Enter, leave it where it is.
     dialog = page.locator(".jp-Dialog")
-    stop.click()
+    choose_of_ranks(page, panel, "End Slurm job 12…")
     assert dialog.locator(".jp-Dialog-header").inner_text() == "Stop Slurm job 12?"
     assert "It leaves its queue, or ends" in dialog.inner_text()
     page.keyboard.press("Enter")
@@ -70,7 +71,7 @@ def test_a_job_that_waits_shows_its_place_in_the_queue_and_a_press_ends_it(
     page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
     show_panel(page)
     expect(step).to_contain_text("waits in the queue", timeout=60_000)
-    stop.click()
+    choose_of_ranks(page, panel, "End Slurm job 12…")
     dialog.get_by_role("button", name="Stop", exact=True).click()
     expect(panel.locator(".ddl-cluster")).to_have_count(0, timeout=30_000)
     assert (tmp_path / "cancelled").read_text() == "12\n"

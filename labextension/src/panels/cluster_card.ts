@@ -1,5 +1,6 @@
 // One kernel's ranks: how they fare, and what can be done with them at any time.
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { ellipsesIcon, type LabIcon, listIcon, stopIcon } from '@jupyterlab/ui-components';
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { number } from '../components/format';
 import { RankList } from '../components/rank_list';
@@ -9,9 +10,12 @@ import { rankRows } from '../model/rank_rows';
 import { timeLeft } from '../model/wall_time';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { showMenu } from './popup_menu';
 
 export class ClusterCard {
-  readonly element: HTMLElement;
+  /** A line that unfolds. */
+  readonly element: HTMLDetailsElement;
+  private readonly head: HTMLElement;
   private readonly name = h('span', { class: 'ddl-cluster-name' });
   private readonly count = h('span', { class: 'ddl-cluster-count' });
   private readonly state = h('span', { class: 'ddl-cluster-state' });
@@ -22,8 +26,15 @@ export class ClusterCard {
   private readonly look: HTMLButtonElement;
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;
-  private readonly buttons: Readonly<Record<'interrupt' | 'stacks' | 'restart' | 'stop', HTMLButtonElement>>;
+  private readonly interrupt: HTMLButtonElement;
+  private readonly stacks: HTMLButtonElement;
+  /** What ends ranks is in a menu: it is never a slip beside what does not. */
+  private readonly more: HTMLButtonElement;
   private runId: string | null = null;
+  private wasOpen: boolean | null = null;
+  /** The batch job that a start waits for. */
+  private waitsFor: string | null = null;
+  private canRestart = false;
   private readonly trans: TranslationBundle;
   private readonly canLook: boolean;
 
@@ -33,39 +44,47 @@ export class ClusterCard {
   ) {
     this.trans = trans;
     this.canLook = can(CommandIDs.stacks);
-    const button = (text: string, title: string, command: string): HTMLButtonElement => {
-      const made = h('button', { type: 'button', class: 'ddl-button', title }, text);
+    const acts = (made: HTMLButtonElement, command: string): HTMLButtonElement => {
       made.addEventListener('click', () => act(command, { kernel }));
       made.hidden = !can(command);
       return made;
     };
-    this.buttons = {
-      interrupt: button(trans.__('Interrupt'), trans.__('Release the ranks from the cell that runs'), CommandIDs.interrupt),
-      stacks: button(trans.__('Stacks'), trans.__('Show where each rank is now'), CommandIDs.stacks),
-      restart: button(trans.__('Restart…'), trans.__('End the ranks and start new ones'), CommandIDs.restart),
-      stop: button(trans.__('Stop…'), trans.__('End the ranks'), CommandIDs.stop),
-    };
-    this.look = button(trans.__('Show where the ranks are'), trans.__('Show where each rank is now'), CommandIDs.stacks);
-    this.look.classList.add('ddl-fault-look');
+    const where = trans.__('Show where each rank is now');
+    this.interrupt = acts(iconButton(stopIcon, trans.__('Interrupt'), trans.__('Release the ranks from the cell that runs')), CommandIDs.interrupt);
+    this.stacks = acts(iconButton(listIcon, trans.__('Stacks'), where), CommandIDs.stacks);
+    this.more = iconButton(ellipsesIcon, trans.__('More'), trans.__('Restart or stop the ranks'));
+    setAttribute(this.more, 'aria-haspopup', 'menu');
+    this.more.hidden = !can(CommandIDs.stop);
+    this.more.addEventListener('click', () => this.showMenu(() => act(CommandIDs.restart, { kernel }), () => act(CommandIDs.stop, { kernel })));
+    this.look = acts(h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title: where }, trans.__('Show where the ranks are')), CommandIDs.stacks);
     this.run.addEventListener('click', () => {
       if (this.runId !== null) {
         act(CommandIDs.openRun, { run: this.runId });
       }
     });
     this.ranks = new RankList(trans.__('Ranks'), (word) => trans.__(word));
-    const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Ranks') }, ...Object.values(this.buttons));
+    const bar = h('div', { class: 'ddl-icon-bar', role: 'toolbar', 'aria-label': trans.__('Ranks') }, this.interrupt, this.stacks, this.more);
+    this.head = h('summary', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state);
     this.element = h(
-      'section',
+      'details',
       { class: 'ddl-cluster' },
-      h('header', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state),
-      this.where,
+      this.head,
+      h('div', { class: 'ddl-cluster-line' }, this.where, bar),
       this.step,
       this.fault,
       this.look,
-      bar,
       this.run,
       this.ranks.element,
     );
+    this.element.addEventListener('toggle', () => this.resize());
+  }
+
+  /** Unfold the card, or fold it to a line. What a user unfolds or folds stays so until this changes. */
+  unfold(isOpen: boolean): void {
+    if (this.wasOpen !== isOpen) {
+      this.wasOpen = isOpen;
+      this.element.open = isOpen;
+    }
   }
 
   update(kernel: KernelState, live: LiveRun | null, notebook: string): void {
@@ -85,7 +104,10 @@ export class ClusterCard {
     this.where.classList.toggle('ddl-time-soon', left?.isSoon ?? false);
     setAttribute(this.where, 'title', cluster.note);
     setText(this.step, cluster.step ?? '');
-    setText(this.fault, kernel.fault?.text ?? '');
+    const fault = kernel.fault?.text ?? '';
+    setText(this.fault, fault);
+    this.head.classList.toggle('ddl-has-fault', fault !== '');
+    setAttribute(this.head, 'title', fault);
     setHidden(this.look, !this.canLook || kernel.fault === null || kernel.run === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
@@ -93,15 +115,28 @@ export class ClusterCard {
     const figure = rate === undefined || rate.ranks === 0 ? '' : ` · ${trans.__('%1 samples/s', number(rate.total))}`;
     setText(this.run, `${trans.__('Open the run')}${figure}`);
     setAttribute(this.run, 'title', kernel.run ?? '');
-    this.buttons.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
-    this.buttons.stacks.disabled = cluster.ranks.length === 0;
-    const isWaited = cluster.state === 'starting' && cluster.job !== null;
-    setAttribute(this.buttons.stop, 'title', isWaited ? trans.__('End the job: %1', cluster.job) : trans.__('End the ranks'));
-    this.buttons.restart.disabled = cluster.state === 'starting' || cluster.state === 'rebuilding';
+    this.interrupt.disabled = kernel.run === null && cluster.state !== 'running';
+    this.stacks.disabled = cluster.ranks.length === 0;
+    this.waitsFor = cluster.state === 'starting' ? cluster.job : null;
+    this.canRestart = cluster.state !== 'starting' && cluster.state !== 'rebuilding';
     this.ranks.update(rankRows(cluster, kernel.run === null ? null : (live?.model ?? null)));
   }
 
   resize(): void {
     this.ranks.resize();
   }
+
+  private showMenu(restart: () => void, stop: () => void): void {
+    const { trans } = this;
+    const { right, bottom } = this.more.getBoundingClientRect();
+    const ends = this.waitsFor === null ? trans.__('Stop…') : trans.__('End %1…', this.waitsFor);
+    const entries = [{ label: trans.__('Restart…'), act: restart, isEnabled: this.canRestart }, { label: ends, act: stop }];
+    showMenu(entries, right, bottom, this.more);
+  }
+}
+
+function iconButton(icon: LabIcon, name: string, title: string): HTMLButtonElement {
+  const made = h('button', { type: 'button', class: 'ddl-icon-button', title, 'aria-label': name });
+  icon.element({ container: made, height: '16px', width: '16px', display: 'block' });
+  return made;
 }

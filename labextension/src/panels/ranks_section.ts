@@ -37,6 +37,8 @@ interface Shown {
 }
 
 export class RanksSection extends Widget {
+  /** All that is shown: the section is as high as this. */
+  readonly content = h('div', { class: 'ddl-section-content' });
   private readonly shown = new Map<string, Shown>();
   private readonly cards = h('div', { class: 'ddl-clusters' });
   private readonly empty = h('p', { class: 'ddl-hint' });
@@ -77,7 +79,8 @@ export class RanksSection extends Widget {
     this.kept = new KeptClusters(context, models.kept, notebook, start);
     this.jobs = new JobsSection(context, models.jobs, notebook, start);
     const lists = [this.cards, this.insert.element, this.kept.element, this.jobs.element];
-    this.node.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
+    this.content.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
+    this.node.append(this.content);
     context.hub.changed.connect(() => this.update());
     models.room.changed.connect((room) => {
       this.form.showDevices(room.devices);
@@ -145,6 +148,7 @@ export class RanksSection extends Widget {
       this.follow(shown, state.run);
       shown.card.update(state, shown.live, nameOf(state.kernel));
     }
+    this.arrange();
     const kernel = this.notebook.kernel;
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
     this.kept.draw(this.starting);
@@ -162,6 +166,17 @@ export class RanksSection extends Widget {
     const waits = trans.__('The ranks start once the notebook’s kernel has taken the line: after the cell that runs, if one does.');
     const silent = trans.__('The Jupyter server does not answer for jupyter_ddl. It is asked again every few seconds.');
     setText(this.empty, hub.isConnected ? waits : silent);
+  }
+
+  /** Put the ranks of the notebook in front first; others are a line that unfolds. */
+  private arrange(): void {
+    const front = this.shown.get(this.notebook.kernel?.id ?? '');
+    for (const { card } of this.shown.values()) {
+      card.unfold(card === front?.card || this.shown.size === 1);
+    }
+    if (front !== undefined && this.cards.firstElementChild !== front.card.element) {
+      this.cards.prepend(front.card.element);
+    }
   }
 
   private cardOf(kernel: string): Shown {

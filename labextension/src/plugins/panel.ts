@@ -5,6 +5,7 @@ import { ILauncher } from '@jupyterlab/launcher';
 import { IStateDB } from '@jupyterlab/statedb';
 import { ITranslator } from '@jupyterlab/translation';
 import { SidePanel } from '@jupyterlab/ui-components';
+import { AccordionPanel } from '@lumino/widgets';
 import { ranksIcon } from '../icons';
 import { JobsModel } from '../model/jobs_model';
 import { KeptModel } from '../model/kept_model';
@@ -15,6 +16,7 @@ import type { NotebookPanel } from '../notebook/panels';
 import { runLine } from '../notebook/start';
 import { RanksSection } from '../panels/ranks_section';
 import { RunsSection } from '../panels/runs_section';
+import { fitFirstSection } from '../panels/section_height';
 import { formOf, keepForm } from '../state';
 import { CommandIDs, type Distributed, IDistributed, PANEL, PluginIDs } from '../tokens';
 import { inPalette } from './palette';
@@ -46,6 +48,9 @@ function activate(
   sidebar.title.caption = trans.__('Distributed');
   sidebar.addWidget(ranks);
   sidebar.addWidget(new RunsSection(distributed, new RunsModel(server, hub)));
+  if (sidebar.content instanceof AccordionPanel) {
+    fitFirstSection(sidebar.content, ranks.content);
+  }
   shell.add(sidebar, 'left', { rank: 350 });
   restorer?.add(sidebar, PANEL);
 

@@ -1,0 +1,31 @@
+// The height of a sidebar's first section: what it holds needs, as far as there is room.
+import type { AccordionPanel } from '@lumino/widgets';
+
+/** The others keep this part of the sidebar. */
+const LEFT_TO_OTHERS = 0.35;
+
+/** Keep the first section as high as its content, until a user moves its border.
+ *
+ * @param content what the section holds, whose height changes.
+ */
+export function fitFirstSection(accordion: AccordionPanel, content: HTMLElement): void {
+  const fit = (): void => {
+    const section = content.parentElement;
+    const [first, ...others] = accordion.widgets;
+    if (section === null || first === undefined || first.isHidden || others.every(({ isHidden }) => isHidden)) {
+      return;
+    }
+    const titles = accordion.titles.reduce((sum, title) => sum + title.offsetHeight, 0);
+    const room = accordion.node.clientHeight - titles;
+    const { paddingTop, paddingBottom } = getComputedStyle(section);
+    const needed = content.offsetHeight + parseFloat(paddingTop) + parseFloat(paddingBottom);
+    if (room > 0) {
+      const part = Math.min(needed / room, 1 - LEFT_TO_OTHERS);
+      accordion.setRelativeSizes([part, ...others.map(() => (1 - part) / others.length)]);
+    }
+  };
+  const observer = new ResizeObserver(fit);
+  observer.observe(content);
+  observer.observe(accordion.node);
+  accordion.handleMoved.connect(() => observer.disconnect());
+}
