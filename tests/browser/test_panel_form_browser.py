@@ -135,6 +135,16 @@ def test_the_form_is_one_line_and_offers_the_ranks_of_a_taken_name(lab: Lab, pag
         name.fill("")
         expect(attach).to_be_hidden()
         fault.get_by_role("button", name="Dismiss").click()
+        # The notebook's own ranks come first, and the others are a line then.
+        cards = panel.locator(".ddl-cluster")
+        expect(cards.locator(".ddl-rank-row:visible")).to_have_count(2)
+        with ToldKernel(lab, page.evaluate(KERNEL)) as own:
+            own.tell([rank(0)], name="shared")
+            expect(cards).to_have_count(2)
+            expect(cards.first).to_contain_text("shared")
+            expect(cards.locator(".ddl-rank-row:visible")).to_have_count(1)
+            cards.last.locator("summary").click()
+            expect(cards.locator(".ddl-rank-row:visible")).to_have_count(3)
 
 
 PROFILES = """
