@@ -26,8 +26,7 @@ from jupyter_ddl.server.requests import HubHandler
 from jupyter_ddl.views.event_batches import finite
 from jupyter_ddl.views.fault import with_text
 from jupyter_ddl.views.figures import Figures
-from jupyter_ddl.views.metrics_table import metrics_table
-from jupyter_ddl.views.picture import picture
+from jupyter_ddl.views.run_output import final_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -233,7 +232,7 @@ def _final_state(record: RunRecord) -> dict[str, str] | None:
         return None
     # The events of a run that was cut off do not say so.
     figures.outcome = figures.outcome or record.state
-    return {"image/svg+xml": picture(figures), "text/plain": metrics_table(figures)}
+    return final_state(figures)
 
 
 def _single_rank(computes_on: str | None, model: str) -> float | None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import Event
     from jupyter_ddl.views.page import Page
-    from jupyter_ddl.views.publish import Publisher
+    from jupyter_ddl.views.publish import Display, Publisher
     from jupyter_ddl.views.transcript import Transcript
 
 INTERVAL_S = 0.15
@@ -75,6 +75,13 @@ class CellView:
         if self._shown:
             self._shown[0].finish()
             self._send()
+
+    def stand_above(self, run: str) -> Display:
+        """Return where the dashboard of the run is shown: above this output, which moves down where it is there."""
+        transcript, page = self._shown or self._begin()
+        display = page.give_top(run)
+        page.sync(self._publisher, transcript.live())
+        return display
 
     def _begin(self) -> tuple[Transcript, Page]:
         # A cell without output costs nothing: neither these imports nor what they build.

@@ -18,9 +18,11 @@ from jupyter_ddl.views.browser_files import check_built
 from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import MAX_TEXT, History
+from jupyter_ddl.views.publish import Display
+from jupyter_ddl.views.run_output import final_state, run_bundle
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from jupyter_ddl.protocol.events import Event, RankReady
     from jupyter_ddl.views.event_batches import Entry
@@ -50,6 +52,7 @@ class Dashboard:
         ready: the ranks, for their hosts.
         single_rank: returns what one rank alone makes of a model, for the scaling efficiency.
         interval_s: the least time between two batches.
+        place: returns where to show a run's dashboard; by default below what is there.
     """
 
     def __init__(
@@ -58,8 +61,11 @@ class Dashboard:
         ready: Sequence[RankReady] = (),
         single_rank: SingleRank = lambda _: None,
         interval_s: float = INTERVAL_S,
+        place: Callable[[str], Display] | None = None,
     ) -> None:
         self._publisher = publisher
+        self._place = place
+        self._display = Display(f"ddl-dashboard-{uuid.uuid4().hex}")
         self._interval_s = interval_s
         self._figures = Figures(single_rank)
         self._history = History()
@@ -72,6 +78,7 @@ class Dashboard:
         self._history_due_s = 0.0
         self._widget: Any = None
         self._is_due = False
+        self._is_requested = False
         for rank in ready:
             self.handle(rank)
 
@@ -81,7 +88,8 @@ class Dashboard:
         return self._widget is not None
 
     def show(self) -> None:
-        """Show it even if the run does not train."""
+        """Show it even if the run does not train, and keep it interactive in every front end when the run is over."""
+        self._is_requested = True
         if self._widget is None:
             self._show(0.0)
 
@@ -108,18 +116,15 @@ class Dashboard:
             self._show(now_s)
 
     def flush(self) -> None:
-        """Send the rest, and put the final state under the cell for readers without the dashboard."""
+        """Send the rest, and put the final state into the output, for readers without the dashboard."""
         if self._widget is not None:
             self._send(max(self._history_due_s, self._sent_s or 0.0), whole=True)
         elif self._is_due:
             self._show(0.0)
         else:
             return
-        from jupyter_ddl.views.metrics_table import metrics_table
-        from jupyter_ddl.views.picture import picture
-
-        data = {"image/svg+xml": picture(self._figures), "text/plain": metrics_table(self._figures)}
-        self._publisher.publish(data, {}, f"ddl-picture-{uuid.uuid4().hex}")
+        widget_id = self._widget.model_id if self._is_requested else None
+        self._publish(widget_id, final_state(self._figures))
 
     def history(self, max_text: int = MAX_TEXT) -> bytes:
         """Return all events so far, thinned, as the widget takes them: compressed by zlib. Safe from any thread.
@@ -151,8 +156,12 @@ class Dashboard:
         self._sent = self._history.next
         self._shown_s = now_s
         self._history_due_s = now_s + 2 * self._interval_s
-        data, metadata = self._widget.mimebundle(self._figures.run)
-        self._publisher.publish(data, metadata, f"ddl-dashboard-{uuid.uuid4().hex}")
+        if self._place is not None and self._figures.run is not None:
+            self._display = self._place(self._figures.run)
+        self._publish(self._widget.model_id)
+
+    def _publish(self, widget_id: str | None, final: dict[str, str] | None = None) -> None:
+        self._display.send(self._publisher, run_bundle(self._figures.run, widget_id, final), {})
 
     def _send(self, now_s: float, *, whole: bool = False) -> None:
         entries = self._keep(self._pending.take(whole=whole))

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 class FirstRank:
     """A `View` that leaves out what ranks other than 0 print and display.
 
-    Args:
+    Attributes:
         view: shows the rest.
     """
 
     def __init__(self, view: View) -> None:
-        self._view = view
+        self.view = view
 
     def handle(self, event: Event) -> None:
         """Take an event of the run."""
         if not _is_anothers(event):
-            self._view.handle(event)
+            self.view.handle(event)
 
     def tick(self, now_s: float) -> None:
         """Show what has happened since."""
-        self._view.tick(now_s)
+        self.view.tick(now_s)
 
     def flush(self) -> None:
         """Show all there is and end unfinished lines."""
-        self._view.flush()
+        self.view.flush()
 
 
 def _is_anothers(event: Event) -> bool:

@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.protocol.events import RichOutput
 
-Kind = Literal["stdout", "stderr", "text", "rich"]
-"""A line of a stream, a display or result that is only text (several lines), or one that is more than text."""
+Kind = Literal["stdout", "stderr", "report", "text", "rich"]
+"""A line of a stream, or of a report of the session's; a display or result that is only text (several lines), or one
+that is more than text."""
+
+# These have an order of their own: a rank's stderr comes through its own pipe.
+_ERRORS = ("stderr", "report")
 
 WINDOW = 4_096
 """Entries that a rank can still join. A lookup costs the same in a window of any size; the window bounds the memory."""
@@ -90,7 +94,7 @@ class Fold:
         return max(self._cursors.get((rank, is_error), -1) for is_error in (False, True))
 
     def _cursor(self, rank: int, kind: Kind) -> int:
-        return self._cursors.get((rank, kind == "stderr"), -1)
+        return self._cursors.get((rank, kind in _ERRORS), -1)
 
     def can_join(self, rank: int, kind: Kind, text: str) -> bool:
         """Whether `add` would find an entry for the text and not make one."""
@@ -120,7 +124,7 @@ class Fold:
                 entry = ring[cursor % window] = Entry(cursor, kind, text, bit)
                 added.append(entry)
             indexes.append(cursor)
-        self._cursors[rank, kind == "stderr"] = cursor
+        self._cursors[rank, kind in _ERRORS] = cursor
         self._history(rank).extend(indexes)
         return added
 
@@ -148,7 +152,7 @@ class Fold:
             return False
         entry.text, entry.members = text, 1 << rank
         insort(self._places.setdefault(entry.kind, {}).setdefault(text, []), entry.index)
-        self._cursors[rank, entry.kind == "stderr"] = entry.index
+        self._cursors[rank, entry.kind in _ERRORS] = entry.index
         self._history(rank).append(entry.index)
         return True
 

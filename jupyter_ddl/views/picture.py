@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.sample_means import Mean
     from jupyter_ddl.views.figures import Figures, RankFigures
 
-# labextension/src/dashboard.css hides a picture with this mark where the dashboard itself is drawn above it.
-MARK = "jupyter-ddl-final-state"
 WIDTH = 920
 _MARGIN = 20
 _TABLE_MOST = 16
@@ -99,7 +97,7 @@ def picture(figures: Figures) -> str:
     height = y + _MARGIN / 2
     label = escape(f"Run {figures.run or ''}: {figures.outcome or 'running'}", quote=True)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" id="{MARK}" role="img" aria-label="{label}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="jupyter-ddl-final-state" role="img" aria-label="{label}" '
         f'viewBox="0 0 {WIDTH} {height:.0f}" width="100%" style="max-width:{WIDTH}px" font-family="sans-serif">'
         f'<rect width="{WIDTH}" height="{height:.0f}" rx="6" fill="#ffffff"/>{"".join(canvas.parts + canvas.top)}</svg>'
     )

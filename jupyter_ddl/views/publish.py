@@ -21,6 +21,23 @@ class Publisher(Protocol):
         """Replace every output of that id, in place."""
 
 
+class Display:
+    """One output under a cell, by its id.
+
+    Attributes:
+        is_published: it is there.
+    """
+
+    def __init__(self, display_id: str) -> None:
+        self.is_published = False
+        self._id = display_id
+
+    def send(self, publisher: Publisher, data: dict[str, Any], metadata: dict[str, Any]) -> None:
+        """Show this in the output, which comes after all others if it is not there yet."""
+        (publisher.update if self.is_published else publisher.publish)(data, metadata, self._id)
+        self.is_published = True
+
+
 class JupyterPublisher:
     """Publishes under the cell that runs when it is made, even from another thread and after that cell has ended.
 

@@ -43,7 +43,7 @@ def for_environment(
 def with_figures(
     publisher: Publisher | None, output: View, ready: Sequence[RankReady], single_rank: SingleRank
 ) -> View:
-    """Return a view that shows a run's output, and how it trains: in a dashboard below it, or a table.
+    """Return a view that shows a run's output, and how it trains: in a dashboard above it, or a table.
 
     Args:
         publisher: puts outputs under the cell; None in a terminal.
@@ -60,10 +60,14 @@ def with_figures(
     if not browser_files.are_built():
         # A clone on a machine without Node.js; %ddl dashboard says how to build it.
         return output
+    from jupyter_ddl.views.cell import CellView
     from jupyter_ddl.views.dashboard import Dashboard
+    from jupyter_ddl.views.first_rank import FirstRank
     from jupyter_ddl.views.together import Together
 
-    return Together(output, Dashboard(publisher, ready, single_rank))
+    cell = output.view if isinstance(output, FirstRank) else output
+    place = cell.stand_above if isinstance(cell, CellView) else None
+    return Together(output, Dashboard(publisher, ready, single_rank, place=place))
 
 
 def current_publisher() -> Publisher | None:

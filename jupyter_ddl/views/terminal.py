@@ -131,7 +131,7 @@ class TerminalView:
         self._live = live
 
     def _stream_of(self, entry: Entry) -> TextIO:
-        return self._err if entry.kind == "stderr" else self._out
+        return self._err if entry.kind in ("stderr", "report") else self._out
 
     def _lines_of(self, entry: Entry) -> str:
         if entry.index >= 0:

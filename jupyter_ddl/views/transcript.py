@@ -19,6 +19,7 @@ from jupyter_ddl.views.fault import render_fault
 from jupyter_ddl.views.fold import Fold, ranks_in
 from jupyter_ddl.views.line import LINE_LIMIT, LineBuffer, plain_lines
 from jupyter_ddl.views.merge import merged
+from jupyter_ddl.views.run_output import WIDGET_MIME
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
@@ -38,9 +39,6 @@ _BATCH = 1_000  # entries passed to the reader at once: well inside the fold's w
 _MERGED_LINES = 100  # of one rank at once; a rank that writes more is not matched line by line
 _TEXT_LINES = 90  # of one display or result that is only text
 _TEXT_CHARACTERS = 8_000
-
-# A widget's state is in the rank's process, which no browser reaches: it would show as an error.
-_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class Reader(Protocol):
@@ -129,7 +127,7 @@ class Transcript:
             if isinstance(event, OutputChunk):
                 lines += ((event.stream, line) for line in self._chunk(event))
             else:
-                lines += (("stderr", line) for line in event.lines)
+                lines += (("report", line) for line in event.lines)
         return lines
 
     def _add_lines(self, by_rank: dict[int, list[tuple[Kind, str]]]) -> None:
@@ -171,7 +169,8 @@ class Transcript:
 
     def _rich(self, event: RichOutput) -> None:
         self._clear_if_due(event.rank)
-        data = {mime: value for mime, value in event.data.items() if mime != _WIDGET}
+        # A widget's state is in the rank's process, which no browser reaches: it would show as an error.
+        data = {mime: value for mime, value in event.data.items() if mime != WIDGET_MIME}
         if not data:
             return
         bundle = RichOutput(event.run, event.rank, event.kind, data, event.metadata, event.display_id)

@@ -13,10 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# What labextension/src/notebook/run_output.ts shows.
-RUN_MIME = "application/vnd.jupyter-ddl.run+json"
-
-
 class DashboardWidget(anywidget.AnyWidget):
     """Carries a run's events to the browser; labextension/src/widget.ts reads them.
 
@@ -39,17 +35,6 @@ class DashboardWidget(anywidget.AnyWidget):
         if key is None:
             state["history"] = self._fresh_history()
         return state
-
-    def mimebundle(self, run: str | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what shows the widget, as display_data carries it.
-
-        Args:
-            run: the run's id, by which our JupyterLab extension shows the run from its folder, even when the page was
-                reloaded while the kernel is busy, and when the kernel is gone.
-        """
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.model_id}
-        data: dict[str, Any] = {"application/vnd.jupyter.widget-view+json": view, "text/plain": "The run's dashboard"}
-        return data if run is None else {RUN_MIME: {"run": run}, **data}, {}
 
     def _answer(self, _: Any, content: Any, __: Any) -> None:
         """Send the history to a page that missed events."""

@@ -31,6 +31,7 @@ from jupyter_ddl.protocol.faults import (
 )
 from jupyter_ddl.protocol.host_topology import HostGpu, HostTopology, Interface
 from jupyter_ddl.views.fault import in_short
+from jupyter_ddl.views.run_output import log_mark, run_bundle
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = HERE / "events.schema.json"
@@ -39,6 +40,7 @@ TYPES = HERE.parent / "src" / "model" / "events.ts"
 HUB_TYPES = HERE.parent / "src" / "model" / "hub_messages.ts"
 HUB_SCHEMA = HERE / "hub.schema.json"
 HUB_FIXTURE = HERE / "hub.fixture.json"
+OUTPUT_FIXTURE = HERE / "run_output.fixture.json"
 
 LOST = Fault(
     "lost",
@@ -209,6 +211,19 @@ def files() -> dict[Path, str]:
         HUB_SCHEMA: _json(schema(messages, "A message between kernel, hub and browser", "hub_messages.py")),
         HUB_TYPES: hub_ts(),
         HUB_FIXTURE: _json([encode(example) for example in HUB_EXAMPLES]),
+        OUTPUT_FIXTURE: _json(_outputs()),
+    }
+
+
+def _outputs() -> dict[str, Any]:
+    """Return what a run's outputs carry: while it runs, the final state, once it is over, and the mark of lines."""
+    final = {"image/svg+xml": "<svg/>", "text/plain": "rank  state"}
+    return {
+        "run": _RUN,
+        "running": run_bundle(_RUN, "widget-1"),
+        "final": final,
+        "over": run_bundle(_RUN, final=final),
+        "mark": log_mark(_RUN, 12),
     }
 
 

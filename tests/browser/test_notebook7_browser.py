@@ -32,6 +32,9 @@ def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
         run_cell(page)
         panel.locator(".ddl-rank-rate").filter(has_text="/s").nth(1).wait_for(timeout=60_000)
         page.wait_for_function(f"{MARK} === '● 0-1'")
+        # The dashboard is the hub's, and its lines are folded below it.
+        page.locator(".ddl-run-output .ddl-run-state").filter(has_text="Training").wait_for(timeout=30_000)
+        page.locator(".ddl-run-output .ddl-fold").filter(has_text="lines of output").wait_for(timeout=30_000)
         # Its pages come up below the notebook, one in front of the other.
         panel.locator(".ddl-run-link").click()
         page.locator("#jp-down-stack .ddl-value").first.wait_for()

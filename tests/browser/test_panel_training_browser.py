@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import time
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from panel import START_MS, ask_kernel, leave_out_tensorflow, run_cell, show_pan
 from servers import TOKEN
 
 from jupyter_ddl.runs.store import newest_first
+from jupyter_ddl.views.run_output import RUN_MIME
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,12 +123,30 @@ def test_ranks_start_from_the_form_and_train(lab: Lab, page: Page, tmp_path: Pat
     lab.wait_until_idle(page)
 
 
+def opened(lab: Lab, page: Page, name: str, notebook: str) -> Locator:
+    """Write a notebook, and bring it to the front."""
+    (lab.folder / name).write_text(notebook)
+    command(page, "docmanager:open", path=name)
+    page.evaluate(SHOW, name)
+    return page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+
+
 @pytest.mark.usefixtures("panel")
 def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_its_picture(
     lab: Lab, page: Page, tmp_path: Path
 ) -> None:
     end = tmp_path / "end"
-    train(lab, page, end)
+    # It prints before its first step.
+    lab.set_code(page, training(end).replace("for step", "print('begin')\ntime.sleep(0.5)\nfor step"))
+    run_cell(page)
+    page.locator(IN_CELL).filter(has_text="Training").wait_for(timeout=60_000)
+    fold = page.locator(".jp-Notebook .ddl-run-output .ddl-fold")
+    fold.filter(has_text=re.compile(r"^[3-9] lines of output$")).wait_for(timeout=30_000)
+    text = page.locator(".jp-Notebook .jp-OutputArea-child").filter(has_text="[0-1] begin")
+    assert text.is_hidden()
+    fold.press("Enter")
+    assert "of rank 1" in text.inner_text()
+    assert text.evaluate("text => text.previousElementSibling.querySelector('.ddl-dashboard') !== null")
     lab.save(page)
     assert pictures(lab) == []
     reload(lab, page)
@@ -139,16 +159,31 @@ def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_i
     page.wait_for_function(LEFT, timeout=30_000)
     lab.save(page)
     assert len(pictures(lab)) == 1
-    # A copy has the same cells, and none of them ran there.
-    (lab.folder / "copied.ipynb").write_bytes((lab.folder / NAME).read_bytes())
-    command(page, "docmanager:open", path="copied.ipynb")
-    page.evaluate(SHOW, "copied.ipynb")
-    copy = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+    # All in the output that the dashboard had, and the lines after it.
+    first, second = (output["data"] for output in lab.outputs(NAME))
+    assert list(first) == [RUN_MIME, "image/svg+xml", "text/plain"]
+    assert second["text/plain"].startswith("[0-1] begin\n")
+    # A copy has the same cells, and none of them ran there; its kernel has not heard of the run, as on the next day.
+    copy = opened(lab, page, "copied.ipynb", (lab.folder / NAME).read_text())
     copy.locator(".ddl-run-output .ddl-run-state").filter(has_text="finished").wait_for(timeout=30_000)
+    assert copy.get_by_text("[0-1] begin").is_hidden()
     cell = copy.locator(".jp-Cell.ddl-distributed-cell")
     cell.wait_for()
     page.wait_for_timeout(500)
     assert cell.get_attribute("data-ddl-mark") is None
+    shutil.rmtree(next(newest_first()).path)
+    kept = opened(lab, page, "kept.ipynb", (lab.folder / NAME).read_text())
+    kept.get_by_text("This server does not have the run").wait_for(timeout=30_000)
+    kept.locator(f"svg.{SVG}, img[src*='{SVG}']").wait_for()
+    assert kept.get_by_text("[0-1] begin").is_visible()
+    assert kept.locator(".ddl-dashboard, .ddl-fold").count() == 0
+    # What came from elsewhere is not trusted: no picture, and nothing of it is markup or a path.
+    hostile = (lab.folder / NAME).read_text().replace(first[RUN_MIME]["run"], "../<img src=x onerror='window.pwned=1'>")
+    foreign = opened(lab, page, "foreign.ipynb", hostile)
+    foreign.get_by_text("This server does not have the run").wait_for(timeout=30_000)
+    foreign.get_by_text("finished after").wait_for()
+    assert foreign.locator(".ddl-run-output :is(svg, img)").count() == 0
+    assert page.evaluate("window.pwned") is None
 
 
 @pytest.mark.usefixtures("panel")
@@ -167,7 +202,7 @@ def test_a_run_that_ends_while_no_page_is_open_is_told_when_one_is(lab: Lab, pag
         time.sleep(0.2)
     page.goto(url if "token" in url else f"{url}?token={TOKEN}")
     page.wait_for_selector(".jp-NotebookPanel .jp-CodeCell", timeout=60_000)
-    page.wait_for_function(f"{MARK}?.startsWith('✓ 0-1 0:')", timeout=30_000)
+    page.wait_for_function(f"{MARK}?.startsWith('✓ 0-1 ')", timeout=30_000)
     page.locator(IN_CELL).filter(has_text="finished").wait_for(timeout=30_000)
     show_panel(page).locator(".ddl-cluster-idle").wait_for(timeout=30_000)
 

@@ -38,6 +38,8 @@ from jupyter_ddl.views.dashboard import (
 )
 from jupyter_ddl.views.event_batches import batch, to_json
 from jupyter_ddl.views.history import MAX_TRACEBACKS, History
+from jupyter_ddl.views.publish import Display
+from jupyter_ddl.views.selection import for_environment, with_figures
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What JupyterLab shows in its place, from the run's folder.
@@ -45,16 +47,21 @@ RUN = "application/vnd.jupyter-ddl.run+json"
 
 
 class Published:
-    """A `Publisher` that keeps what it is given."""
+    """A `Publisher` that keeps what it is given, and what was replaced."""
 
     def __init__(self) -> None:
         self.outputs: list[dict[str, Any]] = []
+        self.replaced: list[dict[str, Any]] = []
+        self._ids: list[str] = []
 
     def publish(self, data, metadata, display_id):
         self.outputs.append(data)
+        self._ids.append(display_id)
 
     def update(self, data, metadata, display_id):
-        raise AssertionError("the dashboard replaces no output")
+        at = self._ids.index(display_id)
+        self.replaced.append(self.outputs[at])
+        self.outputs[at] = data
 
 
 @pytest.fixture(autouse=True)
@@ -224,18 +231,47 @@ def test_the_end_leaves_a_picture_and_a_table() -> None:
     view.flush()
     assert events_of(batches[-1])[-1] == RunFinished("r", "finished", 20.0)
     assert history_of(widget.history)[-1] == RunFinished("r", "finished", 20.0)
-    assert list(published.outputs[1]) == ["image/svg+xml", "text/plain"]
-    assert "finished after 20 s" in published.outputs[1]["text/plain"]
+    assert [list(output) for output in published.replaced] == [[RUN, WIDGET, "text/plain"]]
+    # In the same output, and without the widget: a notebook that is saved with it shows an error in its place.
+    assert [list(output) for output in published.outputs] == [[RUN, "image/svg+xml", "text/plain"]]
+    assert published.outputs[0][RUN] == published.replaced[0][RUN]
+    assert "finished after 20 s" in published.outputs[0]["text/plain"]
+
+
+def test_it_is_shown_where_it_is_given_a_place() -> None:
+    published, asked = Published(), []
+    published.publish({"text/plain": "above"}, {}, "place")
+    place = Display("place")
+    place.is_published = True
+    view = Dashboard(published, place=lambda run: asked.append(run) or place)
+    for event in (RunStarted("r", (0,), 1, 0.0), sample(0, 0.0)):
+        view.handle(event)
+    view.tick(0.0)
+    assert asked == ["r"]
+    assert [list(output) for output in published.outputs] == [[RUN, WIDGET, "text/plain"]]
+
+
+@pytest.mark.parametrize("only_first_rank", [False, True])
+def test_in_a_cell_it_stands_above_what_was_printed_before(only_first_rank) -> None:
+    published = Published()
+    output = for_environment(published, (0, 1), None, only_first_rank=only_first_rank)
+    view = with_figures(published, output, (), lambda _: None)
+    for event in (RunStarted("r", (0, 1), 2, 0.0), out(0, "begin\n")):
+        view.handle(event)
+    view.tick(0.0)
+    view.tick(1.0)
+    assert [output["text/plain"] for output in published.outputs] == ["[0]   begin"]
+    view.handle(sample(0, 2.0))
+    view.tick(2.0)
+    assert [output["text/plain"] for output in published.outputs] == ["The run's dashboard", "[0]   begin"]
 
 
 def test_a_recorded_run_is_shown_whole() -> None:
     published = Published()
     chunks = [out(0, "x" * 1000 + "\n") for _ in range(1000)]
     show_finished([RunStarted("r", (0,), 1, 0.0), *chunks, RunFinished("r", "finished", 1.0)], published)
-    assert [list(output) for output in published.outputs] == [
-        [RUN, WIDGET, "text/plain"],
-        ["image/svg+xml", "text/plain"],
-    ]
+    # It was asked for, so it stays interactive where the extension is not.
+    assert [list(output) for output in published.outputs] == [[RUN, WIDGET, "image/svg+xml", "text/plain"]]
 
 
 def test_one_ranks_figure_is_asked_for_once_the_model_is_known() -> None:
@@ -454,4 +490,4 @@ def test_nbconvert_shows_the_final_state() -> None:
     page, _ = HTMLExporter().from_notebook_node(notebook)
     pictures = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
     assert len(pictures) == 1
-    assert b'id="jupyter-ddl-final-state"' in base64.b64decode(pictures[0])
+    assert b'class="jupyter-ddl-final-state"' in base64.b64decode(pictures[0])

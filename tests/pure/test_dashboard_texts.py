@@ -190,7 +190,7 @@ def test_the_picture_is_small_and_well_formed(ranks) -> None:
     mark = StragglerMarked("run-1", 0, 400.0, is_straggler=True, ratio=2.0, spends_on="compute")
     svg = picture(figures(*samples, *last, mark, ranks=ranks, single=1000.0))
     root = ET.fromstring(svg)
-    assert root.get("id") == "jupyter-ddl-final-state"
+    assert root.get("class") == "jupyter-ddl-final-state"
     # A notebook of 64 KB has room for it.
     assert len(svg) < (20_000 if ranks <= 64 else 50_000)
     assert f"{ranks} rank" in svg.replace(",", "") or ranks == 1

@@ -170,6 +170,7 @@ def test_every_view_shows_a_run_with_odd_figures(odd: float, name: str, capsys: 
     events = run_with(odd, name)
     outputs: list[dict[str, Any]] = []
     publisher: Any = SimpleNamespace(publish=lambda data, *_: outputs.append(data))
+    publisher.update = publisher.publish
     live = Dashboard(publisher)
     screen = io.StringIO()
     table = MetricsTable(TerminalView(range(2), screen, screen), screen)

@@ -4,7 +4,16 @@ import re
 
 import pytest
 
-from jupyter_ddl.protocol.events import OutputChunk, OutputCleared, RankFinished, RichOutput, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import (
+    OutputChunk,
+    OutputCleared,
+    RankFinished,
+    RichOutput,
+    RunFinished,
+    RunStarted,
+    StallReported,
+)
+from jupyter_ddl.protocol.faults import Facts, Fault, Wait
 from jupyter_ddl.views.cell import CellView
 
 PLOT = {"image/png": "iVBOR", "text/plain": "<Figure>"}
@@ -310,11 +319,96 @@ def test_what_stands_under_a_rank_is_what_it_said_in_order(notebook, seed):
             said[rank] += text
         if generator.random() < 0.5:
             view.tick(now)
+        if now == seed * 4:
+            stand_above(view, notebook)
     view.flush()
+    assert notebook.shown[0] == "dashboard"
     for rank in ranks:
         shown = [line.split("]", 1) for line in notebook.lines if line.startswith("[")]
         lines = [line.strip() for head, line in shown if rank in members(head[1:]) and line.strip()]
         assert lines == [line.strip() for line in said[rank].split("\n") if line.strip()]
+
+
+RUN = "2026-11-26T01-02-03-default-0123abcd"
+STALL = Fault("stalled", ranks=(0, 1), facts=Facts(seconds=5.0, waits=(Wait(("loss",), (1,)),)))
+
+
+def folded(notebook):
+    """Return how many lines each output has that the dashboard has too; None for what is none of those."""
+    marks = [metadata.get("jupyter-ddl") for _, _, metadata in notebook.outputs]
+    assert {mark["run"] for mark in marks if mark} <= {RUN}
+    return [mark and mark["lines"] for mark in marks]
+
+
+def stand_above(view, notebook):
+    view.stand_above(RUN).send(notebook, {"dashboard": 1}, {})
+
+
+def test_a_dashboard_stands_above_text_that_was_there_before_it(notebook):
+    view = view_of(notebook)
+    view.handle(out(0, "".join(f"line {i}\n" for i in range(60))))
+    view.tick(0.0)
+    view.tick(1.0)
+    before = notebook.lines
+    assert folded(notebook) == [None, None]
+    stand_above(view, notebook)
+    assert notebook.shown[0] == "dashboard"
+    assert notebook.lines[1:] == before
+    assert folded(notebook) == [None, 50, 10]
+    show(view, out(0, "line 60\nlive"))
+    assert folded(notebook) == [None, 50, 12]
+
+
+def test_a_dashboard_that_comes_first_is_above_all(notebook):
+    view = view_of(notebook)
+    stand_above(view, notebook)
+    show(view, out(0, "a\n"))
+    assert notebook.shown == ["dashboard", "[0]   a"]
+    assert folded(notebook) == [None, 1]
+
+
+def test_what_a_dashboard_has_not_in_its_log_is_not_folded(notebook):
+    view = view_of(notebook)
+    for event in (out(0, "a\n"), rich(0, {"text/plain": "42"}, "result"), out(0, "b\n"), rich(0, PLOT)):
+        view.handle(event)
+    view.tick(0.0)
+    view.tick(1.0)
+    stand_above(view, notebook)
+    show(view, out(0, "c\n"), StallReported("r", (0, 1), 1.0, STALL), out(0, "d\n"), rich(0, PLOT))
+    texts = ["dashboard", "[0]   a", "[0]   42", "[0]   b", "[0]", "image/png", "[0]   c"]
+    assert notebook.shown[:7] == texts
+    assert notebook.shown[7].startswith("[0-1] The cell has stalled for 5 s: ")
+    assert notebook.shown[8:] == ["[0]   d", "[0]", "image/png"]
+    assert folded(notebook) == [None, 1, None, 1, None, None, 1, None, 1, None, None]
+    assert notebook.outputs[5][1] == PLOT
+
+
+def test_a_display_with_a_name_stays_where_a_later_cell_updates_it(notebook):
+    view = view_of(notebook)
+    show(view, out(0, "a\n"), rich(0, {"text/html": "old"}, display_id="d"), out(0, "b\n"))
+    stand_above(view, notebook)
+    assert notebook.shown == ["[0]   a\n[0]", "text/html", "dashboard", "[0]   b"]
+    show(view_of(notebook), rich(0, {"text/html": "new"}, "update", display_id="d"))
+    assert notebook.outputs[1][1] == {"text/html": "new"}
+
+
+# What was hidden before the dashboard came counts as lines, whatever it was: here 301 lines and 300 results.
+@pytest.mark.parametrize(("first", "counted"), [(0, 1000), (500, 1300)])
+def test_a_flood_below_a_dashboard_is_bounded_and_counted_whole(notebook, first, counted):
+    view = view_of(notebook)
+    for i in range(1000):
+        if i == first:
+            stand_above(view, notebook)
+        view.handle(out(0, f"line {i}\n"))
+        view.handle(rich(0, {"text/plain": f"result {i}"}, "result"))
+        view.tick(i)
+    view.flush()
+    # A result is in the tail beside the lines: of these two blocks each is one output.
+    assert len(notebook.outputs) <= 303
+    assert notebook.shown[0] == "dashboard"
+    lines, results = (text.split("\n") for text in notebook.shown[-2:])
+    assert (lines[-1], results[-1]) == ("[0]   line 999", "[0]   result 999")
+    assert sum(count or 0 for count in folded(notebook)) == counted
 
 
 def members(text):

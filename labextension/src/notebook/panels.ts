@@ -12,6 +12,22 @@ export interface Rendering {
   readonly renderer: ReturnType<Rendering['registry']['createRenderer']>;
 }
 
+/** An output, as far as it is a bundle: others have neither. */
+export interface Output {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
+}
+
+/** A cell's outputs; its widgets are theirs, in order. */
+export interface OutputArea extends Widget {
+  readonly model: {
+    readonly length: number;
+    get(at: number): Output;
+    readonly changed: ISignal<unknown, unknown>;
+  };
+  readonly widgets: readonly Widget[];
+}
+
 export interface NotebookCell extends Widget {
   readonly model: {
     readonly id: string;
@@ -24,8 +40,8 @@ export interface NotebookCell extends Widget {
     /** Of a cell of code. */
     readonly outputs?: {
       readonly length: number;
-      get(at: number): { readonly data: Readonly<Record<string, unknown>> };
-      add(output: JSONObject): number;
+      get(at: number): Output;
+      set(at: number, output: JSONObject): void;
     };
   };
   /** Of a cell of code; its `future` is of the execution whose outputs this page gets, if it has begun one. */
@@ -62,6 +78,12 @@ export interface NotebookPanel extends Widget {
     save(): Promise<void>;
     readonly pathChanged: ISignal<unknown, string>;
   };
+}
+
+/** Return the outputs in which a widget is one's renderer; null where it is none. */
+export function outputsOf(renderer: Widget): OutputArea | null {
+  const area = renderer.parent?.parent ?? null;
+  return area !== null && area.hasClass('jp-OutputArea') ? (area as unknown as OutputArea) : null;
 }
 
 /** Return the widget where it is a notebook. */

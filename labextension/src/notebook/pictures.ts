@@ -1,29 +1,25 @@
-// The picture that a run leaves under its cell. The kernel sends it to the page that ran the cell; a page that was loaded
-// meanwhile gets nothing of that cell any more, and so takes the picture from the server, for the notebook that is saved.
+// The final state that a run leaves in its output. The kernel sends it to the page that ran the cell; a page that was loaded
+// meanwhile gets nothing of that cell any more, and so takes it from the server, for the notebook that is saved.
 import type { HubModel } from '../model/hub';
 import { CUT_OFF } from '../model/open_ends';
+import { finalOutput, isFinal, runOf } from '../model/run_output';
 import type { Server } from '../model/server';
 import type { NotebookCell, NotebookPanel } from './panels';
-import { runOf } from './run_output';
 
-const SVG = 'image/svg+xml';
-/** What the picture is named by. As jupyter_ddl/views/picture.py writes it. */
-const MARK = 'jupyter-ddl-final-state';
-
-/** Keep a notebook's pictures until it is closed. */
+/** Keep a notebook's final states until it is closed. */
 export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server): void {
   const look = async (): Promise<void> => {
-    for (const cell of panel.content.widgets) {
-      const run = lacking(cell);
-      if (run === null || !hub.isConnected) {
-        continue;
+    const lacking = panel.content.widgets.flatMap((cell) => lackingIn(cell).map((run) => ({ cell, run })));
+    for (const { cell, run } of lacking) {
+      if (!hub.isConnected) {
+        return;
       }
       const record = await server.runOrNull(run);
       // The page that runs a cell gets its outputs, unless the kernel dies.
       const comes = (cell.outputArea?.future ?? null) !== null && record?.state !== CUT_OFF;
-      const picture = record === null || comes ? null : await server.pictureOrNull(run);
-      if (picture !== null && lacking(cell) === run && !panel.isDisposed) {
-        cell.model.outputs?.add({ output_type: 'display_data', data: { ...picture }, metadata: {} });
+      const final = record === null || comes ? null : await server.pictureOrNull(run);
+      if (final !== null && !panel.isDisposed) {
+        put(cell, run, final);
       }
     }
   };
@@ -42,16 +38,25 @@ export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server
   void panel.context.ready.then(later);
 }
 
-/** Return the run that a cell shows and has no picture of; null where there is none. */
-function lacking(cell: NotebookCell): string | null {
-  const { outputs } = cell.model;
-  let run: string | null = null;
+/** Return the runs that a cell shows without their final state. */
+function lackingIn({ model: { outputs } }: NotebookCell): string[] {
+  const runs: string[] = [];
   for (let at = 0; at < (outputs?.length ?? 0); at++) {
     const { data } = outputs!.get(at);
-    run = runOf(data) ?? run;
-    if (run !== null && String(data[SVG] ?? '').includes(MARK)) {
-      run = null;
+    const run = runOf(data);
+    if (run !== null && !isFinal(data)) {
+      runs.push(run);
     }
   }
-  return run;
+  return runs;
+}
+
+/** Put a run's final state into its output, where that still lacks it. */
+function put({ model: { outputs } }: NotebookCell, run: string, final: Readonly<Record<string, string>>): void {
+  for (let at = 0; at < (outputs?.length ?? 0); at++) {
+    const { data } = outputs!.get(at);
+    if (runOf(data) === run && !isFinal(data)) {
+      outputs!.set(at, finalOutput(run, final));
+    }
+  }
 }

@@ -1,40 +1,44 @@
 // A run's dashboard under its cell, from the hub: it is there whatever the kernel does, and when the page is loaded again.
+// Of a run that this server does not have, the kernel's widget while it lasts, and then what the notebook keeps.
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
+import { h } from '../components/dom';
 import type { LiveRuns } from '../model/live';
-import { isRecord } from '../model/parse';
+import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
 import type { Server } from '../model/server';
 import { RunView } from '../panels/run_view';
-import type { NotebookPanel, Rendering } from './panels';
+import { Fold } from './fold';
+import { type NotebookPanel, outputsOf, type Rendering } from './panels';
 
-/** As jupyter_ddl/views/widget.py writes it. */
-export const RUN_MIME = 'application/vnd.jupyter-ddl.run+json';
 // Before ipywidgets, which shows the same run as long as its kernel answers. Source: @jupyter-widgets/jupyterlab-manager 5,
 // plugin.ts: its renderer of widget views has the rank -10.
 const RANK = -20;
 
-/** Have the notebook show runs. */
-export function showRuns(panel: NotebookPanel, runs: LiveRuns, server: Server): void {
-  const { rendermime } = panel.content;
-  const createRenderer = (): RunOutput => new RunOutput(runs, server, rendermime);
-  // Safe: what is in the notebook names a run of this server, and nothing else.
-  rendermime.addFactory({ safe: true, mimeTypes: [RUN_MIME], createRenderer }, RANK);
+interface Context {
+  readonly runs: LiveRuns;
+  readonly server: Pick<Server, 'runOrNull'>;
+  readonly trans: TranslationBundle;
 }
 
-/** Return the run that an output shows; null for other outputs. */
-export function runOf(data: Readonly<Record<string, unknown>>): string | null {
-  const found = data[RUN_MIME];
-  return isRecord(found) && typeof found['run'] === 'string' ? found['run'] : null;
+/** Have the notebook show runs. */
+export function showRuns(panel: NotebookPanel, context: Context): void {
+  const createRenderer = (): RunOutput => new RunOutput(panel, context);
+  // Safe: what is in the notebook names a run of this server, and nothing else of it is drawn but text, and what is
+  // rendered as it would be without us.
+  panel.content.rendermime.addFactory({ safe: true, mimeTypes: [RUN_MIME], createRenderer }, RANK);
 }
 
 class RunOutput extends Widget {
   private view: RunView | null = null;
+  private fold: Fold | null = null;
   private other: Rendering['renderer'] | null = null;
+  /** Counts what was to be rendered: an answer to an earlier question is too late. */
+  private asked = 0;
 
   constructor(
-    private readonly runs: LiveRuns,
-    private readonly server: Server,
-    private readonly rendermime: Rendering['registry'],
+    private readonly panel: NotebookPanel,
+    private readonly context: Context,
   ) {
     super();
     this.addClass('ddl-run-output');
@@ -42,31 +46,35 @@ class RunOutput extends Widget {
   }
 
   async renderModel(model: Rendering['model']): Promise<void> {
+    const asked = ++this.asked;
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
-    const record = run === null ? null : await this.server.runOrNull(run).catch(() => null);
-    if (this.isDisposed || this.view !== null) {
+    const record = run === null ? null : await this.context.server.runOrNull(run).catch(() => null);
+    if (this.isDisposed || this.view !== null || asked !== this.asked) {
       return;
     }
-    if (run === null || record === null) {
-      await this.renderOther(model);
-      return;
-    }
-    this.view = new RunView(this.runs, run);
-    this.node.append(this.view.element);
-    if (this.isAttached) {
-      this.onAfterAttach(Widget.Msg.AfterAttach);
+    if (run !== null && record !== null) {
+      this.showRun(run);
+    } else if (isFinal(model.data) && !this.knowsWidget(model.data)) {
+      await this.showKept(model);
+    } else {
+      await this.showOther(model);
     }
   }
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this.fold?.release();
       super.dispose();
       this.view?.destroy();
     }
   }
 
   protected override onAfterAttach(_: Message): void {
+    const area = outputsOf(this);
+    if (area !== null) {
+      this.fold?.attach(area);
+    }
     this.view?.attach();
     if (this.isVisible) {
       this.view?.watch();
@@ -85,19 +93,50 @@ class RunOutput extends Widget {
     this.view?.rest();
   }
 
+  private showRun(run: string): void {
+    for (const widget of [...(this.layout as PanelLayout).widgets]) {
+      widget.dispose();
+    }
+    this.view = new RunView(this.context.runs, run);
+    this.fold = new Fold(run, this.context.trans);
+    this.node.replaceChildren(this.view.element, this.fold.element);
+    if (this.isAttached) {
+      this.onAfterAttach(Widget.Msg.AfterAttach);
+    }
+  }
+
+  /** Show the picture and the table that the run left in the notebook. */
+  private async showKept({ data, metadata, trusted }: Rendering['model']): Promise<void> {
+    const { trans } = this.context;
+    const { rendermime } = this.panel.content;
+    const parts = (trusted ? [SVG, TEXT] : [TEXT]).filter((type) => data[type] !== undefined);
+    const renderers = parts.map((type) => rendermime.createRenderer(type));
+    const note = new Widget({ node: h('p', { class: 'ddl-run-kept' }, trans.__('This server does not have the run: this is what it left here at its end.')) });
+    const layout = this.layout as PanelLayout;
+    for (const widget of [...layout.widgets]) {
+      widget.dispose();
+    }
+    for (const widget of [note, ...renderers]) {
+      layout.addWidget(widget);
+    }
+    const model = rendermime.createModel({ data, metadata, trusted });
+    await Promise.all(renderers.map((renderer) => renderer.renderModel(model)));
+  }
+
   /** Show the output as it is shown without us: the kernel's widget, or the text. */
-  private async renderOther({ data, metadata, trusted }: Rendering['model']): Promise<void> {
+  private async showOther({ data, metadata, trusted }: Rendering['model']): Promise<void> {
+    const { rendermime } = this.panel.content;
     const rest = Object.fromEntries(Object.entries(data).filter(([type]) => type !== RUN_MIME));
-    const type = this.rendermime.preferredMimeType(rest, trusted ? 'any' : 'ensure');
+    const type = rendermime.preferredMimeType(rest, trusted ? 'any' : 'ensure');
     if (type === undefined) {
       return;
     }
     const renderer = this.other ?? this.addOther(type);
-    await renderer.renderModel(this.rendermime.createModel({ data: rest, metadata, trusted }));
+    await renderer.renderModel(rendermime.createModel({ data: rest, metadata, trusted }));
   }
 
   private addOther(type: string): Rendering['renderer'] {
-    const renderer = this.rendermime.createRenderer(type);
+    const renderer = this.panel.content.rendermime.createRenderer(type);
     this.other = renderer;
     if (this.parent instanceof Panel) {
       // ipywidgets looks for its renderers among an output's own children, to give them the kernel's widgets once it knows
@@ -109,5 +148,11 @@ class RunOutput extends Widget {
       (this.layout as PanelLayout).addWidget(renderer);
     }
     return renderer;
+  }
+
+  /** Whether the kernel has told this page of the output's widget: it has it, then. */
+  private knowsWidget(data: Rendering['model']['data']): boolean {
+    const widget = widgetOf(data);
+    return widget !== null && this.panel.sessionContext.session?.kernel?.hasComm(widget) === true;
   }
 }

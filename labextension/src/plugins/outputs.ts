@@ -1,4 +1,4 @@
-// A run's dashboard and picture under its cell, from the hub.
+// A run's dashboard and picture under its cell, from the hub: the renderer of their MIME type.
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { asNotebook } from '../notebook/panels';
 import { keepPictures } from '../notebook/pictures';
@@ -7,15 +7,15 @@ import { type Distributed, IDistributed, PluginIDs } from '../tokens';
 
 export const outputs: JupyterFrontEndPlugin<void> = {
   id: PluginIDs.outputs,
-  description: 'The dashboard of a run under its cell, whatever the kernel does, and the picture that it leaves.',
+  description: 'The dashboard of a run under its cell, whatever the kernel does, above the lines that it has too, and the picture that it leaves.',
   autoStart: true,
   requires: [IDistributed],
-  activate: ({ docRegistry }: JupyterFrontEnd, { hub, runs, server }: Distributed): void => {
+  activate: ({ docRegistry }: JupyterFrontEnd, { hub, runs, server, trans }: Distributed): void => {
     docRegistry.addWidgetExtension('Notebook', {
       createNew: (widget) => {
         const opened = asNotebook(widget);
         if (opened !== null) {
-          showRuns(opened, runs, server);
+          showRuns(opened, { runs, server, trans });
           keepPictures(opened, hub, server);
         }
       },

@@ -21,6 +21,7 @@ from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RankFinished
 from jupyter_ddl.runs import stragglers
 from jupyter_ddl.runs.reading import read_events, run_events
 from jupyter_ddl.runs.store import read_record
+from jupyter_ddl.views.run_output import RUN_MIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -361,16 +362,17 @@ def test_the_ranks_end_adds_nothing_to_the_last_log(tmp_path: Path) -> None:
 def test_a_cell_that_trains_shows_a_dashboard_and_in_the_end_a_picture(notebook: object) -> None:
     cell = notebook.run(FIT.format(sleep="0.02", steps=25), "--sample-every 0.3")  # type: ignore[attr-defined]
     assert cell.error is None, cell.told
-    kinds = [set(output.data) for output in cell.outputs]
-    assert sum("application/vnd.jupyter.widget-view+json" in kind for kind in kinds) == 1
-    pictures = [output.data for output in cell.outputs if "image/svg+xml" in output.data]
-    assert len(pictures) == 1
-    assert "finished" in pictures[0]["text/plain"]
-    assert "Sequential, 40 parameters, batch 16" in pictures[0]["text/plain"]
+    # One output: the kernel's widget while the run lasts, then the picture, and the run itself for the extension.
+    data = next(output.data for output in cell.outputs if RUN_MIME in output.data)
+    assert list(data) == [RUN_MIME, "image/svg+xml", "text/plain"]
+    assert (paths.runs_dir() / data[RUN_MIME]["run"]).is_dir()
+    assert "finished" in data["text/plain"]
+    assert "Sequential, 40 parameters, batch 16" in data["text/plain"]
     again = notebook.execute("%ddl dashboard")  # type: ignore[attr-defined]
     assert again.error is None, again.told
-    assert [output.data for output in again.outputs if "image/svg+xml" in output.data] == pictures
-    assert any("application/vnd.jupyter.widget-view+json" in output.data for output in again.outputs)
+    shown = next(output.data for output in again.outputs if RUN_MIME in output.data)
+    assert shown.pop("application/vnd.jupyter.widget-view+json")["version_major"] == 2
+    assert shown == data
     plain = notebook.run("model.fit(batches(), steps_per_epoch=3, verbose=0);", "--sample-every 0")  # type: ignore[attr-defined]
     assert plain.error is None
     assert not plain.outputs
