@@ -192,6 +192,23 @@ int nvmlDeviceGetNvLinkRemoteDeviceType(Row *row, unsigned number, int *kind) {{
 int nvmlDeviceGetNvLinkRemotePciInfo_v2(Row *row, unsigned number, Pci *pci) {{
     return address_of(link_of(row, number)->end, pci);
 }}
+typedef struct {{
+    unsigned field, scope; long long at, took; unsigned type; int result; unsigned long long value;
+}} Field;
+int nvmlDeviceGetFieldValues(Row *row, int count, Field *found) {{
+    static unsigned long long kib = 1 << 20;
+    unsigned active = 0;
+    for (unsigned i = 0; i < sizeof links / sizeof *links; i++)
+        active += links[i].row == row - rows && links[i].end != -2;
+    for (int i = 0; i < count; i++) {{
+        int is_sent = found[i].field == 138, is_known = active && found[i].scope == 0xffffffff;
+        found[i].result = is_known && (is_sent || found[i].field == 139) ? 0 : {NOT_SUPPORTED};
+        // A GiB a link at each reading, and half of it sent.
+        found[i].value = (is_sent ? kib / 2 : kib) * active;
+    }}
+    kib += 1 << 20;
+    return 0;
+}}
 int nvmlDeviceGetMemoryAffinity(Row *row, unsigned size, unsigned long long *nodes, int scope) {{
     int node = near[row - rows].node;
     if (node < 0) return {NOT_SUPPORTED};

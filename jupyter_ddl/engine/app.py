@@ -28,7 +28,7 @@ from jupyter_ddl.engine.guard import Guard
 from jupyter_ddl.engine.handlers import Handlers
 from jupyter_ddl.engine.last_words import LastWords
 from jupyter_ddl.engine.rank_shell import RankKernel
-from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.engine.sampler import Sampler, links_of
 from jupyter_ddl.engine.stack_dump import write_on_signal
 from jupyter_ddl.host import files
 from jupyter_ddl.host.patching import Layer, instead, patch
@@ -164,7 +164,7 @@ class RankEngine(IPEngine):
         disabled_calls.install()
         # tqdm and others choose widgets by this name, and widgets need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
-        sampler = Sampler(self.world.rank, self.state.meter, emit)
+        sampler = Sampler(self.world.rank, self.state.meter, emit, links_of(self.world))
         emit.when_begun(last_words.belong_to)
         self.forks.ours += [capture.original_stderr, last_words.life]
         guard = Guard(shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving)

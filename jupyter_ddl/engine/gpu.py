@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.host.link_rates import Rates
 from jupyter_ddl.host.topology import handle_of
 from jupyter_ddl.protocol.events import GpuReading
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MIG = "MIG-"
+_KIB = 1024
+# Source: nvml.h, nvmlFieldValue_t: of a field of NVLinks this scope means all of them.
+_ALL_LINKS = 0xFFFFFFFF
 
 
 class Gpu:
@@ -32,6 +36,7 @@ class Gpu:
         pynvml.nvmlInit()
         self._handle: Any = handle_of(pynvml, device)
         self._is_mig = device.startswith(_MIG)
+        self._rates = Rates()
 
     @classmethod
     def of_this_rank(cls) -> Gpu | None:
@@ -61,7 +66,20 @@ class Gpu:
             gpu_memory_total_bytes=total,
             gpu_watts=None if milliwatts is None else milliwatts / 1000,
             gpu_celsius=None if celsius is None else float(celsius),
+            **self._rates.take(self._nvlink_bytes()),
         )
+
+    def _nvlink_bytes(self) -> dict[str, int]:
+        """Return how many bytes all NVLinks have carried; nothing where there are none, or the GPU does not say it."""
+        nvml, handle = self._nvml, self._handle
+        fields = {
+            "nvlink_received_bytes_per_s": nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+            "nvlink_sent_bytes_per_s": nvml.NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+        }
+        wanted = [(field, _ALL_LINKS) for field in fields.values()]
+        found = self._ask(lambda: nvml.nvmlDeviceGetFieldValues(handle, wanted)) or ()
+        read = zip(fields, found, strict=False)
+        return {name: _KIB * one.value.ullVal for name, one in read if one.nvmlReturn == nvml.NVML_SUCCESS}
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         with suppress(self._nvml.NVMLError):

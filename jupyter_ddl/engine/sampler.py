@@ -15,12 +15,14 @@ import psutil
 
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.gpu import Gpu
+from jupyter_ddl.host.link_rates import HostLinks
 from jupyter_ddl.protocol.events import EpochEnded, GpuReading, MetricsSample, OutputChunk, ParametersLogged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from jupyter_ddl.engine.meter import Meter
+    from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.events import TrainingReading
 
 # A driver that hangs must not delay the cell's end.
@@ -34,6 +36,7 @@ class Sampler:
         rank: this rank.
         meter: what the training on this rank reports.
         emit: sends an event.
+        links: this host's network, on its first rank; None on the others.
     """
 
     def __init__(
@@ -41,10 +44,12 @@ class Sampler:
         rank: int,
         meter: Meter,
         emit: Callable[[MetricsSample | EpochEnded | ParametersLogged | OutputChunk], None],
+        links: HostLinks | None = None,
     ) -> None:
         self._rank = rank
         self._meter = meter
         self._emit = emit
+        self._links = links
         self._process = psutil.Process()
         self._gpu: Gpu | None = None
         self._knows_gpu = False
@@ -90,9 +95,11 @@ class Sampler:
             self._send(reading)
 
     def _sample_until(self, stop: threading.Event, every_s: float) -> None:
-        # The first call only sets the start of the interval; where it fails, the next one reports it.
+        # The first calls only set the start of the interval; where one fails, the next one reports it.
         with suppress(Exception):
             self._process.cpu_percent()
+            self._read_links()
+            self._read_gpu()
         while not stop.wait(every_s):
             try:
                 self._send(self._meter.read())
@@ -138,7 +145,11 @@ class Sampler:
             rss_bytes=rss_bytes,
             **(_fields(reading) if reading is not None else {}),
             **asdict(self._read_gpu()),
+            **self._read_links(),
         )
+
+    def _read_links(self) -> dict[str, float]:
+        return self._links.read() if self._links is not None else {}
 
     def _read_gpu(self) -> GpuReading:
         if not self._knows_gpu:
@@ -151,3 +162,8 @@ def _fields(reading: TrainingReading) -> dict[str, Any]:
     # A name may be any string of the program's, even one that no message can hold.
     fields["metrics"] = {bounded(name): value for name, value in fields["metrics"].items()}
     return fields
+
+
+def links_of(world: World) -> HostLinks | None:
+    """Return what the first rank on each host reads for all of it; None on the others."""
+    return HostLinks() if world.local_rank == 0 else None

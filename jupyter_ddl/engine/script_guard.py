@@ -26,7 +26,7 @@ from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.horovod_core import core_of, with_known_ranks
 from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
-from jupyter_ddl.engine.sampler import Sampler
+from jupyter_ddl.engine.sampler import Sampler, links_of
 from jupyter_ddl.engine.stack_dump import Stacks
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.run_files import RunFiles
@@ -68,7 +68,7 @@ class ScriptRank:
         self._events = pipes.open_events()
         self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
         self._emit.begin(request.run, request.log_dir)
-        self._sampler = Sampler(world.rank, state.meter, self._emit)
+        self._sampler = Sampler(world.rank, state.meter, self._emit, links_of(world))
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
         self._stacks = Stacks(world, is_own=lambda file: file == self._path)

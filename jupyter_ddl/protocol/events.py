@@ -167,12 +167,13 @@ class TrainingReading:
 class GpuReading:
     """What a rank's device reports; None for what it does not.
 
-    NVML reports the memory of a MIG device, but not its utilization, power or temperature.
+    NVML reports the memory of a MIG device, but not its utilization, power, temperature or NVLinks.
 
     Attributes:
         gpu_pct: of NVML's last sample period, the part in which a GPU kernel ran on the device.
         gpu_memory_used_bytes: on the device, by every process.
         gpu_celsius: the device's temperature.
+        nvlink_received_bytes_per_s: by all its NVLinks together, since the last reading; sent likewise.
     """
 
     gpu_pct: float | None = None
@@ -180,10 +181,27 @@ class GpuReading:
     gpu_memory_total_bytes: Int64 | None = None
     gpu_watts: float | None = None
     gpu_celsius: float | None = None
+    nvlink_received_bytes_per_s: float | None = None
+    nvlink_sent_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostReading:
+    """What the first rank on each host reads of its links; None for what is not known, and on the other ranks.
+
+    Attributes:
+        network_received_bytes_per_s: by all the host's network interfaces, for every process; sent likewise.
+        fabric_received_bytes_per_s: by all its InfiniBand ports; sent likewise.
+    """
+
+    network_received_bytes_per_s: float | None = None
+    network_sent_bytes_per_s: float | None = None
+    fabric_received_bytes_per_s: float | None = None
+    fabric_sent_bytes_per_s: float | None = None
 
 
 @dataclass(frozen=True)
-class MetricsSample(GpuReading, TrainingReading, Wire):
+class MetricsSample(HostReading, GpuReading, TrainingReading, Wire):
     """A rank's training and resources, once a second or as often as was requested.
 
     What is None was not measured: no training ran, or the machine does not report it.

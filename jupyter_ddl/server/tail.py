@@ -91,7 +91,8 @@ class Tail:
             entries = self._history.entries(FIRST_TEXT if since == 0 else BATCH_TEXT, since)
             following = self._history.next
             means = self._figures.means() if self.is_over else None
-        return following, batch(since, following, self._single, entries, means)
+        hosts = _hosts(self._folder) if since == 0 else None
+        return following, batch(since, following, self._single, entries, means, hosts)
 
     def _lines(self) -> list[bytes]:
         """Return the next whole lines."""
@@ -138,3 +139,16 @@ class Tail:
             return True
         self._looked_s = now_s
         return read_record(self._folder).state in (RUNNING, UNKNOWN)
+
+
+def _hosts(folder: Path) -> dict[str, list[int]]:
+    """Return each host of a run's ranks, with these; nothing where its record does not say it."""
+    try:
+        content = untrusted_files.read_object(folder / "run.json").get("hosts")
+    except (OSError, ValueError):
+        return {}
+    hosts: dict[str, list[int]] = {}
+    for rank, host in content.items() if isinstance(content, dict) else ():
+        if isinstance(host, str) and rank.isdecimal():
+            hosts.setdefault(host, []).append(int(rank))
+    return hosts

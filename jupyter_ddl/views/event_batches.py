@@ -27,9 +27,16 @@ if TYPE_CHECKING:
 # The same for all samples of a model: sent once.
 _COMMON = ("run", "model")
 # Not shown in the browser; it is in the run's files.
-_UNSEEN = ("n", "step_p50_s", "step_p95_s", "gpu_watts", "gpu_celsius")
+_UNSEEN = ("n", "step_p50_s", "step_p95_s")
 # Columns that are not measured everywhere come last, so that they can be left out.
-_MAYBE = ("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes", "epochs", "epoch_part")
+_MAYBE = (
+    *("epochs", "epoch_part"),
+    *("gpu_pct", "gpu_memory_used_bytes", "gpu_memory_total_bytes", "gpu_watts", "gpu_celsius"),
+    *("nvlink_received_bytes_per_s", "nvlink_sent_bytes_per_s"),
+    # Of the first rank on each host.
+    *("network_received_bytes_per_s", "network_sent_bytes_per_s"),
+    *("fabric_received_bytes_per_s", "fabric_sent_bytes_per_s"),
+)
 _ALWAYS = tuple(
     field.name for field in fields(MetricsSample) if field.name not in {*_COMMON, *_UNSEEN, *_MAYBE, "at_s", "metrics"}
 )
@@ -71,6 +78,7 @@ def batch(
     single_rank_samples_per_s: float | None,
     entries: Sequence[Entry],
     means: Mapping[int, Mean] | None = None,
+    hosts: Mapping[str, Sequence[int]] | None = None,
 ) -> bytes:
     """Return events as one message for the browser.
 
@@ -81,6 +89,7 @@ def batch(
         entries: the events; those between `first` and `following` that are left out are obsolete.
         means: rank -> the means of all its steps, for a run that is over. The browser has seen few of its samples, and
         those to five digits: every view must show the same number.
+        hosts: host -> its ranks, where the events may not say it.
     """
     # The newest sample: a run's first ones have no model yet.
     newest = next((entry.event for entry in reversed(entries) if isinstance(entry.event, MetricsSample)), None)
@@ -100,6 +109,8 @@ def batch(
         rows = [[rank, *astuple(mean)] for rank, mean in sorted(means.items())]
         head["means"] = {"columns": ["rank", *_MEAN_COLUMNS], "rows": json_value(rows)}
     events = ",".join(_told(entries, samples_have, output_has))
+    if hosts:
+        head["hosts"] = hosts
     return f'{json.dumps(head)[:-1]},"events":[{events}]}}'.encode(errors="replace")
 
 

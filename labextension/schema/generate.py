@@ -95,6 +95,12 @@ EXAMPLES: tuple[events.Event, ...] = (
         gpu_celsius=61.0,
         epochs=3,
         epoch_part=0.25,
+        nvlink_received_bytes_per_s=45e9,
+        nvlink_sent_bytes_per_s=44e9,
+        network_received_bytes_per_s=1.25e9,
+        network_sent_bytes_per_s=1.2e9,
+        fabric_received_bytes_per_s=24e9,
+        fabric_sent_bytes_per_s=23.5e9,
         n=4,
     ),
     # JSON has neither: both cross as words.

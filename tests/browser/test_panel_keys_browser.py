@@ -260,6 +260,34 @@ def test_a_profile_is_a_flame_graph_that_keys_lead_through(lab: Lab, page: Page)
         assert tree.locator("[tabindex='0']").count() == 1
 
 
+def test_hosts_are_folded_by_keys(lab: Lab, page: Page) -> None:
+    lab.wait_until_idle(page)
+    panel = show_panel(page)
+    with ToldKernel(lab, page.evaluate(KERNEL)) as kernel:
+        kernel.tell([rank(at, host=f"node{at // 8}", state="lost" if at == 13 else "ready") for at in range(1024)])
+        ranks = panel.locator(".ddl-rank-list")
+        rows = ranks.locator(".ddl-rank-row:not([hidden])")
+        ranks.locator(".ddl-host-heading:not([hidden])").filter(has_text="node0").wait_for()
+        assert rows.count() < 40
+        ranks.focus()
+        told = "document.activeElement.innerText"
+        for key, host in (("ArrowDown", "▾ node0"), ("ArrowLeft", "▸ node0"), ("ArrowDown", "▾ node1")):
+            page.keyboard.press(key)
+            assert page.evaluate(told).splitlines()[0] == host
+        assert page.evaluate(told).splitlines()[1] == "8 ranks · 1 fault"
+        assert ranks.locator("[aria-posinset='2']:not([hidden]) .ddl-host-name").inner_text() == "▾ node1"
+        assert serious(page, PANEL) == []
+        # The last one is far out of sight, and a click unfolds too.
+        page.keyboard.press("End")
+        assert page.evaluate(told).splitlines()[0] == "▾ node127"
+        page.keyboard.press("Home")
+        ranks.locator(".ddl-host-heading").filter(has_text="▸ node0").click()
+        assert ranks.locator("[aria-posinset='2']:not([hidden]) .ddl-rank-name").inner_text() == "0"
+        # One stop of the Tab key.
+        page.keyboard.press("Tab")
+        assert not page.evaluate("document.activeElement.closest('.ddl-rank-list') !== null")
+
+
 def test_pages_come_back_as_they_were(lab: Lab, page: Page) -> None:
     of_log = recorded.record("2026-11-11T02-00-00-default-baac", 2, 5)
     bare = recorded.record("2026-11-10T02-00-00-default-ba4e", 2, 0)

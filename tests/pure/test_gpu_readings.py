@@ -27,6 +27,8 @@ NOTHING = {
     "gpu_memory_total_bytes": None,
     "gpu_watts": None,
     "gpu_celsius": None,
+    "nvlink_received_bytes_per_s": None,
+    "nvlink_sent_bytes_per_s": None,
 }
 
 
@@ -52,7 +54,7 @@ def reading(environment: dict[str, str], device: str) -> Any:
 
 @pytest.mark.parametrize("index", [0, 3, 7])
 def test_a_rank_reads_its_own_device(environment: dict[str, str], index: int) -> None:
-    expected = {
+    expected = NOTHING | {
         "gpu_pct": 10.0 * index,
         "gpu_memory_used_bytes": index * 2**30,
         "gpu_memory_total_bytes": H200_BYTES,
@@ -61,6 +63,21 @@ def test_a_rank_reads_its_own_device(environment: dict[str, str], index: int) ->
     }
     assert reading(environment, str(index)) == expected
     assert reading(environment, h200s(8)[index].uuid) == expected
+
+
+def test_nvlinks_have_a_rate_from_the_second_reading_on(tmp_path: Path) -> None:
+    """The stand-in counts a GiB a link at each reading; no GPU with NVLinks was at hand."""
+    linked = FakeGpu("GPU-linked", nvlinks=(1, 1, None))
+    code = READ.replace("print", "gpu._rates._clock = iter([1.0, 3.0]).__next__\nfirst = gpu.read()\nprint")
+    child = subprocess.run(
+        [sys.executable, "-c", code.replace("asdict(gpu.read())", "[asdict(first), asdict(gpu.read())]")],
+        env=build_nvml(tmp_path, [linked]) | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    rates = [(one["nvlink_received_bytes_per_s"], one["nvlink_sent_bytes_per_s"]) for one in json.loads(child.stdout)]
+    assert rates == [(None, None), (2**30, 2**29)]
 
 
 def test_a_device_that_fails_tells_nothing_and_raises_nothing(environment: dict[str, str]) -> None:

@@ -162,3 +162,15 @@ def test_one_ranks_figure_is_told_with_the_model() -> None:
     read(tail)
     assert tail.is_over
     assert json.loads(tail.batch(0)[1])["single"] == 55.0
+
+
+@pytest.mark.parametrize("hosts", [{"0": "node-a", "1": "node-b", "2": "node-a"}, None, {"0": 7, "x": "node-a"}])
+def test_a_run_is_read_with_the_hosts_that_its_record_says(hosts: dict[str, str] | None) -> None:
+    folder = make_run(session=own_session(), hosts=hosts)
+    write_events(folder, [STARTED])
+    tail = Tail(folder)
+    tail.read_on()
+    is_said = hosts is not None and "2" in hosts
+    assert read_batch(tail.batch(0)[1]).get("hosts") == ({"node-a": [0, 2], "node-b": [1]} if is_said else None)
+    # Once is enough.
+    assert "hosts" not in read_batch(tail.batch(1)[1])

@@ -1,7 +1,9 @@
 // The ranks of a cluster in a narrow panel: two lines each; only those in sight are in the page.
-import type { RankRow, Standing } from '../model/rank_rows';
+import { byHost, headingParts, type HostEntry, type HostHeading, isHeading } from '../model/host_groups';
+import { type RankRow, type Standing, TROUBLED } from '../model/rank_rows';
 import { h, setAttribute, setText } from './dom';
 import { gibibytes, LOOKS, percent, rate as rateText, type StateLook, whole } from './format';
+import { HostHeadings, placesOf } from './host_headings';
 import { VirtualRows } from './virtual';
 
 const ROW_HEIGHT = 40;
@@ -19,7 +21,10 @@ export class RankList {
   readonly element: HTMLElement;
   private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
   private readonly rows: VirtualRows;
+  private readonly headings: HostHeadings;
   private ranks: readonly RankRow[] = [];
+  /** The ranks as they are listed, by host where there are several. */
+  private entries: readonly HostEntry<RankRow>[] = [];
 
   /** @param words translates the word for a state. */
   constructor(
@@ -27,17 +32,20 @@ export class RankList {
     private readonly words: (word: string) => string,
   ) {
     this.element = h('div', { class: 'ddl-rank-list', role: 'list', 'aria-label': label, tabindex: '0' }, this.space);
+    this.headings = new HostHeadings(this.element, () => placesOf(this.entries), () => this.update(this.ranks));
     this.rows = new VirtualRows(this.element, this.space, ROW_HEIGHT, makeRow, (row, at) => this.fill(row, at));
+    this.headings.drawnBy(this.rows);
   }
 
   update(ranks: readonly RankRow[]): void {
     this.ranks = ranks;
-    const height = `${Math.min(MAX_ROWS, ranks.length) * ROW_HEIGHT + BORDER}px`;
+    this.entries = byHost(ranks, this.headings.folded);
+    const height = `${Math.min(MAX_ROWS, this.entries.length) * ROW_HEIGHT + BORDER}px`;
     if (this.element.style.height !== height) {
       this.element.style.height = height;
       this.rows.resize();
     }
-    this.rows.update(ranks.length);
+    this.rows.update(this.entries.length);
   }
 
   resize(): void {
@@ -45,10 +53,18 @@ export class RankList {
   }
 
   private fill(row: HTMLElement, at: number): void {
-    const rank = this.ranks[at];
+    const rank = this.entries[at];
     if (rank === undefined) {
       return;
     }
+    setAttribute(row, 'aria-setsize', String(this.entries.length));
+    setAttribute(row, 'aria-posinset', String(at + 1));
+    if (isHeading(rank)) {
+      this.headings.fill(row, { ...headingOf(rank), host: rank.host, isFolded: rank.isFolded });
+      row.removeAttribute('title');
+      return;
+    }
+    this.headings.fill(row, null);
     const { sign, word } = looksOf(rank.standing);
     const [state, rate, place, use] = CELLS.map((cell) => row.querySelector<HTMLElement>(`.ddl-rank-${cell}`));
     setText(row.firstElementChild as HTMLElement, String(rank.rank));
@@ -60,9 +76,9 @@ export class RankList {
     setText(place!, `${usage === '' ? rank.device : rank.device.replace(/ \(.*\)$/, '')} · ${rank.host}`);
     setText(use!, usage);
     const trouble = rank.problem === '' ? '' : `, ${word} ${rank.problem}`;
-    setAttribute(row, 'title', `rank ${rank.rank}${trouble}: ${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}`);
-    setAttribute(row, 'aria-setsize', String(this.ranks.length));
-    setAttribute(row, 'aria-posinset', String(at + 1));
+    const more = [rank.deviceMore, rank.network].filter((text) => text !== '').map((text) => `\n${text}`);
+    const whole = `${rank.host}, ${rank.device}, ${rank.threads} threads, pid ${rank.pid}${more.join('')}`;
+    setAttribute(row, 'title', `rank ${rank.rank}${trouble}: ${whole}`);
   }
 }
 
@@ -74,7 +90,15 @@ function makeRow(): HTMLElement {
   const [state, rate, place, use] = CELLS.map((name) => h('span', { class: `ddl-rank-${name}` }));
   const line = (left: HTMLElement, right: HTMLElement): HTMLElement => h('div', { class: 'ddl-rank-line' }, left, right);
   const name = h('span', { class: 'ddl-rank-name' });
-  return h('div', { class: 'ddl-rank-row', role: 'listitem' }, name, line(state!, rate!), line(place!, use!));
+  return h('div', { class: 'ddl-rank-row', role: 'listitem' }, name, line(state!, rate!), line(place!, use!), HostHeadings.button());
+}
+
+function headingOf({ ranks }: HostHeading<RankRow>): { text: string; hasFault: boolean } {
+  const rates = ranks.map(({ samplesPerS }) => samplesPerS).filter((one) => one !== null);
+  const together = rates.length === 0 ? '' : rateText(rates.reduce((sum, one) => sum + one, 0));
+  const faults = ranks.filter(({ standing }) => TROUBLED.has(standing)).length;
+  const network = ranks.find((rank) => rank.network !== '')?.network ?? '';
+  return { text: headingParts(ranks.length, together, network, faults).join(' · '), hasFault: faults > 0 };
 }
 
 function useOf(rank: RankRow): string {

@@ -1,10 +1,13 @@
 // The table of ranks: a row each, sorted by any column; only rows in sight are in the page.
+import { byHost, headingParts, type HostEntry, type HostHeading, isHeading } from '../model/host_groups';
+import { deviceText, hostText } from '../model/links';
 import type { Mean } from '../model/means';
 import { splitOf } from '../model/means';
 import { type Rank, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
 import { h, setAttribute, setText } from './dom';
 import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+import { type Heading, HostHeadings, placesOf } from './host_headings';
 import { VirtualRows } from './virtual';
 
 interface TableColumn {
@@ -59,6 +62,7 @@ const COLUMNS: readonly TableColumn[] = [
 ];
 const STATE = 1;
 const SPLIT = 4;
+const GPU = 6;
 const ROW_HEIGHT = 22;
 const PARTS = ['compute', 'exchange', 'input'] as const;
 
@@ -67,7 +71,9 @@ export class RankTable {
   private readonly head = h('div', { class: 'ddl-row ddl-head', role: 'row' });
   private readonly rows: VirtualRows;
   private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
-  private ranks: Rank[] = [];
+  private readonly headings: HostHeadings;
+  /** The ranks as they are listed: by host where there are several and no column but the first sorts them. */
+  private ranks: HostEntry<Rank>[] = [];
   private slowest = 0;
   private sortedBy = 0;
   private isDescending = false;
@@ -81,7 +87,9 @@ export class RankTable {
     }
     const body = h('div', { class: 'ddl-rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Ranks' }, this.space);
     this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': 'Ranks' }, this.head, body);
+    this.headings = new HostHeadings(body, () => placesOf(this.ranks), () => this.redraw());
     this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, makeRow, (row, index) => this.fill(row, index));
+    this.headings.drawnBy(this.rows);
   }
 
   update(model: RunModel): void {
@@ -89,13 +97,13 @@ export class RankTable {
     for (const [at, column] of COLUMNS.entries()) {
       this.element.classList.toggle(`ddl-without-${at}`, column.isShown?.(model) === false);
     }
-    setAttribute(this.element, 'aria-rowcount', String(model.ranks.length + 1));
     this.slowest = 0;
     for (const rank of model.ranks) {
       const step_s = model.means.of(rank).step_s ?? 0;
       this.slowest = Number.isFinite(step_s) ? Math.max(this.slowest, step_s) : this.slowest;
     }
     this.sort();
+    setAttribute(this.element, 'aria-rowcount', String(this.ranks.length + 1));
     this.rows.update(this.ranks.length);
   }
 
@@ -106,6 +114,10 @@ export class RankTable {
   private sortBy(column: number): void {
     this.isDescending = column === this.sortedBy ? !this.isDescending : column !== 0 && column !== STATE;
     this.sortedBy = column;
+    this.redraw();
+  }
+
+  private redraw(): void {
     if (this.model !== null) {
       this.update(this.model);
     }
@@ -124,7 +136,8 @@ export class RankTable {
       const found = keys.get(rank) ?? NaN;
       return Number.isNaN(found) ? -Infinity : found;
     };
-    this.ranks = [...model.ranks].sort((a, b) => sign * (keyOf(a) - keyOf(b)) || a.rank - b.rank);
+    const sorted = [...model.ranks].sort((a, b) => sign * (keyOf(a) - keyOf(b)) || a.rank - b.rank);
+    this.ranks = this.sortedBy === 0 ? byHost(sorted, this.headings.folded) : sorted;
     for (const [at, cell] of [...this.head.children].entries()) {
       const order = at !== this.sortedBy ? 'none' : this.isDescending ? 'descending' : 'ascending';
       setAttribute(cell, 'aria-sort', order);
@@ -132,12 +145,18 @@ export class RankTable {
   }
 
   private fill(row: HTMLElement, index: number): void {
+    const { model } = this;
     const rank = this.ranks[index];
-    const shown = rank === undefined ? undefined : this.model?.means.of(rank);
-    if (rank === undefined || shown === undefined) {
+    if (rank === undefined || model === null) {
       return;
     }
     setAttribute(row, 'aria-rowindex', String(index + 2));
+    if (isHeading(rank)) {
+      this.headings.fill(row, headingOf(rank, model));
+      return;
+    }
+    this.headings.fill(row, null);
+    const shown = model.means.of(rank);
     for (const [at, column] of COLUMNS.entries()) {
       const cell = row.children[at] as HTMLElement;
       if (at === SPLIT) {
@@ -148,6 +167,8 @@ export class RankTable {
     }
     const state = row.children[STATE] as HTMLElement;
     setAttribute(state, 'class', `ddl-cell ddl-column-${STATE} ddl-state-${rank.state}`);
+    const gpu = row.children[GPU] as HTMLElement;
+    setAttribute(gpu, 'title', deviceText(rank.latest));
     setAttribute(state, 'title', rank.straggler === null ? rank.problem : `slower in ${rank.straggler.spends_on}`);
   }
 
@@ -175,7 +196,17 @@ function makeRow(): HTMLElement {
     }
     row.append(cell);
   }
+  // In place of the cells, where a row is a host's heading.
+  row.append(h('span', { class: 'ddl-host-cell', role: 'cell' }, HostHeadings.button()));
   return row;
+}
+
+function headingOf({ host, ranks, isFolded }: HostHeading<Rank>, model: RunModel): Heading {
+  const rates = ranks.map((rank) => model.means.of(rank).samples_per_s).filter((one) => one !== null);
+  const together = rates.length === 0 ? '' : `${number(rates.reduce((sum, one) => sum + one, 0))} samples/s`;
+  const faults = ranks.filter(({ state }) => state === 'failed' || state === 'lost').length;
+  const network = ranks.map((rank) => hostText(rank.latest)).find((text) => text !== '') ?? '';
+  return { host, isFolded, text: headingParts(ranks.length, together, network, faults).join(' · '), hasFault: faults > 0 };
 }
 
 function stateText(rank: Rank): string {

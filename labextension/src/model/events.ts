@@ -207,6 +207,12 @@ export interface MetricsSample {
   readonly gpu_memory_total_bytes: number | null;
   readonly gpu_watts: number | null;
   readonly gpu_celsius: number | null;
+  readonly nvlink_received_bytes_per_s: number | null;
+  readonly nvlink_sent_bytes_per_s: number | null;
+  readonly network_received_bytes_per_s: number | null;
+  readonly network_sent_bytes_per_s: number | null;
+  readonly fabric_received_bytes_per_s: number | null;
+  readonly fabric_sent_bytes_per_s: number | null;
   readonly run: string;
   readonly rank: number;
   readonly at_s: number;
@@ -466,6 +472,12 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     gpu_memory_total_bytes: {"kind": "number", "nullable": true, "default": null},
     gpu_watts: {"kind": "number", "nullable": true, "default": null},
     gpu_celsius: {"kind": "number", "nullable": true, "default": null},
+    nvlink_received_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
+    nvlink_sent_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
+    network_received_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
+    network_sent_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
+    fabric_received_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
+    fabric_sent_bytes_per_s: {"kind": "number", "nullable": true, "default": null},
     run: {"kind": "string", "nullable": false},
     rank: {"kind": "number", "nullable": false},
     at_s: {"kind": "number", "nullable": false},

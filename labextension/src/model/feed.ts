@@ -12,6 +12,8 @@ interface Batch {
   readonly events: readonly unknown[];
   /** Of a run that is over. */
   readonly means: ReadonlyMap<number, Mean> | null;
+  /** Rank and host, where the run's folder says them. */
+  readonly hosts: readonly (readonly [number, string])[];
 }
 
 export class Feed {
@@ -66,6 +68,9 @@ export class Feed {
 
   private apply(batch: Batch, known: number): void {
     this.model.means.singleRankSamplesPerS = batch.single;
+    for (const [rank, host] of batch.hosts) {
+      this.model.place(rank, host);
+    }
     let number = 0;
     for (const value of batch.events) {
       const count = Array.isArray(value) ? (batch.tables[Number(value[0])]?.count(value) ?? 1) : 1;
@@ -117,7 +122,13 @@ function read(bytes: DataView | null): Batch | null {
     throw new TypeError('A batch must have first, next, tables and events.');
   }
   const rows = tables.map((table) => new Table(table));
-  return { first, next, single: numberOrNull(single), tables: rows, events, means: meansOf(value['means']) };
+  return { first, next, single: numberOrNull(single), tables: rows, events, means: meansOf(value['means']), hosts: hostsOf(value['hosts']) };
+}
+
+/** Return ranks with their hosts, of which a batch has each host once. */
+function hostsOf(hosts: unknown): [number, string][] {
+  const found = isRecord(hosts) ? Object.entries(hosts) : [];
+  return found.flatMap(([host, ranks]) => (Array.isArray(ranks) ? ranks : []).filter((rank) => typeof rank === 'number').map((rank): [number, string] => [rank, host]));
 }
 
 function tableOf(row: readonly unknown[], { tables }: Batch): Table {

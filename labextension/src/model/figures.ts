@@ -14,6 +14,14 @@ const PLACES = {
   gpu_pct: 8,
   gpu_memory_used_bytes: 9,
   gpu_memory_total_bytes: 10,
+  gpu_watts: 11,
+  gpu_celsius: 12,
+  nvlink_received_bytes_per_s: 13,
+  nvlink_sent_bytes_per_s: 14,
+  network_received_bytes_per_s: 15,
+  network_sent_bytes_per_s: 16,
+  fabric_received_bytes_per_s: 17,
+  fabric_sent_bytes_per_s: 18,
 } as const;
 
 type Name = keyof typeof PLACES;
@@ -76,6 +84,38 @@ export class Figures implements Shown {
 
   get gpu_memory_total_bytes(): number | null {
     return this.known(PLACES.gpu_memory_total_bytes);
+  }
+
+  get gpu_watts(): number | null {
+    return this.known(PLACES.gpu_watts);
+  }
+
+  get gpu_celsius(): number | null {
+    return this.known(PLACES.gpu_celsius);
+  }
+
+  get nvlink_received_bytes_per_s(): number | null {
+    return this.known(PLACES.nvlink_received_bytes_per_s);
+  }
+
+  get nvlink_sent_bytes_per_s(): number | null {
+    return this.known(PLACES.nvlink_sent_bytes_per_s);
+  }
+
+  get network_received_bytes_per_s(): number | null {
+    return this.known(PLACES.network_received_bytes_per_s);
+  }
+
+  get network_sent_bytes_per_s(): number | null {
+    return this.known(PLACES.network_sent_bytes_per_s);
+  }
+
+  get fabric_received_bytes_per_s(): number | null {
+    return this.known(PLACES.fabric_received_bytes_per_s);
+  }
+
+  get fabric_sent_bytes_per_s(): number | null {
+    return this.known(PLACES.fabric_sent_bytes_per_s);
   }
 
   private known(at: number): number | null {

@@ -1,11 +1,15 @@
 // A panel's rows of a cluster's ranks: from the kernel, and, while a run is active, from the run. No DOM.
 import type { ClusterState, RankState as ClusterRank } from './hub_messages';
 import { number } from './number_texts';
+import { deviceText, hostText } from './links';
 import type { RankState } from './rank';
 import type { RunModel } from './run';
 
 /** A rank's state in a run, or between runs: ready, silent for a while, or ended with a lost one. */
 export type Standing = RankState | 'ready' | 'silent' | 'ended';
+
+/** What counts as a fault of a host's. */
+export const TROUBLED: ReadonlySet<Standing> = new Set<Standing>(['failed', 'lost', 'silent']);
 
 export interface RankRow {
   readonly rank: number;
@@ -19,6 +23,10 @@ export interface RankRow {
   readonly cpuPct: number | null;
   readonly memoryBytes: number | null;
   readonly memoryTotalBytes: number | null;
+  /** What its device reports besides; empty where it reports nothing. */
+  readonly deviceMore: string;
+  /** What its host's network carries, on the first rank there; empty on the others. */
+  readonly network: string;
   /** What is wrong; empty where nothing is. */
   readonly problem: string;
 }
@@ -41,6 +49,8 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
       cpuPct: sample?.cpu_pct ?? null,
       memoryBytes: sample?.gpu_memory_used_bytes ?? sample?.rss_bytes ?? null,
       memoryTotalBytes: sample?.gpu_memory_total_bytes ?? null,
+      deviceMore: deviceText(sample),
+      network: hostText(sample),
       problem: standing === 'straggler' && straggler !== null ? `×${number(straggler.ratio)} in ${straggler.spends_on}` : '',
     };
   });

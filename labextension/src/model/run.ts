@@ -40,10 +40,7 @@ export class RunModel {
         break;
       case 'rank_ready':
         // Of all ranks that there are; those of the run are known by its start.
-        this.hosts.set(event.rank, event.host);
-        if (this.rows.has(event.rank)) {
-          this.rank(event.rank).host = event.host;
-        }
+        this.place(event.rank, event.host);
         break;
       case 'output':
         this.arrive(event.rank);
@@ -143,6 +140,14 @@ export class RunModel {
     this.run = event.run;
     for (const rank of event.ranks) {
       this.arrive(rank);
+    }
+  }
+
+  /** Note where a rank is. */
+  place(rank: number, host: string): void {
+    this.hosts.set(rank, host);
+    if (this.rows.has(rank)) {
+      this.rank(rank).host = host;
     }
   }
 
