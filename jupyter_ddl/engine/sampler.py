@@ -148,7 +148,7 @@ class Sampler:
             **self._read_links(),
         )
 
-    def _read_links(self) -> dict[str, float]:
+    def _read_links(self) -> dict[str, Any]:
         return self._links.read() if self._links is not None else {}
 
     def _read_gpu(self) -> GpuReading:
