@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from collections import Counter
 from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -64,14 +65,34 @@ def _union(name: str, kinds: tuple[Any, ...]) -> list[str]:
 
 
 def _table(union: str, kinds: tuple[Any, ...]) -> Iterator[str]:
+    table = {kind.type: {f.name: _field(f, hint) for f, hint in _fields(kind)} for kind in kinds}
+    # What many fields are is written once: a page that loads this has the room for other things.
+    counts = Counter(json.dumps(field) for of in table.values() for field in of.values())
+    names = _names(text for text, count in counts.items() if count > 1)
+    yield from (f"const {name}: Field = {text};" for text, name in names.items())
     yield "/** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */"
     yield f"export const FIELDS: Readonly<Record<{union}['type'], Readonly<Record<string, Field>>>> = {{"
-    for kind in kinds:
-        hints = _hints(kind)
-        yield f"  {kind.type}: {{"
-        yield from (f"    {f.name}: {json.dumps(_field(f, hints[f.name]))}," for f in fields(kind))
+    for kind, of in table.items():
+        yield f"  {kind}: {{"
+        yield from (f"    {name}: {names.get(json.dumps(field), json.dumps(field))}," for name, field in of.items())
         yield "  },"
     yield from ("};", "")
+
+
+def _names(texts: Iterator[str]) -> dict[str, str]:
+    """Return a constant's name for each field: its kind, with a number where several are of one kind."""
+    names: dict[str, str] = {}
+    for text in texts:
+        field = json.loads(text)
+        name = ("OPTIONAL_" if "default" in field else "") + ("NULLABLE_" if field["nullable"] else "") + field["kind"]
+        same = sum(one.startswith(name.upper()) for one in names.values())
+        names[text] = name.upper() + (f"_{same + 1}" if same else "")
+    return names
+
+
+def _fields(kind: Any) -> Iterator[tuple[Field[Any], Any]]:
+    hints = _hints(kind)
+    return ((f, hints[f.name]) for f in fields(kind))
 
 
 def _hints(kind: Any) -> dict[str, Any]:

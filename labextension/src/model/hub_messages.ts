@@ -109,34 +109,37 @@ export type FromBrowser =
   | Taken
   | Unwatch;
 
+const STRING: Field = {"kind": "string", "nullable": false};
+const OPTIONAL_NULLABLE_STRING: Field = {"kind": "string", "nullable": true, "default": null};
+const OPTIONAL_NULLABLE_OBJECT: Field = {"kind": "object", "nullable": true, "default": null};
 /** Of each type its fields: what JSON value each is, and what stands for one that may be left out. */
 export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, Field>>>> = {
   kernel_state: {
-    kernel: {"kind": "string", "nullable": false},
+    kernel: STRING,
     pid: {"kind": "number", "nullable": false},
     cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}}, "default": null},
-    run: {"kind": "string", "nullable": true, "default": null},
-    fault: {"kind": "object", "nullable": true, "default": null},
+    run: OPTIONAL_NULLABLE_STRING,
+    fault: OPTIONAL_NULLABLE_OBJECT,
     whole_notebook: {"kind": "boolean", "nullable": false, "default": false},
   },
   kernel_gone: {
-    kernel: {"kind": "string", "nullable": false},
+    kernel: STRING,
   },
   run_notice: {
-    kernel: {"kind": "string", "nullable": false},
-    run: {"kind": "string", "nullable": false},
-    state: {"kind": "string", "nullable": false},
-    cell_id: {"kind": "string", "nullable": true, "default": null},
+    kernel: STRING,
+    run: STRING,
+    state: STRING,
+    cell_id: OPTIONAL_NULLABLE_STRING,
     ranks: {"kind": "string", "nullable": false, "default": ""},
     seconds: {"kind": "number", "nullable": true, "default": null},
-    fault: {"kind": "object", "nullable": true, "default": null},
+    fault: OPTIONAL_NULLABLE_OBJECT,
   },
   run_labelled: {
-    run: {"kind": "string", "nullable": false},
+    run: STRING,
   },
   answer: {
-    id: {"kind": "string", "nullable": false},
+    id: STRING,
     result: {"kind": "any", "nullable": false, "default": null},
-    error: {"kind": "string", "nullable": true, "default": null},
+    error: OPTIONAL_NULLABLE_STRING,
   },
 };
