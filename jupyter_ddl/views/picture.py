@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 WIDTH = 920
 _MARGIN = 20
 _TABLE_MOST = 16
-_COMPUTE, _EXCHANGE, _INPUT = "#0072b2", "#e69f00", "#cc79a7"
+# As labextension/src/dashboard.css has them for a light page.
+_COMPUTE, _EXCHANGE, _INPUT = "#00487a", "#c68600", "#a8487f"
 _TROUBLE = ("failed", "lost", "straggler")
 _STATES = {
     "waiting": ("○", "#767676"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 # Told apart by people who see no red or no green. Source: Okabe and Ito, "Color Universal Design", 2008
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#c68600", "#3392cc", "#000000")
 _DASHES = ("", "6 3", "2 3")
 _WIDTH, _HEIGHT, _MARGIN = 720, 280, 40
 _STYLE = (

@@ -48,5 +48,6 @@ export namespace CommandIDs {
   export const compare = 'jupyter-ddl:compare-runs';
   export const toggleDistributed = 'jupyter-ddl:toggle-distributed';
   export const toggleWhole = 'jupyter-ddl:toggle-whole-notebook';
+  export const desktopNotifications = 'jupyter-ddl:toggle-desktop-notifications';
   export const tooltip = 'jupyter-ddl:tooltip';
 }

@@ -16,6 +16,25 @@ function batch(first: number, next: number, events: readonly object[]): DataView
 const STARTED = { type: 'run_started', run: 'r', ranks: [0, 1], world_size: 2, at_s: 0 };
 
 describe('LiveRuns', () => {
+  it('lets the events of what the title of the tab shows come while the page is hidden', () => {
+    const wire = new Wire();
+    const runs = new LiveRuns(wire);
+    runs.open('seen');
+    const seen = runs.open('r');
+    const inTitle = runs.open('r', true);
+    runs.pause();
+    expect(wire.sent.splice(0)).toEqual(['watch seen 0', 'watch r 0', 'unwatch seen']);
+    runs.reconnect();
+    expect(wire.sent.splice(0)).toEqual(['watch r 0']);
+    runs.close(inTitle, true);
+    expect(wire.sent.splice(0)).toEqual(['unwatch r']);
+    expect(runs.open('r', true)).toBe(seen);
+    runs.open('begins', true);
+    expect(wire.sent.splice(0)).toEqual(['watch r 0', 'watch begins 0']);
+    runs.resume();
+    expect(wire.sent).toEqual(['watch seen 0', 'watch r 0', 'watch begins 0']);
+  });
+
   it('watches a run once for all that show it', () => {
     const wire = new Wire();
     const runs = new LiveRuns(wire);

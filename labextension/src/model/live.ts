@@ -39,20 +39,23 @@ export class LiveRun {
 }
 
 export class LiveRuns {
-  private readonly runs = new Map<string, { live: LiveRun; viewers: number }>();
+  /** `awake` of the viewers have the events while the page is hidden, too. */
+  private readonly runs = new Map<string, { live: LiveRun; viewers: number; awake: number }>();
   private isPaused = false;
 
   constructor(private readonly wire: RunWire) {}
 
   /** Return a run's model, which is updated until as many `close` calls have come. */
-  open(run: string): LiveRun {
+  open(run: string, isAwake = false): LiveRun {
     const found = this.runs.get(run);
-    if (found !== undefined) {
-      found.viewers++;
-      return found.live;
+    if (found === undefined) {
+      return this.begin(new LiveRun(run), isAwake);
     }
-    const live = new LiveRun(run);
-    return this.begin(live);
+    found.viewers++;
+    if (isAwake && found.awake++ === 0 && this.isPaused) {
+      this.wire.watch(run, found.live.feed.next);
+    }
+    return found.live;
   }
 
   /** Resume a run that was closed, from its model's last event. */
@@ -60,12 +63,19 @@ export class LiveRuns {
     if (this.runs.has(live.run)) {
       return this.open(live.run);
     }
-    return this.begin(live);
+    return this.begin(live, false);
   }
 
-  close(live: LiveRun): void {
+  close(live: LiveRun, isAwake = false): void {
     const found = this.runs.get(live.run);
-    if (found === undefined || --found.viewers > 0) {
+    if (found === undefined) {
+      return;
+    }
+    found.awake -= isAwake ? 1 : 0;
+    if (--found.viewers > 0) {
+      if (isAwake && this.isPaused && found.awake === 0) {
+        this.wire.unwatch(live.run);
+      }
       return;
     }
     this.runs.delete(live.run);
@@ -84,22 +94,31 @@ export class LiveRuns {
   /** Pause: the page is hidden. */
   pause(): void {
     this.isPaused = true;
-    for (const run of this.runs.keys()) {
-      this.wire.unwatch(run);
+    for (const [run, { awake }] of this.runs) {
+      if (awake === 0) {
+        this.wire.unwatch(run);
+      }
     }
   }
 
-  /** Resume, or reconnect: request the events since. */
+  /** Resume: request the events since. */
   resume(): void {
     this.isPaused = false;
-    for (const { live } of this.runs.values()) {
-      this.wire.watch(live.run, live.feed.next);
+    this.reconnect();
+  }
+
+  /** The connection is there again: request the events since of what is not paused. */
+  reconnect(): void {
+    for (const { live, awake } of this.runs.values()) {
+      if (!this.isPaused || awake > 0) {
+        this.wire.watch(live.run, live.feed.next);
+      }
     }
   }
 
-  private begin(live: LiveRun): LiveRun {
-    this.runs.set(live.run, { live, viewers: 1 });
-    if (!this.isPaused) {
+  private begin(live: LiveRun, isAwake: boolean): LiveRun {
+    this.runs.set(live.run, { live, viewers: 1, awake: isAwake ? 1 : 0 });
+    if (!this.isPaused || isAwake) {
       this.wire.watch(live.run, live.feed.next);
     }
     return live;

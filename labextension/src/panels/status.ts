@@ -1,21 +1,23 @@
-// The status bar's item: how many ranks, how fast, and in red what is wrong.
+// The status bar's item: how many ranks, how far or how fast, and in red what is wrong.
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Widget } from '@lumino/widgets';
 import { h, setAttribute, setText } from '../components/dom';
-import { number } from '../components/format';
+import { rate as rateText } from '../components/format';
 import { followTheme } from '../components/theme';
 import type { KernelState } from '../model/hub_messages';
-import type { LiveRun } from '../model/live';
+import type { RunModel } from '../model/run';
 import { timeLeft } from '../model/wall_time';
 import type { CurrentNotebook } from '../notebook/current';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { FollowedRun } from './followed_run';
+import { progressText } from './texts';
 
 const CLOCK_MS = 20_000;
 
 export class StatusItem extends Widget {
   private readonly button = h('button', { type: 'button', class: 'ddl-status-button' });
-  private live: LiveRun | null = null;
+  private readonly followed: FollowedRun;
   private readonly clock: ReturnType<typeof setInterval>;
 
   constructor(
@@ -23,6 +25,7 @@ export class StatusItem extends Widget {
     private readonly notebook: CurrentNotebook,
   ) {
     super();
+    this.followed = new FollowedRun(context.runs, () => this.update());
     this.addClass('ddl-panel');
     this.addClass('ddl-status');
     this.node.append(this.button);
@@ -42,11 +45,12 @@ export class StatusItem extends Widget {
 
   protected override onUpdateRequest(): void {
     const state = this.kernel();
-    this.follow(state?.run ?? null);
+    this.followed.follow(state?.run ?? null);
+    const { model } = this.followed;
     const fault = state?.fault?.text ?? null;
-    const text = state === null ? '' : statusText(state, this.live, this.context.trans);
+    const text = state === null ? '' : statusText(state, model, this.context.trans);
     setText(this.button, fault === null ? text : `${text} · ${fault}`);
-    setAttribute(this.button, 'title', fault ?? text);
+    setAttribute(this.button, 'title', fault ?? [text, ratesText(model)].filter((part) => part !== '').join('\n'));
     const left = timeLeft(state?.cluster?.ends_at_s, Date.now() / 1000);
     this.node.classList.toggle('ddl-has-fault', fault !== null || (left?.isSoon ?? false));
     this.button.hidden = state === null;
@@ -58,25 +62,9 @@ export class StatusItem extends Widget {
     const current = this.notebook.kernel?.id;
     return kernels.find(({ kernel }) => kernel === current) ?? (kernels.length === 1 ? kernels[0]! : null);
   }
-
-  private follow(run: string | null): void {
-    if (run === (this.live?.run ?? null)) {
-      return;
-    }
-    if (this.live !== null) {
-      this.live.changed.disconnect(this.redraw, this);
-      this.context.runs.close(this.live);
-    }
-    this.live = run === null ? null : this.context.runs.open(run);
-    this.live?.changed.connect(this.redraw, this);
-  }
-
-  private redraw(): void {
-    this.update();
-  }
 }
 
-function statusText({ cluster }: KernelState, live: LiveRun | null, trans: TranslationBundle): string {
+function statusText({ cluster }: KernelState, model: RunModel | null, trans: TranslationBundle): string {
   if (cluster === null) {
     return '';
   }
@@ -84,8 +72,13 @@ function statusText({ cluster }: KernelState, live: LiveRun | null, trans: Trans
   const ranks = trans._n('%1 rank', '%1 ranks', count);
   const left = timeLeft(cluster.ends_at_s, Date.now() / 1000);
   const end = left === null ? '' : ` · ${trans.__('%1 left', left.text)}`;
-  const rate = live?.model.means.rate();
-  return rate === undefined || rate.ranks === 0
-    ? `${ranks} · ${trans.__(cluster.state)}${end}`
-    : `${ranks} · ${trans.__('%1 samples/s', number(rate.total))}${end}`;
+  const progress = model === null ? '' : progressText(model.progress, trans);
+  const does = progress === '' ? ratesText(model) : progress;
+  return `${ranks} · ${does === '' ? trans.__(cluster.state) : does}${end}`;
+}
+
+/** How fast all ranks train; empty where none does. */
+function ratesText(model: RunModel | null): string {
+  const rate = model?.means.rate();
+  return rate === undefined || rate.ranks === 0 ? '' : rateText(rate.total, 'samples');
 }

@@ -57,7 +57,10 @@ function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: I
 
 /** Request the events of the shown runs while the page is visible. */
 function follow(server: Connection, runs: LiveRuns): void {
-  server.opened.connect((_, isOpen) => void (isOpen && !document.hidden && runs.resume()));
+  if (document.hidden) {
+    runs.pause();
+  }
+  server.opened.connect((_, isOpen) => void (isOpen && runs.reconnect()));
   document.addEventListener('visibilitychange', () => (document.hidden ? runs.pause() : runs.resume()));
   server.batch.connect((_, { run, bytes, ended }) => runs.handle(run, bytes, ended));
 }
