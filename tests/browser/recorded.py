@@ -37,6 +37,7 @@ RUN = "2026-11-22T02-00-00-default-3f9c"
 BEGAN_S = 1_700_000_000.0
 MODEL = "Sequential, 106,234 parameters, batch 128"
 SLOW = 5
+EPOCHS, EPOCH_STEPS = 12, 100
 HOSTILE = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script> \x1b[31mred\x1b[0m \x00\x07 <b>bold</b>'
 
 
@@ -62,7 +63,9 @@ def second(ranks: int, at: int, *, gpu: bool = True) -> Iterator[Event]:
             model=MODEL,
             step=step,
             steps=8,
-            epoch=step // 100,
+            epoch=step // EPOCH_STEPS,
+            epochs=EPOCHS if rank == 0 else None,
+            epoch_part=step % EPOCH_STEPS / EPOCH_STEPS if rank == 0 else None,
             samples_per_s=128 / step_s,
             step_s=step_s,
             step_p50_s=step_s,

@@ -2,7 +2,7 @@
 import type { RunModel } from '../model/run';
 import { Chart, type ChartData, type Column, type Line } from './chart';
 import { h, setHidden } from './dom';
-import { clock, compact, milliseconds, number, percent } from './format';
+import { clock, compact, loss, milliseconds, number, percent } from './format';
 import type { Palette } from './theme';
 
 /** Up to this many ranks have a line each; with more, the least and the greatest stand for all. */
@@ -103,11 +103,11 @@ function curvesOf(model: RunModel, _: Float64Array, palette: Palette): ChartData
     title: lines.some((line) => line.axis === 'right') ? 'Loss (left) and metrics (right) over steps' : 'Loss over steps',
     places: model.curves.steps.places(),
     lines,
-    value: number,
-    rightValue: number,
+    value: loss,
+    rightValue: loss,
     axis: compact,
     fromZero: false,
-    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${number(model.means.loss())}.`,
+    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${loss(model.means.loss())}.`,
     place: compact,
   };
 }
