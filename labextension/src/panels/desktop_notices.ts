@@ -63,7 +63,7 @@ export class DesktopNotices {
       return;
     }
     const record = await this.server.runOrNull(run).catch(() => null);
-    // A run is told once, though several pages of the browser tell it.
+    // One a run, though several pages of the browser have it.
     const shown = new window.Notification(this.name(record, kernel), { body: this.text(notice, record), tag: run });
     shown.onclick = () => {
       shown.close();
