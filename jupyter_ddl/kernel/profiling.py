@@ -63,11 +63,11 @@ def _folders(session: Session) -> list[Path]:
 def _kept(profile: Profile, folder: Path, hz: float) -> str:
     """Write a profile into a run's folder, and return the sentence on that."""
     names = (f"profile{'' if number == 1 else f'-{number}'}" for number in count(1))
-    path = next(path for name in names if not (path := folder / f"{name}.folded").exists())
-    other = path.with_suffix(".speedscope.json")
+    stacks = next(file for name in names if not (file := folder / f"{name}.folded").exists())
+    other = stacks.with_suffix(".speedscope.json")
     try:
-        files.replace(path, folded(profile))
+        files.replace(stacks, folded(profile))
         files.replace(other, speedscope(profile, folder.name, hz))
     except OSError as error:
         return f"It could not be kept in the run's folder: {error}."
-    return f"Kept as {path} (folded stacks) and {other.name} (for https://www.speedscope.app)."
+    return f"Kept as {stacks} (folded stacks) and {other.name} (for https://www.speedscope.app)."
