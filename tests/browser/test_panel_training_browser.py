@@ -31,6 +31,7 @@ NAME = "shared.ipynb"
 MARK = "document.querySelector('.jp-Notebook .jp-Cell').dataset.ddlMark"
 IN_CELL = ".jp-Notebook .ddl-run-output .ddl-run-state"
 SVG = "jupyter-ddl-final-state"
+FOLD = ".jp-Notebook .ddl-run-output .ddl-fold"
 COUNT = ".jp-Notebook .ddl-run-output .ddl-count"
 
 
@@ -140,8 +141,10 @@ def test_a_run_goes_on_under_its_cell_when_the_page_is_loaded_again_and_leaves_i
     lab.set_code(page, training(end).replace("for step", "print('begin')\ntime.sleep(0.5)\nfor step"))
     run_cell(page)
     page.locator(IN_CELL).filter(has_text="Training").wait_for(timeout=60_000)
-    fold = page.locator(".jp-Notebook .ddl-run-output .ddl-fold")
-    fold.filter(has_text=re.compile(r"^[3-9] lines of output$")).wait_for(timeout=30_000)
+    fold = page.locator(FOLD)
+    fold.filter(has_text=re.compile(r"^\d+ lines of output$")).wait_for(timeout=30_000)
+    told = fold.inner_text()
+    page.wait_for_function(f"told => document.querySelector('{FOLD}').textContent !== told", arg=told)
     text = page.locator(".jp-Notebook .jp-OutputArea-child").filter(has_text="[0-1] begin")
     assert text.is_hidden()
     fold.press("Enter")

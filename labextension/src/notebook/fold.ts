@@ -28,7 +28,7 @@ export class Fold {
   attach(area: OutputArea): void {
     if (this.area === null) {
       this.area = area;
-      area.model.changed.connect(this.draw, this);
+      area.outputLengthChanged.connect(this.draw, this);
       this.draw();
     }
   }
@@ -38,7 +38,7 @@ export class Fold {
     const { area } = this;
     this.area = null;
     if (area !== null && !area.isDisposed) {
-      area.model.changed.disconnect(this.draw, this);
+      area.outputLengthChanged.disconnect(this.draw, this);
       this.folded(area, false);
     }
   }
@@ -56,12 +56,14 @@ export class Fold {
 
   /** Hide or show the outputs that have such lines; return how many lines these are. */
   private folded({ model, widgets }: OutputArea, isFolded: boolean): number {
+    // Of very many outputs JupyterLab shows the first ones, and then a widget that offers the others.
+    const shown = widgets.length < model.length ? widgets.length - 1 : model.length;
     let lines = 0;
-    for (let at = 0; at < Math.min(model.length, widgets.length); at++) {
+    for (let at = 0; at < model.length; at++) {
       const count = linesOf(model.get(at).metadata, this.run);
-      if (count > 0) {
+      lines += count;
+      if (count > 0 && at < shown) {
         widgets[at]!.setHidden(isFolded);
-        lines += count;
       }
     }
     return lines;

@@ -23,9 +23,10 @@ export interface OutputArea extends Widget {
   readonly model: {
     readonly length: number;
     get(at: number): Output;
-    readonly changed: ISignal<unknown, unknown>;
   };
   readonly widgets: readonly Widget[];
+  /** Emitted after each change, also of one output. Source: jupyterlab 4, packages/outputarea/src/widget.ts, onModelChanged */
+  readonly outputLengthChanged: ISignal<unknown, unknown>;
 }
 
 export interface NotebookCell extends Widget {
