@@ -122,7 +122,8 @@ def test_it_is_live_while_the_kernel_is_busy(lab: Lab, page: Page) -> None:
     # 128 samples in 120 ms on each of 8 ranks, until rank 5 holds all up.
     assert number(page.locator(TILE.format("samples/s")).inner_text()) == pytest.approx(8 * 128 / 0.12, rel=0.4)
     assert page.locator(TILE.format("scaling efficiency")).inner_text().endswith("%")
-    assert page.locator(".ddl-chart canvas").count() == 4
+    # Rates, loss, accuracy, what a step is spent on, the device.
+    assert page.locator(".ddl-chart canvas").count() == 5
     wait_for_text(page, ".ddl-counts", "1 straggler", 60)
     assert "straggler" in page.locator(".ddl-rows [aria-rowindex='7']").inner_text()
     assert "A step: compute" in (page.locator(".ddl-split").get_attribute("aria-label") or "")
@@ -333,6 +334,7 @@ def test_nan_and_infinity_are_shown_as_such(lab: Lab, page: Page) -> None:
     assert page.locator(TILE.format("samples/s")).inner_text() == "inf"
     assert page.locator(".ddl-rows [aria-rowindex='3'] .ddl-column-5").inner_text() == "nan"
     wait_for_text(page, ".ddl-chart .ddl-empty", "Nothing to draw: the loss is nan.")
+    wait_for_text(page, ".ddl-chart .ddl-empty", "Nothing to draw: the auc is -inf.")
     # What can be drawn is.
     assert page.locator(".ddl-chart canvas").count() == 2
 

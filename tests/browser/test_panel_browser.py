@@ -200,5 +200,5 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
         panel.locator(".ddl-run-link").click()
         page.locator(".ddl-page .ddl-strip-box").wait_for()
         page.locator(".ddl-page .ddl-value").first.filter(has_text=re.compile(r"^[\d,]+$")).wait_for()
-        page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 4")
+        page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 5")
     panel.get_by_text("a-name-of-some-length.2").wait_for(state="detached")

@@ -1,4 +1,6 @@
 // What the charts show of a model.
+import { onOneAxis } from '../model/compare';
+import { curvesOf as metricCurves, metricNames, type MetricCurve, RATE, splitName } from '../model/metric_curves';
 import type { RunModel } from '../model/run';
 import { Chart, type ChartData, type Column, type Line } from './chart';
 import { h, setHidden } from './dom';
@@ -9,10 +11,17 @@ import type { Palette } from './theme';
 const OWN_LINES = 16;
 /** The first charts are of training, the last one is of the device. */
 const TRAINING_CHARTS = 3;
+/** The place of the loss among them, which other metrics follow. */
+const LOSS = 1;
+/** So many metrics besides the loss have a chart each: the page of compared runs has all. */
+const MAX_METRICS = 5;
+const VALIDATION_DASH = [6, 4];
 
 export class Charts {
   readonly element: HTMLElement;
   private readonly charts = [new Chart(), new Chart(), new Chart(), new Chart()];
+  /** Of the metrics besides the loss, by name. */
+  private readonly metrics = new Map<string, Chart>();
 
   constructor() {
     this.element = h(
@@ -29,24 +38,58 @@ export class Charts {
       // Of a run that does not train: nothing that will stay empty.
       setHidden(chart.element, at < TRAINING_CHARTS && !model.hasTrained);
     }
-    const makers = [ratesOf, curvesOf, splitOver, deviceOf] as const;
+    const makers = [ratesOf, null, splitOver, deviceOf] as const;
     for (const [at, maker] of makers.entries()) {
-      if (isDue[at] === true) {
+      if (isDue[at] === true && maker !== null) {
         this.charts[at]!.update(maker(model, seconds, palette), palette);
       }
+    }
+    if (isDue[LOSS] === true) {
+      this.drawMetrics(model, palette);
+    }
+  }
+
+  private drawMetrics(model: RunModel, palette: Palette): void {
+    const curves = metricCurves(model, 'step').filter(({ metric }) => metric !== RATE);
+    // One that has no number to draw says so in its place.
+    const named = [...model.curves.metrics.keys()].map(splitName);
+    const others = metricNames([...curves, ...named]).filter((metric) => metric !== 'loss').slice(0, MAX_METRICS);
+    for (const [metric, chart] of this.metrics) {
+      if (!others.includes(metric)) {
+        // Of another run.
+        chart.destroy();
+        chart.element.remove();
+        this.metrics.delete(metric);
+      }
+    }
+    let last = this.charts[LOSS]!;
+    for (const metric of others) {
+      const chart = this.metrics.get(metric) ?? new Chart();
+      this.metrics.set(metric, chart);
+      if (last.element.nextElementSibling !== chart.element) {
+        last.element.after(chart.element);
+      }
+      last = chart;
+    }
+    for (const [metric, chart] of [['loss', this.charts[LOSS]!] as const, ...this.metrics]) {
+      chart.update(metricOf(metric, model, curves, palette), palette);
     }
   }
 
   resize(): void {
-    for (const chart of this.charts) {
+    for (const chart of this.all) {
       chart.resize();
     }
   }
 
   destroy(): void {
-    for (const chart of this.charts) {
+    for (const chart of this.all) {
       chart.destroy();
     }
+  }
+
+  private get all(): Chart[] {
+    return [...this.charts, ...this.metrics.values()];
   }
 }
 
@@ -90,26 +133,38 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
   };
 }
 
-function curvesOf(model: RunModel, _: Float64Array, palette: Palette): ChartData {
-  const lines = [...model.curves.metrics].map(([label, curve], at): Line => {
-    const isLoss = /loss/.test(label);
-    const colour = palette.lines[at % palette.lines.length]!;
-    const newest = model.curves.newest.get(label) ?? 0;
+/** Loss, or another metric, over steps: training, and validation where there is one. */
+function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[], palette: Palette): ChartData {
+  const own = curves.filter((curve) => curve.metric === metric);
+  const { places, values } = onOneAxis(own);
+  const lines = own.map(({ split }, at): Line => {
+    const isTraining = split === 'training';
+    const newest = model.curves.newest.get(metric) ?? 0;
     // The loss is that of the tile; of others the mean of the ranks' newest, unless it is none.
-    const summary = label === 'loss' ? { summary: model.means.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
-    return { label, values: curve.means(), colour, axis: isLoss ? 'left' : 'right', ...summary };
+    const shown = metric === 'loss' ? { summary: model.means.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
+    const looks = isTraining ? { colour: palette.lines[0]!, ...shown } : { colour: palette.lines[1]!, dash: VALIDATION_DASH };
+    return { label: isTraining ? 'training' : 'validation', values: values[at]!, legend: heldOf(values[at]!), ...looks };
   });
+  const name = metric === 'loss' ? 'Loss' : metric;
   return {
-    title: lines.some((line) => line.axis === 'right') ? 'Loss (left) and metrics (right) over steps' : 'Loss over steps',
-    places: model.curves.steps.places(),
+    title: `${name} over steps`,
+    places,
     lines,
-    value: loss,
-    rightValue: loss,
+    value: number,
     axis: compact,
     fromZero: false,
-    empty: lines.length === 0 ? 'No loss yet.' : `Nothing to draw: the loss is ${loss(model.means.loss())}.`,
+    empty: metric === 'loss' && own.length === 0 && !model.curves.metrics.has('loss') ? 'No loss yet.' : `Nothing to draw: ${emptyOf(metric, model)}.`,
     place: compact,
   };
+}
+
+const emptyOf = (metric: string, model: RunModel): string =>
+  `the ${metric} is ${number(metric === 'loss' ? model.means.loss() : model.curves.newest.get(metric))}`;
+
+/** Each value, and where there is none the one before: two curves have places of their own. */
+function heldOf(values: Column): Column {
+  let held: number | null = null;
+  return values.map((value) => (held = value ?? held));
 }
 
 function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {

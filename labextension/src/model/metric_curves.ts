@@ -29,7 +29,7 @@ export function splitName(name: string): { metric: string; split: Split } {
 }
 
 /** Return the metrics' names: the loss first, then others as they came, the throughput last. */
-export function metricNames(curves: readonly MetricCurve[]): string[] {
+export function metricNames(curves: readonly Pick<MetricCurve, 'metric'>[]): string[] {
   const names = [...new Set(curves.map(({ metric }) => metric))];
   const order = (name: string): number => (name === 'loss' ? 0 : name === RATE ? 2 : 1);
   return names.sort((a, b) => order(a) - order(b));
