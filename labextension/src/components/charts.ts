@@ -1,6 +1,6 @@
 // What the charts show of a model.
 import { onOneAxis } from '../model/compare';
-import { curvesOf as metricCurves, metricNames, type MetricCurve, RATE, splitName } from '../model/metric_curves';
+import { metricCurvesOf, metricNames, type MetricCurve, splitName } from '../model/metric_curves';
 import type { RunModel } from '../model/run';
 import { Chart, type ChartData, type Column, type Line } from './chart';
 import { h, setHidden } from './dom';
@@ -50,7 +50,7 @@ export class Charts {
   }
 
   private drawMetrics(model: RunModel, palette: Palette): void {
-    const curves = metricCurves(model, 'step').filter(({ metric }) => metric !== RATE);
+    const curves = metricCurvesOf(model, 'step');
     // One that has no number to draw says so in its place.
     const named = [...model.curves.metrics.keys()].map(splitName);
     const others = metricNames([...curves, ...named]).filter((metric) => metric !== 'loss').slice(0, MAX_METRICS);
@@ -150,7 +150,7 @@ function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[
     title: `${name} over steps`,
     places,
     lines,
-    value: number,
+    value: metric === 'loss' ? loss : number,
     axis: compact,
     fromZero: false,
     empty: metric === 'loss' && own.length === 0 && !model.curves.metrics.has('loss') ? 'No loss yet.' : `Nothing to draw: ${emptyOf(metric, model)}.`,
@@ -159,7 +159,7 @@ function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[
 }
 
 const emptyOf = (metric: string, model: RunModel): string =>
-  `the ${metric} is ${number(metric === 'loss' ? model.means.loss() : model.curves.newest.get(metric))}`;
+  `the ${metric} is ${metric === 'loss' ? loss(model.means.loss()) : number(model.curves.newest.get(metric))}`;
 
 /** Each value, and where there is none the one before: two curves have places of their own. */
 function heldOf(values: Column): Column {

@@ -6,7 +6,7 @@ import type { CurveView } from '../model/curve_view';
 import { type MetricChart, valueRange } from '../model/metric_charts';
 import { logTicksOf } from '../model/ticks';
 import { h, setAttribute, setHidden, setText } from './dom';
-import { compact, number } from './format';
+import { compact, loss, number } from './format';
 import { sample } from './run_looks';
 import type { Palette } from './theme';
 
@@ -68,7 +68,8 @@ export class CurveChart {
     this.drawn = drawn;
     setText(this.title, chart.metric);
     setAttribute(this.canvas, 'aria-label', chart.metric);
-    setAttribute(this.canvas, 'title', this.texts().keys);
+    setAttribute(this.canvas, 'aria-description', this.texts().keys);
+    setAttribute(this.title, 'title', this.texts().keys);
     this.width ||= Math.max(160, Math.floor(this.canvas.clientWidth));
     const shape = [isLog, smoothing > 0, ...chart.lines.map(({ run, split }) => `${run} ${split} ${drawn.names[run]}`)].join('|');
     if (this.plot === null || this.shape !== shape || isOther) {
@@ -94,7 +95,7 @@ export class CurveChart {
     const { texts } = this;
     const read = drawn.chart.lines.map((line, at) => {
       const value = cursor === null ? (line.values.at(-1) ?? null) : valueAt(line, cursor);
-      const text = value === null ? '' : number(value);
+      const text = value === null ? '' : (drawn.chart.metric === 'loss' ? loss : number)(value);
       const item = this.legend.querySelectorAll<HTMLElement>('.ddl-legend-value')[at];
       if (item !== undefined) {
         setText(item, text);

@@ -3,7 +3,7 @@ import { change } from '../model/compare';
 import type { Row, Section } from '../model/differences';
 import type { Scalar } from '../model/run_facts';
 import { h } from './dom';
-import { number } from './format';
+import { loss, number } from './format';
 
 export interface DifferenceTexts {
   readonly section: (kind: Section['kind']) => string;
@@ -12,6 +12,7 @@ export interface DifferenceTexts {
   readonly none: string;
 }
 
+const LOSSES: ReadonlySet<string> = new Set(['loss', 'val_loss']);
 /** A commit's first characters tell it from others. */
 const COMMIT = /^[0-9a-f]{40}$/;
 
@@ -47,12 +48,12 @@ function rowOf(row: Row, texts: DifferenceTexts): HTMLElement {
   return h('tr', differs ? { class: 'ddl-differing' } : {}, h('th', { scope: 'row' }, ...mark, label), ...cells);
 }
 
-function textOf({ isFigure }: Row, value: Scalar | undefined, none: string): string {
+function textOf({ isFigure, name }: Row, value: Scalar | undefined, none: string): string {
   if (value === undefined) {
     return none;
   }
   if (typeof value === 'number') {
-    return isFigure ? number(value) : String(value);
+    return isFigure ? (LOSSES.has(name) ? loss : number)(value) : String(value);
   }
   // As Python writes them: these are its values.
   const words: readonly (readonly [Scalar, string])[] = [[null, 'None'], [true, 'True'], [false, 'False']];

@@ -35,12 +35,17 @@ export function metricNames(curves: readonly Pick<MetricCurve, 'metric'>[]): str
   return names.sort((a, b) => order(a) - order(b));
 }
 
-/** Return all curves of a run.
+/** Return all curves of a run: those of its metrics, and its throughput. */
+export function curvesOf(model: RunModel, x: Place): MetricCurve[] {
+  return [...metricCurvesOf(model, x), rateCurve(model, x)].filter((curve) => curve.values.length > 0);
+}
+
+/** Return the curves of a run's metrics.
  *
  * Over epochs each has what the epoch came to, as Keras's history has it, and the first one is 1. Over steps and time,
  * training is the mean of the ranks' samples, and validation what the epochs came to.
  */
-export function curvesOf(model: RunModel, x: Place): MetricCurve[] {
+export function metricCurvesOf(model: RunModel, x: Place): MetricCurve[] {
   const { list } = model.epochs;
   const place = placeOf(model, x);
   const ofEpochs = namesIn(list).map((name) => curveOf(name, list, place));
@@ -49,7 +54,7 @@ export function curvesOf(model: RunModel, x: Place): MetricCurve[] {
   const places = x === 'epoch' ? [] : placesOf(model, x);
   const sampled = x === 'epoch' ? [] : [...metrics].map(([name, means]) => ({ ...splitName(name), ...known(places, means.means()) }));
   const curves = [...sampled.filter((curve) => !isOfEpochs.has(nameOf(curve))), ...ofEpochs.filter((curve) => isOfEpochs.has(nameOf(curve)))];
-  return [...curves, rateCurve(model, x)].filter((curve) => curve.values.length > 0);
+  return curves.filter((curve) => curve.values.length > 0);
 }
 
 /** Return a metric's value after the last epoch, or, where none ended, the newest. */
