@@ -13,6 +13,8 @@ import type { Palette } from './theme';
 const HEIGHT = 190;
 /** How faint the curve as it is lies behind the smoothed one. */
 const BEHIND = 0.28;
+/** Steps and epochs are whole: 2.5 is none. */
+const WHOLE = Array.from({ length: 31 }, (_, at) => [1, 2, 5][at % 3]! * 10 ** Math.floor(at / 3));
 const AXIS_FONT = '11px system-ui, sans-serif';
 
 export interface CurveTexts {
@@ -206,7 +208,7 @@ export class CurveChart {
         x: { time: false, range: () => [...(view.shown ?? [0, 1])] as [number, number] },
         y: { distr: isLog ? 3 : 1, range: (plot) => [...valueRange(chart.metric, inSight(plot, view), isLog)] as [number, number] },
       },
-      axes: [axis((value) => texts().place(value), { size: 24, gap: 2 }), axis(compact, { scale: 'y', size: 56, gap: 2, ...(isLog ? { splits: (_, __, low, high) => logTicksOf(low, high), filter: (_, splits) => splits } : {}) })],
+      axes: [axis((value) => texts().place(value), { size: 24, gap: 2, ...(view.settings.x === 'time' ? {} : { incrs: WHOLE }) }), axis(compact, { scale: 'y', size: 56, gap: 2, ...(isLog ? { splits: (_, __, low, high) => logTicksOf(low, high), filter: (_, splits) => splits } : {}) })],
       series: [{}, ...behind, ...chart.lines.map((_, at) => line(at, false))],
       hooks: {
         setCursor: [(plot): void => view.move(plot.cursor.left! < 0 ? null : plot.posToVal(plot.cursor.left!, 'x'))],

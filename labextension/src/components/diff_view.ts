@@ -35,7 +35,9 @@ export function diffTable(first: string, second: string, isSideBySide: boolean, 
       break;
     }
   }
-  return h('table', { class: `ddl-diff ${isSideBySide ? 'ddl-diff-sides' : ''}` }, h('tbody', {}, ...rows));
+  const side = (): HTMLElement[] => [h('col', { class: 'ddl-diff-place' }), h('col')];
+  const widths = isSideBySide ? [h('colgroup', {}, ...side(), ...side())] : [];
+  return h('table', { class: `ddl-diff ${isSideBySide ? 'ddl-diff-sides' : ''}` }, ...widths, h('tbody', {}, ...rows));
 }
 
 type Kind = 'same' | 'gone' | 'came';

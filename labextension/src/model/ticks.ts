@@ -1,5 +1,5 @@
 // Where an axis has its marks. No DOM.
-const NICE = [1, 2, 2.5, 5, 10];
+const NICE = [1, 2, 5, 10];
 
 /** Return round numbers from one end of an axis to the other, at most about as many as wished. */
 export function ticksOf(from: number, to: number, wished: number): number[] {
