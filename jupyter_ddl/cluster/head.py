@@ -14,6 +14,7 @@ import os
 import select
 import sys
 import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster import lease_process as leases
@@ -86,9 +87,16 @@ def _prepared(order: Mapping[str, Any], given_up: threading.Event) -> ClusterFol
         occupancy.check_free(spec)
         found, hosts = starting.look(spec, folder, lambda step: _say({"step": step}), given_up)
         patience_s = _PATIENCE * host_lost_after_s()
-        kernel = {"started_by": order["kernel"], "kernel_patience_s": None if math.isinf(patience_s) else patience_s}
+        kernel = {
+            "started_by": order["kernel"],
+            "kernel_patience_s": None if math.isinf(patience_s) else patience_s,
+            "kernel_is_apart": order["is_apart"],
+        }
+        if order["is_apart"]:
+            # From the kernel's host all files are brought, this host's too.
+            hosts = [replace(one, shares=False) for one in hosts]
         starting.prepare(spec, folder, found, hosts, os.getppid(), **kernel)
-        _say({"begun": str(folder.path), "world_id": folder.settings()["world_id"]})
+        _say({"begun": str(folder.path), "cluster": folder.settings()})
     return folder
 
 

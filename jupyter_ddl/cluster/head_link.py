@@ -1,10 +1,11 @@
-"""Stands in the place of a lease on another host: `python -m jupyter_ddl.cluster.head_link HOST KEEP SSH...`.
+"""Stands in the place of a lease on another host: `... -m jupyter_ddl.cluster.head_link HOST KEEP MIRROR SSH...`.
 
 It runs ssh, which runs `head` there, and passes on what the kernel and the lease write to each other. Beside that it
 
 - sends a sign of life, so that the lease knows of a connection that is cut,
 - says how the cluster ended where the connection ends, and the lease could not,
-- waits for no lease that does not answer.
+- waits for no lease that does not answer,
+- where the hosts share no folder with this one, brings what ranks left there, as a lease does.
 
 It ends with its kernel: its standard input closes then. ssh closes the lease's, and the ranks end, unless they are
 kept.
@@ -21,9 +22,11 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.cluster.folder import ending_of
+from jupyter_ddl.cluster import mirrors
+from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.protocol.faults import Facts, Fault
 
@@ -39,7 +42,9 @@ _GONE_S = 60.0
 _KEPT_S = 1.0
 _READ_BYTES = 1 << 16
 _MOST_BYTES = 4096
-_BEGUN, _FAILED = b'{"begun"', b'{"failed"'
+_BEGUN, _FAILED, _ENDING = b'{"begun"', b'{"failed"', b'{"kind"'
+# Whether the ranks outlive the kernel.
+KEEP, END = "keep", "end"
 
 
 class HeadLink:
@@ -49,10 +54,12 @@ class HeadLink:
         host: where it is, as it was given.
         command: ssh and the rest.
         keep: the ranks outlive the kernel.
+        mirror: the folder that stands for the cluster's; None where that is seen here.
     """
 
-    def __init__(self, host: str, command: Sequence[str], *, keep: bool) -> None:
+    def __init__(self, host: str, command: Sequence[str], *, keep: bool, mirror: ClusterFolder | None = None) -> None:
         self._host = host
+        self._mirror = mirror
         self._keep = keep
         self._ssh = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0
@@ -80,6 +87,9 @@ class HeadLink:
                 key.data(os.read(key.fd, _READ_BYTES), key.fd)
             self._tick()
         self._conclude(self._ssh.wait())
+        if self._mirror is not None and self._has_begun:
+            mirrors.bring_all(self._mirror)
+            mirrors.conclude(self._mirror, self._ending or Fault("lost", "lease", at_s=time.time()))
 
     def _watch(self, descriptor: int, take: Callable[[bytes, int], None]) -> None:
         self._selector.register(descriptor, selectors.EVENT_READ, take)
@@ -147,7 +157,10 @@ class HeadLink:
             return
         *lines, self._from_lease = (self._from_lease + data).split(b"\n")
         for line in lines:
-            if self._has_begun or line.startswith(_FAILED):
+            if self._has_begun and line.startswith(_ENDING):
+                self._has_answered = True
+                self._ending = ending_of(line)
+            elif line.startswith(_FAILED):
                 self._has_answered = True
             elif line.startswith(_BEGUN):
                 # What a login printed says nothing of the connection's end.
@@ -171,7 +184,8 @@ class HeadLink:
         if self._ending is None and said:
             facts = Facts(error=said)
             self._ending = Fault("lost", "connection", host=self._host, at_s=time.time(), facts=facts)
-        _say(json.dumps(asdict(self._ending or Fault("lost", "lease", at_s=time.time()))).encode())
+        self._ending = self._ending or Fault("lost", "lease", at_s=time.time())
+        _say(json.dumps(asdict(self._ending)).encode())
 
 
 def _say(line: bytes) -> None:
@@ -186,8 +200,9 @@ def _say(line: bytes) -> None:
 
 def main() -> None:
     """Hold the connection that the command line names."""
-    host, keep, *command = sys.argv[1:]
-    HeadLink(host, command, keep=keep == "keep").run()
+    host, keep, stored, *command = sys.argv[1:]
+    mirror = ClusterFolder(Path(stored).name, Path(stored).parent) if stored else None
+    HeadLink(host, command, keep=keep == KEEP, mirror=mirror).run()
 
 
 if __name__ == "__main__":

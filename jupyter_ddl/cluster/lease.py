@@ -58,11 +58,15 @@ class Lease:
     Args:
         folder: the cluster's.
         tell: called with how it ended, before what is left of it is ended.
+        hand: called with ipyparallel's connection info, for a kernel that does not see the cluster's folder.
     """
 
-    def __init__(self, folder: ClusterFolder, tell: Callable[[Fault], None]) -> None:
+    def __init__(
+        self, folder: ClusterFolder, tell: Callable[[Fault], None], hand: Callable[[dict[str, Any]], None]
+    ) -> None:
         self._folder = folder
         self._tell = tell
+        self._hand = hand
         self._out_of_memory = OutOfMemoryKills()
         self._settings = folder.settings()
         self._spec = folder.spec()
@@ -136,9 +140,14 @@ class Lease:
             with suppress(TimeoutError, RuntimeError):
                 found = await self._cluster.controller.get_connection_info(timeout=_CONNECTION_S)
                 self._hands_over.give(found["engine"])
+                if self._settings.get("kernel_is_apart"):
+                    self._hand(found)
 
     def _bring_files(self) -> None:
         """Bring what ranks wrote on hosts that share no folder, also for a kernel that is gone."""
+        if self._settings.get("kernel_is_apart"):
+            # `head_link` brings it, to the kernel's host.
+            return
         for left in self._apart.bring_all(paths.runs_dir(), self._folder.log_dir):
             # Into lease.log: the host may be down.
             print(f"Files of ranks are left in {left}.", flush=True)
@@ -244,18 +253,21 @@ def main() -> None:
         folder = ClusterFolder(sys.argv[1])
         folder.write_lease()
 
+        def say(record: dict[str, Any]) -> None:
+            try:
+                kernel.write(json.dumps(record) + "\n")
+                kernel.flush()
+            except BrokenPipeError:
+                # With --keep the kernel may be gone; a kernel that attached reads the folder's files.
+                return
+
         def tell(ending: Fault) -> None:
             # Where the disk is full, at least the kernel gets it.
             with suppress(OSError):
                 folder.write_ending(ending)
-            try:
-                kernel.write(json.dumps(asdict(ending)) + "\n")
-                kernel.flush()
-            except BrokenPipeError:
-                # With --keep the kernel may be gone; a kernel that attached reads the file.
-                return
+            say(asdict(ending))
 
-        ending = asyncio.run(Lease(folder, tell).hold())
+        ending = asyncio.run(Lease(folder, tell, lambda found: say({"connection": found})).hold())
     if ending.kind == "stopped":
         folder.remove()
 

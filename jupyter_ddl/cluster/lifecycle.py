@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
@@ -45,6 +46,19 @@ START_TIMEOUT_S = 300.0
 _POLL_S = 0.05
 
 
+@dataclass(frozen=True)
+class Head:
+    """The host that a kernel had start its ranks.
+
+    Attributes:
+        host: as it was given.
+        ahead_s: its clock minus this one's, in seconds.
+    """
+
+    host: str
+    ahead_s: float
+
+
 class Cluster:
     """A running cluster, as this kernel sees it.
 
@@ -62,14 +76,12 @@ class Cluster:
     Args:
         folder: the cluster's.
         lease: what holds it, where this kernel started it: the lease, or `head_link` in its place.
-        head_ahead_s: the clock of the host that this kernel had start it minus this one's, in seconds.
+        head: the host that this kernel had start it; None for this one, and where it attaches.
     """
 
     clock: Clock = MONOTONIC
 
-    def __init__(
-        self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None, *, head_ahead_s: float = 0.0
-    ) -> None:
+    def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None, head: Head | None = None) -> None:
         self.folder = folder
         self.spec = folder.spec()
         settings = folder.settings()
@@ -78,7 +90,9 @@ class Cluster:
         self.hosts: dict[str, str] = settings.get("hosts", {})
         # By the clock of the host that looked at the others.
         offsets_s: dict[str, float] = settings.get("clock_offsets_s", {})
-        self._clock_offsets_s = {host: offset_s + head_ahead_s for host, offset_s in offsets_s.items()}
+        ahead_s = 0.0 if head is None else head.ahead_s
+        self._clock_offsets_s = {host: offset_s + ahead_s for host, offset_s in offsets_s.items()}
+        self._head = head
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
         self.warm: dict[int, RankWarm] = {}
@@ -146,7 +160,8 @@ class Cluster:
             time.sleep(_POLL_S)
         if self.folder.is_elsewhere and tunnel_is_needed(self.folder):
             progress("reaching the controller through SSH")
-            self._tunnel = Tunnel(self.folder, self.spec.place.ssh, self._lose_events)
+            host = None if self._head is None else self._head.host
+            self._tunnel = Tunnel(self.folder, self.spec.place.ssh, self._lose_events, host)
         self.channel = Channel(self.connection_file, self.world_id, self._on_ranks_event)
         told = 0
         while missing := [rank for rank in range(self.world_size) if rank not in self.ranks]:

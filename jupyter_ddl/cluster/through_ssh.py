@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl import paths
+from jupyter_ddl.cluster import head_link, mirrors
 from jupyter_ddl.cluster.folder import ClusterFolder
-from jupyter_ddl.cluster.lifecycle import START_TIMEOUT_S, Cluster, start_cancelled
+from jupyter_ddl.cluster.lifecycle import START_TIMEOUT_S, Cluster, Head, start_cancelled
 from jupyter_ddl.errors import ClusterStartFailed, HostUnfit
 from jupyter_ddl.host import process_identity, run_module
 from jupyter_ddl.host.lost_after import host_lost_after_s
@@ -34,14 +35,15 @@ from jupyter_ddl.protocol.untrusted_json import parse_json
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.launch.place import Place
     from jupyter_ddl.launch.surveyed import Surveyed
 
 _POLL_S = 0.05
-_END_S = 10.0
+# The ranks end, and what they left is brought.
+_END_S = 20.0
 # A network file system shows a new file within seconds.
 _SEEN_S = 30.0
 # What the user set for MPI. What MPI itself sets for a program of its own is not meant for another one.
@@ -81,20 +83,24 @@ def start(
         ClusterStartFailed: a rank did not start.
     """
     first = hosts[0]
-    if not first.shares:
+    if spec.keep and not first.shares:
         raise HostUnfit(
-            "The first host of ranks that are started through SSH must share the folders of clusters and runs.",
-            f"{paths.clusters_dir()} and {paths.runs_dir()}, which {first.host} does not see",
-            f"Set {paths.RUNTIME_VARIABLE} and {paths.RUNS_VARIABLE} to folders that both see, name a host first that "
-            "sees them, or open the firewall, so that hosts can connect to this one.",
+            "Ranks that are started through SSH and kept must be found: their first host must share this folder.",
+            f"{paths.clusters_dir()}, which {first.host} does not see",
+            f"Leave --keep out, or set {paths.RUNTIME_VARIABLE} and {paths.RUNS_VARIABLE} to folders that both see.",
         )
+    mirror = None if first.shares else mirrors.of(spec.name, first.hostname)
     if unreached := [one.host for one in hosts if one.unreached]:
         progress(f"{', '.join(unreached)} cannot connect to this host: starting through SSH, from {first.host}")
-    spec = _noted(replace(spec, place=replace(spec.place, through_ssh=True)), first.host)
-    link = _linked(spec, first.host)
+    spec = _noted(replace(spec, place=replace(spec.place, through_ssh=True)), first, hosts)
+    link = _linked(spec, first.host, mirror)
     try:
-        folder = _begun(link, spec, first.host, progress, given_up)
-        cluster = Cluster(folder, link, head_ahead_s=first.clock_offset_s)
+        begun = _begun(link, spec, first.host, progress, given_up)
+        if mirror is None:
+            folder = _seen(ClusterFolder(spec.name, Path(begun["begun"]).parent), begun["cluster"], first.host)
+        else:
+            folder = mirrors.filled(mirror, begun["cluster"], _lines(link, first.host, given_up))
+        cluster = Cluster(folder, link, Head(first.host, first.clock_offset_s))
     except BaseException:
         _end(link)
         raise
@@ -107,18 +113,24 @@ def start(
     return cluster
 
 
-def _noted(spec: ClusterSpec, host: str) -> ClusterSpec:
-    """Return the spec with a note of who holds the ranks, once."""
-    note = f"Through SSH: hosts cannot connect to this one, so {host} holds the ranks."
-    return spec if note in spec.note else replace(spec, note=f"{spec.note} {note}")
+def _noted(spec: ClusterSpec, first: Surveyed, hosts: Sequence[Surveyed]) -> ClusterSpec:
+    """Return the spec with a note of who holds the ranks, and where they work, once."""
+    notes = [f"Through SSH: hosts cannot connect to this one, so {first.host} holds the ranks."]
+    if not first.has_folder:
+        # The head says it of hosts that have not its own.
+        named = ", ".join(one.host for one in hosts if not one.has_folder)
+        notes.append(f"{Path.cwd()} is not on {named}: ranks there work in the home.")
+    return replace(spec, note=" ".join([spec.note, *(note for note in notes if note not in spec.note)]))
 
 
-def _linked(spec: ClusterSpec, host: str) -> subprocess.Popen[bytes]:
+def _linked(spec: ClusterSpec, host: str, mirror: ClusterFolder | None) -> subprocess.Popen[bytes]:
     """Return the process that stands in the lease's place, with its order written to it."""
+    kept = head_link.KEEP if spec.keep else head_link.END
+    stored = "" if mirror is None else str(mirror.path)
     program = with_our_paths(run_module.command("jupyter_ddl.cluster.head"))
     command = by_ssh(spec.place.ssh, host, program, "-T", *_options(), connect_s=CONNECT_S)
     link = subprocess.Popen(
-        run_module.command("jupyter_ddl.cluster.head_link", host, "keep" if spec.keep else "end", *command),
+        run_module.command("jupyter_ddl.cluster.head_link", host, kept, stored, *command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         # Unbuffered: what one reader leaves is there for the next, and for a poll.
@@ -127,7 +139,7 @@ def _linked(spec: ClusterSpec, host: str) -> subprocess.Popen[bytes]:
         start_new_session=True,
     )
     assert link.stdin is not None
-    order = json.dumps(_order(spec)).encode() + b"\n"
+    order = json.dumps(_order(spec, is_apart=mirror is not None)).encode() + b"\n"
     try:
         while order:
             order = order[link.stdin.write(order) :]
@@ -146,14 +158,18 @@ def _options() -> list[str]:
     return [part for option in options for part in ("-o", option)]
 
 
-def _order(spec: ClusterSpec) -> dict[str, Any]:
+def _order(spec: ClusterSpec, *, is_apart: bool) -> dict[str, Any]:
     """Return what the head gets, by its standard input: no other user sees that."""
     names = {*forwarded_names(os.environ, {}), *(name for name in os.environ if _OF_MPI.fullmatch(name))}
+    environment = {name: os.environ[name] for name in sorted(names)}
+    if not is_apart:
+        shared = {paths.RUNTIME_VARIABLE: paths.clusters_dir().parent, paths.RUNS_VARIABLE: paths.runs_dir()}
+        environment |= {name: str(folder) for name, folder in shared.items()}
     return {
         "spec": asdict(spec),
-        "environment": {name: os.environ[name] for name in sorted(names)}
-        | {paths.RUNTIME_VARIABLE: str(paths.clusters_dir().parent), paths.RUNS_VARIABLE: str(paths.runs_dir())},
+        "environment": environment,
         "kernel": process_identity.own(),
+        "is_apart": is_apart,
     }
 
 
@@ -163,8 +179,26 @@ def _begun(
     host: str,
     progress: Callable[[str], None],
     given_up: threading.Event | None,
-) -> ClusterFolder:
-    """Wait until the head has become the lease; return the cluster's folder."""
+) -> dict[str, Any]:
+    """Wait until the head has become the lease; return what it said at that."""
+    for said in _lines(link, host, given_up):
+        if "step" in said:
+            progress(f"{host}: {said['step']}")
+        elif "failed" in said:
+            raise _failure(said, spec, host)
+        elif "unreached" in said:
+            raise failure_of(host, said["unreached"], said["said"], place=spec.place, timeout_s=START_TIMEOUT_S)
+        elif "begun" in said:
+            return said
+    raise AssertionError("what it says has no end but an error")
+
+
+def _lines(link: subprocess.Popen[bytes], host: str, given_up: threading.Event | None) -> Iterator[dict[str, Any]]:
+    """Yield what comes from the first host, until it ends or takes too long.
+
+    Raises:
+        ClusterStartFailed: it has ended, or the start was cancelled.
+    """
     assert link.stdout is not None
     deadline_s = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline_s:
@@ -175,15 +209,7 @@ def _begun(
         line = link.stdout.readline()
         if not line:
             break
-        said = _object(line)
-        if "step" in said:
-            progress(f"{host}: {said['step']}")
-        elif "failed" in said:
-            raise _failure(said, spec, host)
-        elif "unreached" in said:
-            raise failure_of(host, said["unreached"], said["said"], place=spec.place, timeout_s=START_TIMEOUT_S)
-        elif "begun" in said:
-            return _seen(ClusterFolder(spec.name, Path(said["begun"]).parent), said["world_id"], host)
+        yield _object(line)
     raise ClusterStartFailed(f"{host} must start the ranks. Received: nothing from there. Try again.")
 
 
@@ -209,10 +235,10 @@ def _failure(said: dict[str, Any], spec: ClusterSpec, host: str) -> Exception:
     return HostUnfit(f"Seen from {host}: {said['rule']}", said["received"], remedy)
 
 
-def _seen(folder: ClusterFolder, world_id: str, host: str) -> ClusterFolder:
+def _seen(folder: ClusterFolder, cluster: dict[str, Any], host: str) -> ClusterFolder:
     """Wait until what the head wrote is seen here."""
     deadline_s = time.monotonic() + _SEEN_S
-    while folder.settings().get("world_id") != world_id:
+    while folder.settings().get("world_id") != cluster["world_id"]:
         if time.monotonic() > deadline_s:
             raise ClusterStartFailed(
                 f"What {host} writes must be seen here. Received: nothing in {folder.path} after {_SEEN_S:g} s. Is it "

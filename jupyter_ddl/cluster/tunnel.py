@@ -81,15 +81,16 @@ class Tunnel:
         folder: the cluster's.
         ssh: the command that reaches its host.
         on_end: called, in a thread of its own, with why the tunnel has ended by itself.
+        host: where the controller is, as SSH knows it; by default that of the cluster's lease.
 
     Raises:
         HostUnfit: SSH does not reach that host, or forwards nothing.
     """
 
-    def __init__(self, folder: ClusterFolder, ssh: str, on_end: Callable[[str], None]) -> None:
+    def __init__(self, folder: ClusterFolder, ssh: str, on_end: Callable[[str], None], host: str | None = None) -> None:
         own_name = registry.host_of(folder.path) or ""
         # By the name with which it was given, where it is one of the ranks' hosts: SSH knows it by that.
-        self.host: str = folder.settings().get("hosts", {}).get(own_name, own_name)
+        self.host: str = host or folder.settings().get("hosts", {}).get(own_name, own_name)
         self._on_end = on_end
         self._is_closing = False
         self._folder = Path(tempfile.mkdtemp(prefix="jupyter_ddl-tunnel-"))

@@ -9,6 +9,7 @@ import subprocess
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.launch.address import is_this_host
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ def on_host(place: Place, host: str, script: str, *, connect_s: int) -> list[str
         script: for /bin/sh there.
         connect_s: how long SSH may take to connect, in seconds.
     """
+    if place.through_ssh and is_this_host(host):
+        # The first of them holds the ranks, and need not let itself in.
+        return ["/bin/sh", "-c", script]
     scheduler = scheduler_of(place)
     by_scheduler = None if scheduler is None else scheduler.on_node(place, host)
     if by_scheduler is not None:

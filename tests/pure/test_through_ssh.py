@@ -29,7 +29,7 @@ class Link:
 
     def __init__(self, script: str, keep: str = "end") -> None:
         self.process = subprocess.Popen(
-            run_module.command("jupyter_ddl.cluster.head_link", "nodea", keep, "/bin/sh", "-c", script),
+            run_module.command("jupyter_ddl.cluster.head_link", "nodea", keep, "", "/bin/sh", "-c", script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,

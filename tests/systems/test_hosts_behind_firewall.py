@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from ranks.kernels import Kernel, KernelError, eventually, kernel
 from systems.rig import ADDRESSES, NODES, Rig, environment, kill_at_once
 from systems.test_hosts import ALL_IN_A_COLLECTIVE, TRAINS, WATCHED, beyond_loopback, left_on, processes_of, start
+from systems.test_hosts_apart import KEEPS_PRINTING, LINES, OWN, all_lines, apart_kernel, log_of
 
 from jupyter_ddl.paths import HOST_LOST_VARIABLE
 
@@ -158,6 +160,71 @@ def test_ranks_that_are_kept_behind_ssh_serve_the_next_kernel(hosts: Rig, behind
         second.do("s.stop()")
     assert eventually(lambda: not behind.descendants()), behind.descendants()
     assert eventually(lambda: left_on(hosts) == ""), left_on(hosts)
+
+
+@pytest.fixture
+def apart(hosts: Rig) -> Iterator[Kernel]:
+    """A kernel behind a firewall, whose folders no other host has."""
+    with hosts.ssh_alone("login"), apart_kernel(hosts) as other:
+        yield other
+    # The first host has its own folders of clusters and runs.
+    for node in NODES:
+        hosts.on(node, f"rm -rf {OWN}")
+
+
+def left_beside_folders(hosts: Rig) -> str:
+    return left_on(hosts).replace(Path(OWN).name, "", 1)
+
+
+def has_printed(hosts: Rig, rank: int, host: str) -> bool:
+    """Return whether a rank has printed all lines in the newest run, as its own host has it."""
+    own = f"cat $(ls -d /tmp/jupyter_ddl-apart_*/runs/* | tail -1)/rank-{rank}.log 2>/dev/null || true"
+    return f"line {LINES - 1} of rank {rank}" in hosts.on(host, own)
+
+
+def test_ranks_start_through_ssh_where_no_folder_is_shared(hosts: Rig, apart: Kernel) -> None:
+    apart.do(start(hosts, rebuild=True) + "\ns._cluster.wait_warm()")
+    note = apart.do("answer = s.note")
+    assert "Through SSH: hosts cannot connect to this one, so nodea holds the ranks." in note
+    assert "No folder of runs is shared with nodea, nodeb: the ranks' files are brought from there." in note
+    assert f"{OWN}/work is not on nodea, nodeb: ranks there work in the home." in note
+    apart.do("s.run('print(rank)')")
+    for rank in (0, 3):
+        assert eventually(lambda rank=rank: log_of(hosts, rank) == f"{rank}\n")
+    apart.do(f"run = s.submit({KEEPS_PRINTING!r})")
+    pid = apart.do("answer = s.ranks[2].pid")
+    assert eventually(lambda: all(has_printed(hosts, rank, NODES[rank // 2]) for rank in range(4)), 60)
+    hosts.on("nodeb", f"kill -9 {pid}")
+    with pytest.raises(KernelError, match=r"Received: rank 2 on nodeb was ended by signal 9 \(Killed\)"):
+        apart.do("run.wait()")
+    for rank in range(4):
+        assert all_lines(rank) in log_of(hosts, rank), rank
+    apart.do("s.run('x = 40 + rank')")
+    assert apart.do("answer = s.pull('x')") == {"0": 40, "1": 41, "2": 42, "3": 43}
+    apart.do("s.stop()")
+    assert eventually(lambda: not processes_of(apart)), processes_of(apart)
+    assert eventually(lambda: left_beside_folders(hosts) == ""), left_on(hosts)
+    # The keys, and what stood for the cluster's folder, are gone.
+    assert hosts.on("login", f"find {OWN}/runtime /tmp -name 'ipcontroller*'") == ""
+
+
+@pytest.mark.slow
+def test_a_killed_kernel_behind_ssh_loses_no_line_where_no_folder_is_shared(hosts: Rig, apart: Kernel) -> None:
+    apart.do(start(hosts) + "\ns._cluster.wait_warm()")
+    apart.send(f"s.run({KEEPS_PRINTING!r})")
+    assert eventually(lambda: has_printed(hosts, 3, "nodeb"), 60)
+    (inside,) = [one for one in apart.descendants() if one.ppid() == apart.process.pid]
+    inside.kill()
+    assert eventually(lambda: not apart.descendants()), apart.descendants()
+    assert eventually(lambda: left_beside_folders(hosts) == ""), left_on(hosts)
+    assert all_lines(3) in log_of(hosts, 3)
+    assert hosts.on("login", f"find {OWN}/runtime /tmp -name 'ipcontroller*'") == ""
+
+
+@pytest.mark.slow
+def test_ranks_that_are_kept_behind_ssh_take_a_shared_folder(hosts: Rig, apart: Kernel) -> None:
+    with pytest.raises(KernelError, match=r"HostUnfit: Ranks that are started through SSH and kept must be found"):
+        apart.do(start(hosts, keep=True))
 
 
 def tunnels(kernel: Kernel) -> list[psutil.Process]:
