@@ -17,7 +17,7 @@ SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema wheel
+.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema translations wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -53,6 +53,10 @@ check: $(VENV)/.test $(DASHBOARD)
 # What of events.py other languages read.
 schema: $(VENV)/.test
 	$(BIN)/python labextension/schema/generate.py
+
+# What the panel's catalogues lack.
+translations: $(VENV)/.test
+	$(BIN)/python labextension/translations/catalogues.py
 
 dashboard: $(DASHBOARD)
 

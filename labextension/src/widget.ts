@@ -1,6 +1,7 @@
 // The anywidget's entry: joins the kernel's widget, the model and the dashboard. One model for all views of a widget.
 import type { AnyModel } from './anywidget';
 import { Dashboard } from './components/dashboard';
+import { ENGLISH } from './components/words';
 import './dashboard.css';
 import { Feed, unpacked } from './model/feed';
 
@@ -65,7 +66,7 @@ export default function widget(): {
     },
 
     render({ el }) {
-      const view = new Dashboard();
+      const view = new Dashboard(ENGLISH);
       el.append(view.element);
       view.attach();
       views.add(view);

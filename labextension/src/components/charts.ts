@@ -6,6 +6,7 @@ import { Chart, type ChartData, type Column, type Line } from './chart';
 import { h, setHidden } from './dom';
 import { clock, compact, loss, milliseconds, number, percent } from './format';
 import type { Palette } from './theme';
+import { partName, type Words } from './words';
 
 /** Up to this many ranks have a line each; with more, the least and the greatest stand for all. */
 const OWN_LINES = 16;
@@ -23,10 +24,10 @@ export class Charts {
   /** Of the metrics besides the loss, by name. */
   private readonly metrics = new Map<string, Chart>();
 
-  constructor() {
+  constructor(private readonly trans: Words) {
     this.element = h(
       'section',
-      { class: 'ddl-charts', 'aria-label': 'Charts' },
+      { class: 'ddl-charts', 'aria-label': trans.__('Charts') },
       ...this.charts.map((chart) => chart.element),
     );
   }
@@ -41,7 +42,7 @@ export class Charts {
     const makers = [ratesOf, null, splitOver, deviceOf] as const;
     for (const [at, maker] of makers.entries()) {
       if (isDue[at] === true && maker !== null) {
-        this.charts[at]!.update(maker(model, seconds, palette), palette);
+        this.charts[at]!.update(maker(model, seconds, palette, this.trans), palette);
       }
     }
     if (isDue[LOSS] === true) {
@@ -72,7 +73,7 @@ export class Charts {
       last = chart;
     }
     for (const [metric, chart] of [['loss', this.charts[LOSS]!] as const, ...this.metrics]) {
-      chart.update(metricOf(metric, model, curves, palette), palette);
+      chart.update(metricOf(metric, model, curves, palette, this.trans), palette);
     }
   }
 
@@ -93,14 +94,14 @@ export class Charts {
   }
 }
 
-function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette, trans: Words): ChartData {
   const { rates, settled } = model.ratesOverTime();
   const { total, least, mean, greatest } = rates;
   const shown = Math.min(settled, seconds.length);
   const { total: rate, ranks } = model.means.rate();
   const summary = ranks > 0 ? rate : null;
   const lines: Line[] = [
-    { label: 'all ranks', values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2, summary },
+    { label: trans.__('all ranks'), values: total.slice(0, shown), colour: palette.lines[0]!, width: 2.2, summary },
   ];
   const own = model.ranks.length <= OWN_LINES ? [...model.ranks].sort((a, b) => a.rank - b.rank) : [];
   for (const [at, { rank }] of own.entries()) {
@@ -108,22 +109,22 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
     const dash = [[], [5, 3], [2, 2]][Math.floor(at / (palette.lines.length - 1))] ?? [];
     const values = model.rateOf(rank).slice(0, shown);
     const isQuiet = own.length > 8;
-    lines.push({ label: `rank ${rank}`, values, colour, axis: 'right', width: 1, dash, isQuiet, isBare: true });
+    lines.push({ label: trans.__('rank %1', rank), values, colour, axis: 'right', width: 1, dash, isQuiet, isBare: true });
   }
   if (own.length === 0) {
     const thin = { axis: 'right', width: 1 } as const;
     const each = model.means.rates();
     const of = (pick: (a: number, b: number) => number): number | null => (each.length === 0 ? null : each.reduce(pick));
     const inTheMean = ranks > 0 ? rate / ranks : null;
-    lines.push({ label: 'fastest', values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: of(Math.max) });
-    lines.push({ label: 'mean', values: mean.slice(0, shown), colour: palette.lines[3]!, ...thin, summary: inTheMean });
-    lines.push({ label: 'slowest', values: least.slice(0, shown), colour: palette.lines[1]!, ...thin, summary: of(Math.min) });
+    lines.push({ label: trans.__('fastest'), values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: of(Math.max) });
+    lines.push({ label: trans.__('mean'), values: mean.slice(0, shown), colour: palette.lines[3]!, ...thin, summary: inTheMean });
+    lines.push({ label: trans.__('slowest'), values: least.slice(0, shown), colour: palette.lines[1]!, ...thin, summary: of(Math.min) });
   }
   return {
-    title: 'Samples/s: all ranks (left), each rank (right)',
+    title: trans.__('Samples/s: all ranks (left), each rank (right)'),
     places: seconds.subarray(0, shown),
     lines,
-    empty: 'No training steps yet.',
+    empty: trans.__('No training steps yet.'),
     place: clock,
     value: number,
     axis: compact,
@@ -134,7 +135,7 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette): Char
 }
 
 /** Loss, or another metric, over steps: training, and validation where there is one. */
-function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[], palette: Palette): ChartData {
+function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[], palette: Palette, trans: Words): ChartData {
   const own = curves.filter((curve) => curve.metric === metric);
   const { places, values } = onOneAxis(own);
   const lines = own.map(({ split }, at): Line => {
@@ -143,23 +144,24 @@ function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[
     // The loss is that of the tile; of others the mean of the ranks' newest, unless it is none.
     const shown = metric === 'loss' ? { summary: model.means.loss() } : Number.isFinite(newest) ? {} : { summary: newest };
     const looks = isTraining ? { colour: palette.lines[0]!, ...shown } : { colour: palette.lines[1]!, dash: VALIDATION_DASH };
-    return { label: isTraining ? 'training' : 'validation', values: values[at]!, legend: heldOf(values[at]!), ...looks };
+    return { label: isTraining ? trans.__('training') : trans.__('validation'), values: values[at]!, legend: heldOf(values[at]!), ...looks };
   });
-  const name = metric === 'loss' ? 'Loss' : metric;
   return {
-    title: `${name} over steps`,
+    title: metric === 'loss' ? trans.__('Loss over steps') : trans.__('%1 over steps', metric),
     places,
     lines,
     value: metric === 'loss' ? loss : number,
     axis: compact,
     fromZero: false,
-    empty: metric === 'loss' && own.length === 0 && !model.curves.metrics.has('loss') ? 'No loss yet.' : `Nothing to draw: ${emptyOf(metric, model)}.`,
+    empty: metric === 'loss' && own.length === 0 && !model.curves.metrics.has('loss') ? trans.__('No loss yet.') : emptyOf(metric, model, trans),
     place: compact,
   };
 }
 
-const emptyOf = (metric: string, model: RunModel): string =>
-  `the ${metric} is ${metric === 'loss' ? loss(model.means.loss()) : number(model.curves.newest.get(metric))}`;
+const emptyOf = (metric: string, model: RunModel, trans: Words): string =>
+  metric === 'loss'
+    ? trans.__('Nothing to draw: the loss is %1.', loss(model.means.loss()))
+    : trans.__('Nothing to draw: %1 is %2.', metric, number(model.curves.newest.get(metric)));
 
 /** Each value, and where there is none the one before: two curves have places of their own. */
 function heldOf(values: Column): Column {
@@ -167,26 +169,28 @@ function heldOf(values: Column): Column {
   return values.map((value) => (held = value ?? held));
 }
 
-function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+function splitOver(model: RunModel, seconds: Float64Array, palette: Palette, trans: Words): ChartData {
   const compute = model.curves.computeS.means();
   const exchange = model.curves.exchangeS.means();
   const input = model.curves.inputS.means();
   const upToExchange = add(compute, exchange);
   const split = model.means.split();
-  const line = (label: 'input' | 'exchange' | 'compute', values: Column, legend: Column, colour: string): Line => ({
-    label,
+  const line = (part: 'input' | 'exchange' | 'compute', values: Column, legend: Column, colour: string): Line => ({
+    label: partName(part, trans),
     values,
     legend,
     colour,
     fill: colour,
     width: 0,
-    summary: split?.[`${label}_s`] ?? null,
+    summary: split?.[`${part}_s`] ?? null,
   });
   const heights = add(upToExchange, input);
   const { atMost, cut } = model.curves.stepAxis(heights);
-  const note = cut === null ? '' : ` (first steps, up to ${milliseconds(cut)}, are cut)`;
   return {
-    title: `What a step is spent on, mean of the ranks${note}`,
+    title:
+      cut === null
+        ? trans.__('What a step is spent on, mean of the ranks')
+        : trans.__('What a step is spent on, mean of the ranks (first steps, up to %1, are cut)', milliseconds(cut)),
     atMost,
     places: seconds,
     // The tallest is drawn first, and the others over it.
@@ -195,26 +199,25 @@ function splitOver(model: RunModel, seconds: Float64Array, palette: Palette): Ch
       line('exchange', upToExchange, exchange, palette.exchange),
       line('compute', compute, compute, palette.compute),
     ],
-    empty: 'No training steps yet.',
+    empty: trans.__('No training steps yet.'),
     place: clock,
     value: milliseconds,
   };
 }
 
-function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette): ChartData {
+function deviceOf(model: RunModel, seconds: Float64Array, palette: Palette, trans: Words): ChartData {
   const { device, memoryGib } = model.curves;
-  const name = model.curves.hasGpu ? 'GPU' : 'CPU';
   const first = palette.lines[0]!;
   return {
-    title: model.curves.hasGpu ? 'GPU use (left) and memory (right)' : 'CPU of a rank (left) and its memory (right)',
+    title: model.curves.hasGpu ? trans.__('GPU use (left) and memory (right)') : trans.__('CPU of a rank (left) and its memory (right)'),
     places: seconds,
     lines: [
-      { label: `${name} use, mean`, values: device.means(), colour: first, width: 2 },
-      { label: 'least', values: device.minima(), colour: first, width: 0.8, dash: [2, 2], isQuiet: true },
-      { label: 'most', values: device.maxima(), colour: first, width: 0.8, dash: [5, 3], isQuiet: true },
-      { label: 'memory, mean', values: memoryGib.means(), colour: palette.lines[1]!, axis: 'right' },
+      { label: model.curves.hasGpu ? trans.__('GPU use, mean') : trans.__('CPU use, mean'), values: device.means(), colour: first, width: 2 },
+      { label: trans.__('least'), values: device.minima(), colour: first, width: 0.8, dash: [2, 2], isQuiet: true },
+      { label: trans.__('most'), values: device.maxima(), colour: first, width: 0.8, dash: [5, 3], isQuiet: true },
+      { label: trans.__('memory, mean'), values: memoryGib.means(), colour: palette.lines[1]!, axis: 'right' },
     ],
-    empty: 'No samples yet.',
+    empty: trans.__('No samples yet.'),
     place: clock,
     value: (value) => percent(value / 100),
     rightValue: (value) => `${number(value)} GiB`,

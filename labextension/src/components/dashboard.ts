@@ -9,17 +9,18 @@ import { RankTable } from './ranks';
 import { Strip } from './strip';
 import { followTheme, type Palette, readPalette } from './theme';
 import { MANY_RANKS, TURNS, turnsOf } from './turns';
+import type { Words } from './words';
 
 /** When no update follows for so long, what its turn left out is drawn. */
 const SETTLE_MS = 1500;
 
 export class Dashboard {
   readonly element: HTMLElement;
-  private readonly header = new Header();
+  private readonly header: Header;
   private readonly strip: Strip;
-  private readonly table = new RankTable();
-  private readonly charts = new Charts();
-  private readonly logs = new LogPane();
+  private readonly table: RankTable;
+  private readonly charts: Charts;
+  private readonly logs: LogPane;
   private readonly parts: readonly { readonly element: HTMLElement }[];
   private palette: Palette | null = null;
   private model: RunModel | null = null;
@@ -36,13 +37,17 @@ export class Dashboard {
   private settling = 0;
   private readonly ends: (() => void)[] = [];
 
-  constructor() {
-    this.strip = new Strip((rank) => this.logs.showRank(rank));
+  constructor(trans: Words) {
+    this.header = new Header(trans);
+    this.table = new RankTable(trans);
+    this.charts = new Charts(trans);
+    this.logs = new LogPane(trans);
+    this.strip = new Strip(trans, (rank) => this.logs.showRank(rank));
     this.parts = [this.header, this.strip, this.table, this.charts, this.logs];
-    const ranks = h('section', { class: 'ddl-ranks', 'aria-label': 'Ranks' }, this.strip.element, this.table.element);
+    const ranks = h('section', { class: 'ddl-ranks', 'aria-label': trans.__('Ranks') }, this.strip.element, this.table.element);
     this.element = h(
       'div',
-      { class: 'ddl-dashboard', role: 'region', 'aria-label': 'Run dashboard' },
+      { class: 'ddl-dashboard', role: 'region', 'aria-label': trans.__('Run dashboard') },
       this.header.element,
       ranks,
       this.charts.element,

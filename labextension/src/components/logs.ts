@@ -3,6 +3,7 @@ import { EVERYTHING, FilteredLines, type LogFilter, type LogStore, parseRanks } 
 import { h, setAttribute, setText } from './dom';
 import { whole } from './format';
 import { VirtualRows } from './virtual';
+import type { Words } from './words';
 
 const ROW_HEIGHT = 18;
 // Lines looked at in one go when a filter is new: about what a frame has time for.
@@ -11,12 +12,12 @@ const COPIED_MS = 1500;
 
 export class LogPane {
   readonly element: HTMLElement;
-  private readonly ranks = h('input', { type: 'text', placeholder: 'all ranks: 0-3, 7', 'aria-label': 'Ranks to show', size: '14' });
-  private readonly pattern = h('input', { type: 'text', placeholder: 'regular expression', 'aria-label': 'Lines that match', spellcheck: 'false' });
+  private readonly ranks: HTMLInputElement;
+  private readonly pattern: HTMLInputElement;
   private readonly stderr = h('input', { type: 'checkbox' });
   private readonly follow = h('input', { type: 'checkbox' });
-  private readonly jump = h('button', { type: 'button', class: 'ddl-button' }, 'First error');
-  private readonly copy = h('button', { type: 'button', class: 'ddl-button' }, 'Copy');
+  private readonly jump: HTMLButtonElement;
+  private readonly copy: HTMLButtonElement;
   private readonly count = h('span', { role: 'status' });
   private readonly countBox = h('span', { class: 'ddl-count' }, this.count);
   private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
@@ -27,25 +28,31 @@ export class LogPane {
   private lines: FilteredLines | null = null;
   private timer = 0;
 
-  constructor() {
+  constructor(private readonly trans: Words) {
+    const example = trans.__('all ranks: 0-3, 7');
+    this.ranks = h('input', { type: 'text', placeholder: example, 'aria-label': trans.__('Ranks to show'), size: '14' });
+    const expression = trans.__('regular expression');
+    this.pattern = h('input', { type: 'text', placeholder: expression, 'aria-label': trans.__('Lines that match'), spellcheck: 'false' });
+    this.jump = h('button', { type: 'button', class: 'ddl-button' }, trans.__('First error'));
+    this.copy = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Copy'));
     this.follow.checked = true;
     const space = h('div', { class: 'ddl-space' });
-    this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': 'Output of the ranks', tabindex: '0' }, space);
+    this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Output of the ranks'), tabindex: '0' }, space);
     this.rows = new VirtualRows(this.body, space, ROW_HEIGHT, makeLine, (row, index) => this.fill(row, index), (isAtEnd) => this.scrolled(isAtEnd));
     const bar = h(
       'div',
-      { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': 'Log' },
-      h('h3', { class: 'ddl-chart-title' }, 'Log'),
+      { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': trans.__('Log') },
+      h('h3', { class: 'ddl-chart-title' }, trans.__('Log')),
       this.ranks,
       this.pattern,
-      h('label', {}, this.stderr, 'stderr only'),
-      h('label', {}, this.follow, 'follow'),
+      h('label', {}, this.stderr, trans.__('stderr only')),
+      h('label', {}, this.follow, trans.__('follow')),
       this.jump,
       this.copy,
       this.countBox,
       this.fault,
     );
-    this.element = h('section', { class: 'ddl-log', 'aria-label': 'Log' }, bar, this.body);
+    this.element = h('section', { class: 'ddl-log', 'aria-label': trans.__('Log') }, bar, this.body);
     for (const input of [this.ranks, this.pattern, this.stderr]) {
       input.addEventListener('input', () => this.readFilter());
     }
@@ -82,7 +89,7 @@ export class LogPane {
     const pattern = parsePattern(this.pattern.value);
     setAttribute(this.ranks, 'aria-invalid', String(ranks === undefined));
     setAttribute(this.pattern, 'aria-invalid', String(typeof pattern === 'string'));
-    const rule = ranks === undefined ? 'Ranks must be like 0-3, 7.' : typeof pattern === 'string' ? pattern : '';
+    const rule = ranks === undefined ? this.trans.__('Ranks must be like 0-3, 7.') : typeof pattern === 'string' ? pattern : '';
     setText(this.fault, rule);
     if (ranks === undefined || typeof pattern === 'string') {
       return;
@@ -105,13 +112,11 @@ export class LogPane {
       this.timer = requestAnimationFrame(() => this.draw());
     }
     const total = store.end - store.first;
-    const shown = lines.length === total ? '' : `${whole(lines.length)} of `;
-    const older = store.first > 0 ? [`${whole(store.first)} older ones`] : [];
-    const skipped = store.skippedBytes > 0 ? [`${whole(store.skippedBytes)} bytes more`] : [];
-    const missing = [...older, ...skipped].join(' and ');
-    const elsewhere = missing === '' ? '' : `, ${missing} only in the log files`;
-    setText(this.count, `${shown}${whole(total)} lines${elsewhere}`);
-    this.countBox.classList.toggle('ddl-long', elsewhere !== '');
+    const missing = missingText(store, this.trans);
+    const all = this.trans.__('%1 lines', whole(total));
+    const shown = lines.length === total ? all : this.trans.__('%1 of %2', whole(lines.length), all);
+    setText(this.count, missing === '' ? shown : this.trans.__('%1, %2 only in the log files', shown, missing));
+    this.countBox.classList.toggle('ddl-long', missing !== '');
     this.jump.disabled = store.errorLine === null;
     this.rows.update(lines.length, this.follow.checked);
   }
@@ -149,8 +154,8 @@ export class LogPane {
       return line === undefined ? '' : `${line.rank === null ? '' : `[${line.rank}] `}${line.text}\n`;
     }).join('');
     const isCopied = await copyText(text);
-    setText(this.copy, isCopied ? 'Copied' : 'Not allowed');
-    setTimeout(() => setText(this.copy, 'Copy'), COPIED_MS);
+    setText(this.copy, isCopied ? this.trans.__('Copied') : this.trans.__('Not allowed'));
+    setTimeout(() => setText(this.copy, this.trans.__('Copy')), COPIED_MS);
   }
 
   private fill(row: HTMLElement, index: number): void {
@@ -162,6 +167,13 @@ export class LogPane {
     setText(row.firstElementChild as HTMLElement, line.rank === null ? '' : String(line.rank));
     setText(row.lastElementChild as HTMLElement, line.text);
   }
+}
+
+/** What the page does not have of the logs: lines before its first, bytes that were skipped. */
+function missingText(store: LogStore, trans: Words): string {
+  const older = store.first > 0 ? trans.__('%1 older ones', whole(store.first)) : '';
+  const skipped = store.skippedBytes > 0 ? trans.__('%1 bytes more', whole(store.skippedBytes)) : '';
+  return older !== '' && skipped !== '' ? trans.__('%1 and %2', older, skipped) : `${older}${skipped}`;
 }
 
 function makeLine(): HTMLElement {

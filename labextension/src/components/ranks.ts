@@ -9,6 +9,7 @@ import { h, setAttribute, setText } from './dom';
 import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 import { type Heading, HostHeadings, placesOf } from './host_headings';
 import { VirtualRows } from './virtual';
+import { partName, type Words } from './words';
 
 interface TableColumn {
   readonly name: string;
@@ -18,47 +19,47 @@ interface TableColumn {
   readonly isShown?: (model: RunModel) => boolean;
 }
 
-const COLUMNS: readonly TableColumn[] = [
-  { name: 'rank', text: (rank) => String(rank.rank), key: (rank) => rank.rank },
-  { name: 'state', text: stateText, key: (rank) => STATES.indexOf(rank.state) },
+const columnsOf = (trans: Words): readonly TableColumn[] => [
+  { name: trans.__('rank'), text: (rank) => String(rank.rank), key: (rank) => rank.rank },
+  { name: trans.__('state'), text: (rank) => stateText(rank, trans), key: (rank) => STATES.indexOf(rank.state) },
   {
-    name: 'samples/s',
+    name: trans.__('samples/s'),
     text: (_, shown) => number(shown.samples_per_s),
     key: (_, shown) => shown.samples_per_s ?? -1,
     isShown: (model) => model.hasTrained,
   },
   {
-    name: 'step',
+    name: trans.__('step'),
     text: (_, shown) => milliseconds(shown.step_s),
     key: (_, shown) => shown.step_s ?? -1,
     isShown: (model) => model.hasTrained,
   },
   {
-    name: 'of a step',
+    name: trans.__('of a step'),
     text: () => '',
     key: (_, shown) => splitOf(shown)?.compute_s ?? -1,
     isShown: (model) => model.hasTrained,
   },
   {
-    name: 'loss',
+    name: trans.__('loss'),
     text: (_, shown) => loss(shown.loss),
     key: (_, shown) => shown.loss ?? -Infinity,
     isShown: (model) => model.hasTrained,
   },
   {
-    name: 'GPU',
+    name: trans.__('GPU'),
     text: (rank) => (rank.latest?.gpu_pct == null ? NOTHING : percent(rank.latest.gpu_pct / 100)),
     key: (rank) => rank.latest?.gpu_pct ?? -1,
     isShown: (model) => model.curves.hasGpu,
   },
   {
-    name: 'GPU memory',
-    text: gpuMemory,
+    name: trans.__('GPU memory'),
+    text: (rank) => gpuMemory(rank, trans),
     key: (rank) => rank.latest?.gpu_memory_used_bytes ?? -1,
     isShown: (model) => model.curves.hasGpu,
   },
-  { name: 'CPU', text: (rank) => percent(rank.latest === null ? null : rank.latest.cpu_pct / 100), key: (rank) => rank.latest?.cpu_pct ?? -1 },
-  { name: 'RSS', text: (rank) => gibibytes(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
+  { name: trans.__('CPU'), text: (rank) => percent(rank.latest === null ? null : rank.latest.cpu_pct / 100), key: (rank) => rank.latest?.cpu_pct ?? -1 },
+  { name: trans.__('RSS'), text: (rank) => gibibytes(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
 ];
 const STATE = 1;
 const SPLIT = 4;
@@ -78,23 +79,25 @@ export class RankTable {
   private sortedBy = 0;
   private isDescending = false;
   private model: RunModel | null = null;
+  private readonly columns: readonly TableColumn[];
 
-  constructor() {
-    for (const [at, { name }] of COLUMNS.entries()) {
+  constructor(private readonly trans: Words) {
+    this.columns = columnsOf(trans);
+    for (const [at, { name }] of this.columns.entries()) {
       const button = h('button', { type: 'button' }, name);
       button.addEventListener('click', () => this.sortBy(at));
       this.head.append(h('span', { class: `ddl-cell ddl-column-${at}`, role: 'columnheader' }, button));
     }
-    const body = h('div', { class: 'ddl-rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Ranks' }, this.space);
-    this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': 'Ranks' }, this.head, body);
+    const body = h('div', { class: 'ddl-rows', role: 'rowgroup', tabindex: '0', 'aria-label': trans.__('Ranks') }, this.space);
+    this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': trans.__('Ranks') }, this.head, body);
     this.headings = new HostHeadings(body, () => placesOf(this.ranks), () => this.redraw());
-    this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, makeRow, (row, index) => this.fill(row, index));
+    this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, () => makeRow(this.columns.length), (row, index) => this.fill(row, index));
     this.headings.drawnBy(this.rows);
   }
 
   update(model: RunModel): void {
     this.model = model;
-    for (const [at, column] of COLUMNS.entries()) {
+    for (const [at, column] of this.columns.entries()) {
       this.element.classList.toggle(`ddl-without-${at}`, column.isShown?.(model) === false);
     }
     this.slowest = 0;
@@ -128,7 +131,7 @@ export class RankTable {
     if (model === null) {
       return;
     }
-    const { key } = COLUMNS[this.sortedBy]!;
+    const { key } = this.columns[this.sortedBy]!;
     const sign = this.isDescending ? -1 : 1;
     // NaN comes first: users look for it.
     const keys = new Map(model.ranks.map((rank) => [rank, key(rank, model.means.of(rank))]));
@@ -152,12 +155,12 @@ export class RankTable {
     }
     setAttribute(row, 'aria-rowindex', String(index + 2));
     if (isHeading(rank)) {
-      this.headings.fill(row, headingOf(rank, model));
+      this.headings.fill(row, headingOf(rank, model, this.trans));
       return;
     }
     this.headings.fill(row, null);
     const shown = model.means.of(rank);
-    for (const [at, column] of COLUMNS.entries()) {
+    for (const [at, column] of this.columns.entries()) {
       const cell = row.children[at] as HTMLElement;
       if (at === SPLIT) {
         this.fillSplit(cell, shown);
@@ -169,7 +172,7 @@ export class RankTable {
     setAttribute(state, 'class', `ddl-cell ddl-column-${STATE} ddl-state-${rank.state}`);
     const gpu = row.children[GPU] as HTMLElement;
     setAttribute(gpu, 'title', deviceText(rank.latest));
-    setAttribute(state, 'title', rank.straggler === null ? rank.problem : `slower in ${rank.straggler.spends_on}`);
+    setAttribute(state, 'title', rank.straggler === null ? rank.problem : this.trans.__('slower in %1', rank.straggler.spends_on));
   }
 
   private fillSplit(cell: HTMLElement, shown: Mean): void {
@@ -180,16 +183,16 @@ export class RankTable {
       const share = this.slowest > 0 && Number.isFinite(seconds) ? seconds / this.slowest : 0;
       // In whole percents, which are pixels: what looks the same is left alone.
       setAttribute(cell.children[at]!, 'style', `width:${Math.round(share * 100)}%`);
-      shares.push(`${name} ${milliseconds(seconds)}`);
+      shares.push(`${partName(name, this.trans)} ${milliseconds(seconds)}`);
     }
     // The cell's name, too: it has no text.
     setAttribute(cell, 'title', split === null ? NOTHING : shares.join(', '));
   }
 }
 
-function makeRow(): HTMLElement {
+function makeRow(columns: number): HTMLElement {
   const row = h('div', { class: 'ddl-row', role: 'row' });
-  for (const at of COLUMNS.keys()) {
+  for (let at = 0; at < columns; at += 1) {
     const cell = h('span', { class: `ddl-cell ddl-column-${at}`, role: 'cell' });
     if (at === SPLIT) {
       cell.append(...PARTS.map((name) => h('span', { class: `ddl-part ddl-${name}` })));
@@ -201,25 +204,25 @@ function makeRow(): HTMLElement {
   return row;
 }
 
-function headingOf({ host, ranks, isFolded }: HostHeading<Rank>, model: RunModel): Heading {
+function headingOf({ host, ranks, isFolded }: HostHeading<Rank>, model: RunModel, trans: Words): Heading {
   const rates = ranks.map((rank) => model.means.of(rank).samples_per_s).filter((one) => one !== null);
-  const together = rates.length === 0 ? '' : `${number(rates.reduce((sum, one) => sum + one, 0))} samples/s`;
+  const together = rates.length === 0 ? '' : trans.__('%1 samples/s', number(rates.reduce((sum, one) => sum + one, 0)));
   const faults = ranks.filter(({ state }) => state === 'failed' || state === 'lost').length;
   const network = ranks.map((rank) => hostText(rank.latest)).find((text) => text !== '') ?? '';
   return { host, isFolded, text: headingParts(ranks.length, together, network, faults).join(' · '), hasFault: faults > 0 };
 }
 
-function stateText(rank: Rank): string {
+function stateText(rank: Rank, trans: Words): string {
   const { sign, word } = LOOKS[rank.state];
   const more =
     rank.straggler !== null && rank.state === 'straggler'
       ? ` ×${number(rank.straggler.ratio)}`
       : '';
-  return `${sign} ${word}${more}`;
+  return `${sign} ${trans.__(word)}${more}`;
 }
 
-function gpuMemory(rank: Rank): string {
+function gpuMemory(rank: Rank, trans: Words): string {
   const used = rank.latest?.gpu_memory_used_bytes ?? null;
   const total = rank.latest?.gpu_memory_total_bytes ?? null;
-  return total === null || used === null ? gibibytes(used) : `${number(used / 2 ** 30)} of ${gibibytes(total)}`;
+  return total === null || used === null ? gibibytes(used) : trans.__('%1 of %2', number(used / 2 ** 30), gibibytes(total));
 }

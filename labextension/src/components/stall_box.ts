@@ -1,14 +1,16 @@
 // A stall while it lasts: which ranks wait for which, and where each of them is. Text, and never HTML.
 import type { Stall } from '../model/stall';
 import { h, setHidden, setText } from './dom';
+import type { Words } from './words';
 
 export class StallBox {
   readonly element: HTMLElement;
   // A screen reader reads an alert at once; the stacks are read on demand.
   private readonly what = h('p', { class: 'ddl-stall-what', role: 'alert' });
-  private readonly where = h('pre', { class: 'ddl-stall-where', role: 'region', 'aria-label': 'Where the ranks are', tabindex: '0' });
+  private readonly where: HTMLElement;
 
-  constructor() {
+  constructor(trans: Words) {
+    this.where = h('pre', { class: 'ddl-stall-where', role: 'region', 'aria-label': trans.__('Where the ranks are'), tabindex: '0' });
     this.element = h('div', { class: 'ddl-stall', hidden: '' }, this.what, this.where);
   }
 

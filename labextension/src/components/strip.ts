@@ -7,6 +7,7 @@ import { FAR } from '../model/series';
 import { h, setAttribute, setText } from './dom';
 import { LOOKS, number, percent } from './format';
 import { type Palette, scaleColour } from './theme';
+import type { Words } from './words';
 
 interface Measure {
   readonly name: string;
@@ -14,22 +15,22 @@ interface Measure {
   readonly format: (value: number) => string;
 }
 
-const MEASURES: readonly Measure[] = [
-  { name: 'samples/s', of: (_, shown) => shown.samples_per_s, format: number },
-  { name: 'exchange share of a step', of: (_, shown) => shareOf(shown, 'exchange_s'), format: percent },
-  { name: 'input share of a step', of: (_, shown) => shareOf(shown, 'input_s'), format: percent },
-  { name: 'GPU use', of: (rank) => shareOfHundred(rank.latest?.gpu_pct), format: percent },
-  { name: 'CPU use', of: (rank) => shareOfHundred(rank.latest?.cpu_pct), format: percent },
+const measuresOf = (trans: Words): readonly Measure[] => [
+  { name: trans.__('samples/s'), of: (_, shown) => shown.samples_per_s, format: number },
+  { name: trans.__('exchange share of a step'), of: (_, shown) => shareOf(shown, 'exchange_s'), format: percent },
+  { name: trans.__('input share of a step'), of: (_, shown) => shareOf(shown, 'input_s'), format: percent },
+  { name: trans.__('GPU use'), of: (rank) => shareOfHundred(rank.latest?.gpu_pct), format: percent },
+  { name: trans.__('CPU use'), of: (rank) => shareOfHundred(rank.latest?.cpu_pct), format: percent },
 ];
 const IN_TROUBLE = new Set(['failed', 'lost', 'straggler']);
 
 export class Strip {
   readonly element: HTMLElement;
   private readonly canvas = h('canvas', { class: 'ddl-strip', tabindex: '0', role: 'img' });
-  private readonly select = h('select', { 'aria-label': 'What the colours show' });
+  private readonly select: HTMLSelectElement;
   private readonly range = h('span', { class: 'ddl-range' });
   private readonly reading = h('span', { class: 'ddl-strip-reading', role: 'status' });
-  private measure: Measure = MEASURES[0]!;
+  private measure: Measure;
   private ranks: Rank[] = [];
   // Kept, because reading it from the page forces a layout.
   private width = 0;
@@ -41,12 +42,18 @@ export class Strip {
   private palette: Palette | null = null;
 
   /** @param choose called with a rank when it is clicked, or Enter is pressed on it. */
-  constructor(choose: (rank: number) => void) {
-    for (const { name } of MEASURES) {
+  constructor(
+    private readonly trans: Words,
+    choose: (rank: number) => void,
+  ) {
+    const measures = measuresOf(trans);
+    this.measure = measures[0]!;
+    this.select = h('select', { 'aria-label': trans.__('What the colours show') });
+    for (const { name } of measures) {
       this.select.append(h('option', {}, name));
     }
     this.select.addEventListener('change', () => {
-      this.measure = MEASURES[this.select.selectedIndex] ?? MEASURES[0]!;
+      this.measure = measures[this.select.selectedIndex] ?? measures[0]!;
       this.redraw();
     });
     const ramp = h('span', { class: 'ddl-ramp', 'aria-hidden': 'true' });
@@ -94,7 +101,7 @@ export class Strip {
   }
 
   private redraw(): void {
-    const { model, palette } = this;
+    const { model, palette, trans } = this;
     const context = this.canvas.getContext('2d');
     if (model === null || palette === null || context === null) {
       return;
@@ -108,7 +115,7 @@ export class Strip {
     const there = values.filter((value) => !Number.isNaN(value));
     const least = there.length === 0 ? 0 : there.reduce((a, b) => Math.min(a, b));
     const greatest = there.length === 0 ? 0 : there.reduce((a, b) => Math.max(a, b));
-    setText(this.range, there.length === 0 ? 'not measured' : `${this.measure.format(least)} – ${this.measure.format(greatest)}`);
+    setText(this.range, there.length === 0 ? trans.__('not measured') : `${this.measure.format(least)} – ${this.measure.format(greatest)}`);
     // Ranks that are alike look alike: the colours span a tenth of the value at least.
     const middle = (least + greatest) / 2;
     const low = Math.min(least, middle * 0.95);
@@ -145,12 +152,12 @@ export class Strip {
       context.lineWidth = 2;
       context.strokeRect(x + 1, y + 1, this.size - 2, this.height - 2);
     }
-    const trouble = signs.length === 0 ? 'none in trouble' : `${signs.length} in trouble`;
+    const trouble = signs.length === 0 ? trans.__('none in trouble') : trans.__('%1 in trouble', signs.length);
     const range = this.range.textContent ?? '';
     setAttribute(
       this.canvas,
       'aria-label',
-      `${this.ranks.length} ranks by ${this.measure.name}, ${range}, ${trouble}. Arrow keys name each, Enter shows its log.`,
+      trans.__('%1 ranks by %2, %3, %4. Arrow keys name each, Enter shows its log.', this.ranks.length, this.measure.name, range, trouble),
     );
   }
 
@@ -191,16 +198,17 @@ export class Strip {
     }
     this.chosen = at;
     const rank = at === null ? undefined : this.ranks[at];
-    setText(this.reading, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure));
+    setText(this.reading, rank === undefined || this.model === null ? '' : describe(rank, this.model.means.of(rank), this.measure, this.trans));
     this.redraw();
   }
 }
 
-function describe(rank: Rank, shown: Mean, measure: Measure): string {
+function describe(rank: Rank, shown: Mean, measure: Measure, trans: Words): string {
+  const { word } = LOOKS[rank.state];
   const value = measure.of(rank, shown);
   const figure = value === null ? '' : `, ${measure.name} ${measure.format(value)}`;
-  const host = rank.host === null ? '' : ` on ${rank.host}`;
-  return `rank ${rank.rank}${host}: ${LOOKS[rank.state].word}${figure}${rank.problem === '' ? '' : ` (${rank.problem})`}`;
+  const name = rank.host === null ? trans.__('rank %1', rank.rank) : trans.__('rank %1 on %2', rank.rank, rank.host);
+  return `${name}: ${trans.__(word)}${figure}${rank.problem === '' ? '' : ` (${rank.problem})`}`;
 }
 
 function shareOf(shown: Mean, part: 'exchange_s' | 'input_s'): number | null {

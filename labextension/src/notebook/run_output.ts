@@ -7,7 +7,7 @@ import { h } from '../components/dom';
 import type { LiveRuns } from '../model/live';
 import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
 import type { Server } from '../model/server';
-import { RunView } from '../panels/run_view';
+import type { RunView } from '../panels/run_view';
 import { Fold } from './fold';
 import { type NotebookPanel, outputsOf, type Rendering } from './panels';
 
@@ -50,11 +50,13 @@ class RunOutput extends Widget {
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
     const record = run === null ? null : await this.context.server.runOrNull(run).catch(() => null);
+    // The dashboard's code is loaded with the first run that is shown.
+    const loaded = record === null ? null : await import('../panels/run_view');
     if (this.isDisposed || this.view !== null || asked !== this.asked) {
       return;
     }
-    if (run !== null && record !== null) {
-      this.showRun(run);
+    if (run !== null && loaded !== null) {
+      this.showRun(run, new loaded.RunView(this.context, run));
     } else if (isFinal(model.data) && !this.knowsWidget(model.data)) {
       await this.showKept(model);
     } else {
@@ -93,13 +95,13 @@ class RunOutput extends Widget {
     this.view?.rest();
   }
 
-  private showRun(run: string): void {
+  private showRun(run: string, view: RunView): void {
     for (const widget of [...(this.layout as PanelLayout).widgets]) {
       widget.dispose();
     }
-    this.view = new RunView(this.context.runs, run);
+    this.view = view;
     this.fold = new Fold(run, this.context.trans);
-    this.node.replaceChildren(this.view.element, this.fold.element);
+    this.node.replaceChildren(view.element, this.fold.element);
     if (this.isAttached) {
       this.onAfterAttach(Widget.Msg.AfterAttach);
     }

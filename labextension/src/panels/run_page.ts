@@ -25,7 +25,7 @@ export class RunPage extends LivePage {
     super();
     const { trans, act } = context;
     const { run } = details;
-    this.view = new RunView(context.runs, run, (live) => this.onChange(live));
+    this.view = new RunView(context, run, (live) => this.onChange(live));
     this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
     this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run }));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);

@@ -1,19 +1,25 @@
 // A run's dashboard on the hub's events, which come only while it is visible.
 import { Dashboard } from '../components/dashboard';
 import type { LiveRun, LiveRuns } from '../model/live';
+import type { Context } from './context';
 
 export class RunView {
-  private readonly dashboard = new Dashboard();
+  private readonly dashboard: Dashboard;
   private live: LiveRun | null = null;
   private isWatching = false;
   private isAttached = false;
 
+  private readonly runs: LiveRuns;
+
   /** @param changed called with the run after each change. */
   constructor(
-    private readonly runs: LiveRuns,
+    { runs, trans }: Pick<Context, 'runs' | 'trans'>,
     private readonly run: string,
     private readonly changed: (live: LiveRun) => void = () => undefined,
-  ) {}
+  ) {
+    this.runs = runs;
+    this.dashboard = new Dashboard(trans);
+  }
 
   get element(): HTMLElement {
     return this.dashboard.element;

@@ -1,0 +1,99 @@
+"""The panel's translations: what its source asks for, and what each catalogue lacks. Run by `make translations`.
+
+A catalogue is the JSON that JupyterLab's translator reads: a message, and its forms in the plural's order. JupyterLab
+offers a language where its language pack is installed (`pip install jupyterlab-language-pack-de-DE`), and adds our
+catalogue to it.
+Source: https://jupyterlab.readthedocs.io/en/stable/extension/internationalization.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+from jupyter_ddl.protocol.hub_messages import ClusterState, RankState, RunNotice
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "labextension" / "src"
+LOCALES = ROOT / "jupyter_ddl" / "server" / "locale"
+_CALL = re.compile(r"\btrans\s*\.\s*(__|_n)\(\s*")
+# A word of a table, which is translated where it is shown.
+_NAMED = re.compile(r"\bword: '([^']+)'")
+_LITERAL = re.compile(r"'((?:[^'\\\n]|\\.)*)'|\"((?:[^\"\\\n]|\\.)*)\"|`([^`$\\]*)`")
+# A word that is passed by its name: a state of what the hub tells of.
+_WORD = re.compile(r"(?:word|text|state|cluster\.state)\b")
+PLACES = re.compile(r"%\d")
+
+
+def messages(source: Path = SOURCE) -> dict[str, bool]:
+    """Return what the panel's source has translated: message -> whether it has a plural.
+
+    Raises:
+        ValueError: a message is neither a literal nor a state's word: no catalogue could have it.
+    """
+    found: dict[str, bool] = dict.fromkeys(_state_words(), False)
+    for path in sorted(source.rglob("*.ts")):
+        text = path.read_text()
+        found.update(dict.fromkeys(_NAMED.findall(text), False))
+        for call in _CALL.finditer(text):
+            literal = _LITERAL.match(text, call.end())
+            if literal is not None:
+                message = next(part for part in literal.groups() if part is not None)
+                found[re.sub(r"\\(.)", r"\1", message)] = call.group(1) == "_n"
+            elif not _WORD.match(text, call.end()):
+                line = text.count("\n", 0, call.end()) + 1
+                given = text[call.start() :].partition("\n")[0]
+                raise ValueError(f"A message must be a literal. Received: {path.name}, line {line}: {given}.")
+    return found
+
+
+def catalogue(locale: str) -> dict[str, list[str]]:
+    """Return a catalogue's messages, each with its forms."""
+    content = json.loads(_path(locale).read_text())
+    del content[""]
+    return dict(content)
+
+
+def forms(locale: str) -> int:
+    """Return how many forms a plural has."""
+    found = re.match(r"nplurals=(\d)", json.loads(_path(locale).read_text())[""]["plural_forms"])
+    assert found is not None
+    return int(found.group(1))
+
+
+def locales() -> list[str]:
+    """Return the languages that have a catalogue."""
+    return sorted(path.name for path in LOCALES.iterdir() if path.is_dir())
+
+
+def _state_words() -> set[str]:
+    kinds = [get_type_hints(kind)["state"] for kind in (ClusterState, RankState, RunNotice)]
+    # A literal's arguments are its words, and a union's are literals.
+    parts = [part for kind in kinds for part in (kind, *get_args(kind))]
+    return {word for part in parts for word in get_args(part) if isinstance(word, str)}
+
+
+def _path(locale: str) -> Path:
+    return LOCALES / locale / "LC_MESSAGES" / "jupyter_ddl.json"
+
+
+def main() -> int:
+    """Print what each catalogue lacks, and write it without what nothing asks for any more."""
+    asked = messages()
+    for locale in locales():
+        path = _path(locale)
+        content = json.loads(path.read_text())
+        kept = {"": content[""]} | {message: content[message] for message in sorted(asked) if message in content}
+        lines = [f"  {json.dumps(message)}: {json.dumps(said, ensure_ascii=False)}" for message, said in kept.items()]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        for message in sorted(asked.keys() - content.keys()):
+            empty = [""] * (forms(locale) if asked[message] else 1)
+            print(f"{locale}: {json.dumps(message)}: {json.dumps(empty)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
