@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
@@ -30,7 +31,7 @@ def main() -> None:
     """Run the benchmark."""
     rows = []
     for hz in (HZ, 4 * HZ):
-        on, off = interleave(lambda hz=hz: cpu_s(hz), lambda: cpu_s(None), PAIRS)
+        on, off = interleave(partial(cpu_s, hz), partial(cpu_s, None), PAIRS)
         rows.append(Row(f"{hz:g} samples a second, none", on, off, "s"))
     report("profile_cost", rows, aim=1.03, better="lower")
 
