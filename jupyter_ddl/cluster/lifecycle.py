@@ -72,6 +72,7 @@ class Cluster:
         ranks: rank -> its RankReady.
         warm: rank -> the result of its imports; filled as they end.
         clock: by which its runs are followed.
+        clock_offsets_s: each host's clock minus this one's, by the host's own name.
 
     Args:
         folder: the cluster's.
@@ -91,7 +92,7 @@ class Cluster:
         # By the clock of the host that looked at the others.
         offsets_s: dict[str, float] = settings.get("clock_offsets_s", {})
         ahead_s = 0.0 if head is None else head.ahead_s
-        self._clock_offsets_s = {host: offset_s + ahead_s for host, offset_s in offsets_s.items()}
+        self.clock_offsets_s = {host: offset_s + ahead_s for host, offset_s in offsets_s.items()}
         self._head = head
         self._scratch: dict[str, str] = settings.get("scratch", {})
         self.ranks: dict[int, RankReady] = {}
@@ -280,7 +281,7 @@ class Cluster:
     def on_our_clock(self, event: Event) -> Event:
         """Return an event as a rank sent it, with its time as this host's clock had it."""
         ready = self.ranks.get(event.rank) if isinstance(event, TIMED_ON_RANKS) else None
-        return event if ready is None else on_our_clock(event, self._clock_offsets_s.get(ready.host, 0.0))
+        return event if ready is None else on_our_clock(event, self.clock_offsets_s.get(ready.host, 0.0))
 
     def _on_ranks_event(self, event: Event) -> None:
         """Take what came over the channel."""

@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host import files
-from jupyter_ddl.protocol.rank_files import ENDED, LOG, STDERR_SPANS, rank_file
+from jupyter_ddl.protocol.log_marks import SHELL_MARK
+from jupyter_ddl.protocol.rank_files import ENDED, LOG, STDERR_SPANS, TIMES, rank_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,10 +27,12 @@ _SCRIPT = rf"""
 read -r _
 folder=$(cat "$1" 2>/dev/null) && log="$folder/{rank_file("$2", LOG)}" && [ -f "$log" ] || exit 0
 rest() {{ dd if="/dev/fd/$1" of="$log" bs=65536 count=64 iflag=nonblock oflag=append conv=notrunc 2>/dev/null; }}
+first=$(stat -c %s "$log")
 rest "$3"
 begins=$(stat -c %s "$log")
 rest "$4"
 ends=$(stat -c %s "$log")
+[ "$ends" -eq "$first" ] || printf '{SHELL_MARK}' "$first" "$(date +%s.%N)" >>"$folder/{rank_file("$2", TIMES)}"
 [ "$ends" -eq "$begins" ] || echo "[$begins, $((ends - begins))]" >>"$folder/{rank_file("$2", STDERR_SPANS)}"
 : >"$folder/{rank_file("$2", ENDED)}"
 """

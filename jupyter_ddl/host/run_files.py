@@ -3,6 +3,7 @@
 ```
 rank-K.log             all bytes that the rank wrote to its standard streams, as they came
 rank-K.stderr.jsonl    [offset, length] of each stretch of the log that is stderr
+rank-K.times           when each part of the log was written, and how many lines there were by then
 rank-K.events.jsonl    the rank's events, numbered
 ```
 A full disk, or a folder that cannot be written, is reported once; the cell, or script, continues without files.
@@ -16,17 +17,19 @@ import os
 import threading
 from contextlib import suppress
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.host.files import append, open_to_append, open_to_splice
-from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, rank_file
+from jupyter_ddl.protocol.log_marks import MARK_INTERVAL_BYTES, MARK_INTERVAL_S, mark_record
+from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, TIMES, rank_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.protocol.events import Stream
 
-KINDS = (LOG, STDERR_SPANS, EVENTS)
+KINDS = (LOG, STDERR_SPANS, TIMES, EVENTS)
 
 
 class RunFiles:
@@ -34,7 +37,7 @@ class RunFiles:
 
     Args:
         rank: the rank.
-        kinds: which of the three files this process writes.
+        kinds: which of the files this process writes.
         program: what runs there, for the warning: "cell" or "script".
 
     Attributes:
@@ -48,6 +51,8 @@ class RunFiles:
         self._lock = threading.Lock()
         self._open: _Open | None = None
         self._size_bytes = 0
+        self._lines = 0
+        self._marked_bytes, self._marked_s = 0, 0.0
         self.tell: Callable[[str], None] = lambda _: None
 
     def begin(self, folder: str | None) -> None:
@@ -59,7 +64,8 @@ class RunFiles:
                 return
             try:
                 self._open = _Open(Path(folder), self._rank, self._kinds)
-                self._size_bytes = 0
+                self._size_bytes = self._lines = self._marked_bytes = 0
+                self._marked_s = 0.0
             except OSError as error:
                 problem = self._give_up(error, "cannot be written")
         if problem:
@@ -96,18 +102,11 @@ class RunFiles:
             What was moved, empty where the pipe is; None where there is no log, or the log takes no pipe.
         """
         with self._lock:
-            if self._open is None:
-                return None
-            log = self._open.descriptors[LOG]
-            try:
-                size = os.splice(pipe, log, limit_bytes, flags=os.SPLICE_F_NONBLOCK)
-            except BlockingIOError:
-                return b""
-            except OSError:
-                # A file system that takes no pipe, a full disk, a closed descriptor: a read and a write tell which.
-                return None
-            data = os.pread(log, size, os.lseek(log, 0, os.SEEK_CUR) - size)
-            problem = self._written(lambda files: self._count(files, stream, size))
+            problem = self._written(self._mark)
+            data = None if self._open is None else _spliced(pipe, self._open.descriptors[LOG], limit_bytes)
+            if data:
+                moved = data
+                problem = self._written(lambda files: self._count(files, stream, moved))
         if problem:
             self.tell(problem)
         return data
@@ -120,12 +119,23 @@ class RunFiles:
             self.tell(problem)
 
     def _append_output(self, files: _Open, stream: Stream, data: bytes) -> None:
+        self._mark(files)
         files.append(LOG, data)
-        self._count(files, stream, len(data))
+        self._count(files, stream, data)
 
-    def _count(self, files: _Open, stream: Stream, size: int) -> None:
-        start = self._size_bytes
+    def _mark(self, files: _Open) -> None:
+        """Note when what is about to be written is. Before it: a reader never takes it for what was written earlier."""
+        # The system's clock may be set back.
+        now_s = max(time(), self._marked_s)
+        since_bytes = self._size_bytes - self._marked_bytes
+        if now_s - self._marked_s >= MARK_INTERVAL_S or since_bytes >= MARK_INTERVAL_BYTES:
+            files.append(TIMES, mark_record(self._size_bytes, self._lines, now_s))
+            self._marked_bytes, self._marked_s = self._size_bytes, now_s
+
+    def _count(self, files: _Open, stream: Stream, data: bytes) -> None:
+        start, size = self._size_bytes, len(data)
         self._size_bytes += size
+        self._lines += data.count(b"\n")
         if size and stream == "stderr":
             files.append(STDERR_SPANS, f"[{start}, {size}]\n".encode())
 
@@ -147,6 +157,18 @@ class RunFiles:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+def _spliced(pipe: int, log: int, limit_bytes: int) -> bytes | None:
+    """Move what a pipe holds to the end of a log; return it, None where that cannot be."""
+    try:
+        size = os.splice(pipe, log, limit_bytes, flags=os.SPLICE_F_NONBLOCK)
+    except BlockingIOError:
+        return b""
+    except OSError:
+        # A file system that takes no pipe, a full disk, a closed descriptor: a read and a write tell which.
+        return None
+    return os.pread(log, size, os.lseek(log, 0, os.SEEK_CUR) - size)
 
 
 class _Open:

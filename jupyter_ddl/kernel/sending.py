@@ -112,6 +112,8 @@ class Sender:
             "world_size": cluster.world_size,
             "hosts": {one.rank: one.host for one in ready},
             "devices": {one.rank: one.device for one in ready},
+            # The marks in the ranks' logs are by their hosts' clocks.
+            "clock_offsets_s": cluster.clock_offsets_s,
             "threads": cluster.ranks[min(ranks)].threads,
             "session": self._kernel,
         }

@@ -31,6 +31,7 @@ from jupyter_ddl.protocol.rank_files import (
     RUN_NOTE,
     STACKS,
     STDERR_SPANS,
+    TIMES,
     rank_file_pattern,
 )
 
@@ -46,7 +47,7 @@ _CONNECT_S = 5
 # The lease has 20 s for all of its end.
 DEADLINE_S = 12.0
 _STORED = b"stored\n"
-_OF_RUN = rank_file_pattern(LOG, STDERR_SPANS, EVENTS, ENDED)
+_OF_RUN = rank_file_pattern(LOG, STDERR_SPANS, TIMES, EVENTS, ENDED)
 _OF_CLUSTER = rank_file_pattern(RUN_NOTE, STACKS, PROCESS, EXIT)
 # A shell beside each rank completes the log of one that has ended, within milliseconds: it is awaited for a second. The
 # run in which a rank is, or was last, still gets what its threads print, so its files stay for the next time.

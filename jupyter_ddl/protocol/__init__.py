@@ -14,7 +14,7 @@
 | `old_spellings` | the old spellings of Keras and TensorFlow that work: `legacy` and `modernise` read them |
 | `patch_table` | the methods of libraries that a rank replaces, and why |
 | `untrusted_json` | JSON from any source |
-| `rank_files` | the names of the files that belong to one rank |
+| `rank_files`, `log_marks` | the names of the files that belong to one rank; when it wrote which part of its log |
 | `cell_frames`, `script_pipes`, `checkpoint_folder` | files and pipes that two processes share |
 | `script_frames` | what passes between a script's terminal and the relays of its ranks on other hosts |
 | `host_topology` | what a host has for the exchange: its GPUs, how they are joined, its network interfaces |

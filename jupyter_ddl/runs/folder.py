@@ -10,6 +10,7 @@ RUNS/2026-11-20T18-03-07-default-3f9c61d2/
                            profile-2 and so on; written by the session
     rank-K.log             all that rank K wrote to its standard streams; written by the rank
     rank-K.stderr.jsonl    [offset, length] of each stretch of it that is stderr; likewise
+    rank-K.times           when each part of it was written; likewise
     rank-K.events.jsonl    rank K's own events, numbered; likewise
     rank-K.ended           empty: rank K's process has ended, and its log is complete
 ```

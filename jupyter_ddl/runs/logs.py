@@ -84,6 +84,10 @@ class RankLog:
         size = self._file.seek(0, 2)
         return size if self._spans is None else self._spans.refresh(size)
 
+    def position_of(self, offset: int) -> int:
+        """Return the position of an offset in the log's bytes; call `size` before."""
+        return offset if self._spans is None else self._spans.before(offset)
+
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[Piece]:
         """Yield the text between two positions; `start` must be a line's beginning.
 
@@ -239,11 +243,7 @@ class _Spans:
             # There is none, or something else in its place.
             return 0
         # A full disk may have taken the stretch but not its bytes.
-        last = bisect_right(self._offsets, log_bytes) - 1
-        if last < 0:
-            return 0
-        before = self._ends[last - 1] if last else 0
-        return min(self._ends[last], before + log_bytes - self._offsets[last])
+        return self.before(log_bytes)
 
     def within(self, position: int, count: int) -> Iterator[tuple[int, int]]:
         """Yield offset and length in the log of what is between two positions."""
@@ -255,6 +255,14 @@ class _Spans:
             position += length
             count -= length
             index += 1
+
+    def before(self, offset: int) -> int:
+        """Return how many bytes before an offset in the log are stderr."""
+        last = bisect_right(self._offsets, offset) - 1
+        if last < 0:
+            return 0
+        before = self._ends[last - 1] if last else 0
+        return min(self._ends[last], before + offset - self._offsets[last])
 
     def _add(self, line: bytes) -> None:
         log_end = self._offsets[-1] + self._length_of_last() if self._ends else 0

@@ -29,7 +29,7 @@ from jupyter_ddl.protocol.events import (
     RunStarted,
 )
 from jupyter_ddl.protocol.host_topology import topology_record
-from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS
+from jupyter_ddl.protocol.rank_files import EVENTS, LOG, STDERR_SPANS, TIMES
 from jupyter_ddl.protocol.script_pipes import STREAMS
 from jupyter_ddl.runs.folder import RunFolder, this_process
 from jupyter_ddl.runs.origin import first_line
@@ -78,7 +78,8 @@ class Recording:
         self._chunks = {(rank, stream): Chunks(stream) for rank in ranks for stream in STREAMS}
         # On other hosts ranks may not see the run's folder.
         self._has_events = not spec.place.is_here
-        kinds = (LOG, STDERR_SPANS, EVENTS) if self._has_events else (LOG, STDERR_SPANS)
+        logs = (LOG, STDERR_SPANS, TIMES)
+        kinds = (*logs, EVENTS) if self._has_events else logs
         self._files = {rank: RunFiles(rank, kinds, "script") for rank in ranks}
 
     def begin(self) -> None:

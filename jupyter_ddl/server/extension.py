@@ -16,6 +16,7 @@ from jupyter_ddl.server.exports import ExportHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.jobs import JobHandler, JobsHandler
 from jupyter_ddl.server.live import LiveHandler
+from jupyter_ddl.server.log_lines import LinesHandler, LogFileHandler
 from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
@@ -52,11 +53,13 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/runs", RunsHandler, own),
                 (_RUN, RunHandler, own),
                 (_RUN + r"/logs", LogsHandler, own),
+                (_RUN + r"/lines", LinesHandler, own),
+                (_RUN + r"/log-file", LogFileHandler, own),
+                (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
+                (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
                 (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/report", ReportHandler, own),
                 (r"/jupyter-ddl/run-values", RunValuesHandler, own),
-                (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
-                (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
             ]
         )
         # A server that was started in another one's terminal inherits that one's variable.

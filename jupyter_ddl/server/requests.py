@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_server.base.handlers import APIHandler
@@ -12,7 +13,7 @@ from tornado.web import HTTPError
 from jupyter_ddl.runs.store import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from jupyter_ddl.runs.store import RunRecord
     from jupyter_ddl.server.hub import Hub
@@ -40,12 +41,26 @@ class HubHandler(APIHandler):
         Raises:
             HTTPError: too many requests wait already.
         """
+        with self.admitted():
+            return await self.work(work, *arguments)
+
+    async def work(self, work: Callable[..., Found], *arguments: Any) -> Found:
+        """Return the result of a part of the work of a request that is admitted already."""
+        return await asyncio.get_running_loop().run_in_executor(self._hub.pool, work, *arguments)
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Count this request among those that are being answered.
+
+        Raises:
+            HTTPError: there are too many already.
+        """
         if self._hub.requests >= MAX_REQUESTS:
             rule = f"The hub takes {MAX_REQUESTS} requests at a time."
             raise HTTPError(503, f"{rule} Received: one more. Ask again when others have been answered.")
         self._hub.requests += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._hub.pool, work, *arguments)
+            yield
         finally:
             self._hub.requests -= 1
 

@@ -18,7 +18,7 @@
 | `figures`, `picture`, `metrics_table` | the same figures: in memory, as a picture, and as a table in a terminal |
 | `sweep_page` | the page that compares the points of a sweep |
 | `together` | several views of one run |
-| `replay`, `runs_table`, `log_text` | a run shown again, runs as a table, a log as lines |
+| `replay`, `runs_table`, `log_text`, `log_filter` | a run shown again, runs as a table, a log as lines, its filter |
 | `fault`, `fault_texts` | a fault as text, wherever it is shown |
 | `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
 | `merged_profile`, `profile_text` | the profiles of ranks as one tree, with what differs; as text and files |

@@ -52,6 +52,7 @@ class TestCluster:
         self.kernel = "kernel-1"
         self.hosts: dict[str, str] = {}
         self.clock: Any = MONOTONIC
+        self.clock_offsets_s: dict[str, float] = {}
         self.ranks = {rank: RankReady(rank, 2, rank, "node-a", 4710 + rank, "CPU", 2) for rank in RANKS}
         self.warm: dict[int, object] = dict.fromkeys(RANKS)
         self.lost: RankLost | None = None

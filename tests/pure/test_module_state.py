@@ -43,7 +43,7 @@ OF_CALLS = {"ContextVar"}
 OF_CONSTANTS = {
     *("compile", "Path", "TypeVar", "object", "tuple", "Struct", "attrgetter", "Context", "rank_file_pattern"),
     *("JSONEncoder", "getLogger", "cache", "MonotonicClock", "Comma", "CellOptions", "ReleaseTimes", "Place"),
-    *("replace", "format", "get_args"),
+    *("replace", "format", "get_args", "Cursor"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 

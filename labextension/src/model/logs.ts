@@ -23,7 +23,8 @@ export interface LogFilter {
 }
 
 export const EVERYTHING: LogFilter = { ranks: null, pattern: null, stderrOnly: false };
-const LOOKS_LIKE_AN_ERROR = /\b(?:\w*Error|\w*Exception|Traceback|FATAL)\b/;
+/** As in jupyter_ddl/views/log_filter.py, where the server looks for errors in whole logs; a test holds them alike. */
+const LOOKS_LIKE_AN_ERROR = /\b(?:\w*Error|\w*Exception|Traceback|FATAL)\b|Fatal Python error|Segmentation fault/;
 
 /** Lines are named by a number that only grows; the oldest go when there are too many. */
 export class LogStore {

@@ -50,6 +50,10 @@ ADDRESSES = [
     f"runs/{RUN}/logs",
     f"runs/{RUN}/logs/0",
     f"runs/{RUN}/logs/0/search?pattern=a",
+    f"runs/{RUN}/lines?rank=0",
+    f"runs/{RUN}/lines?pattern=a&regex=1",
+    f"runs/{RUN}/log-file",
+    f"runs/{RUN}/log-file?rank=0",
     "devices",
     "host",
     "places",
@@ -219,7 +223,7 @@ def header(cookies: http.cookies.SimpleCookie) -> str:
     ],
 )
 def test_a_name_that_is_no_runs_id_names_nothing(server: Server, run: Path, name: str) -> None:
-    for suffix in ("", "/logs", "/logs/0"):
+    for suffix in ("", "/logs", "/logs/0", "/lines", "/log-file"):
         assert server.ask("GET", f"runs/{name}{suffix}").status in (400, 404)
     assert server.ask("DELETE", f"runs/{name}").status in (400, 404)
     assert server.ask("PATCH", f"runs/{name}", body='{"name": "x"}').status in (400, 404)
@@ -259,6 +263,9 @@ def test_a_link_or_a_pipe_in_a_logs_place_is_no_log(server: Server, run: Path) -
         ("runs?limit=%C2%B2", "Received: '²'."),
         (f"runs?limit={'9' * 5000}", "limit must be a number from 1 to 200."),
         (f"runs?search={'x' * 1001}", "search must have 1000 characters at most. Received: 1001."),
+        (f"runs/{RUN}/lines?most=2001", "most must be a number from 1 to 2000."),
+        (f"runs/{RUN}/lines?after=x%25d", "A place in a log is one that a page named. Received: 'x%d'."),
+        (f"runs/{RUN}/lines?pattern=%25d(&regex=1", "A filter is a regular expression. Received: '%d(': missing )"),
         (f"runs/{RUN}/logs/0?limit=1048577", "limit must be a number from 64 to 1048576."),
         (f"runs/{RUN}/logs/0?offset=%25d", "Received: '%d'."),
         (f"runs/{RUN}/logs/0?stderr=2", "stderr must be a number from 0 to 1."),

@@ -198,6 +198,19 @@ def test_a_log_of_two_gigabytes_opens_at_once_at_either_end_and_within(server: S
     (run.path / "rank-0.log").unlink()
 
 
+def test_logs_are_sent_whole_as_files(server: Server) -> None:
+    run = over("file")
+    (run.path / "rank-0.log").write_bytes(b"a\rb\n" * 500_000 + b"cut off")
+    (run.path / "rank-1.log").write_bytes(b"x\n")
+    one = server.ask("GET", f"runs/{run.run}/log-file?rank=0")
+    assert one.body == (run.path / "rank-0.log").read_bytes()
+    assert dict(one.headers)["Content-Disposition"] == f'attachment; filename="{run.run}-rank-0.log"'
+    assert dict(one.headers)["Content-Type"] == "text/plain; charset=utf-8"
+    every = server.ask("GET", f"runs/{run.run}/log-file")
+    lines = sorted(every.body.split(b"\n"))
+    assert lines == [b"", *[b"[0] a\rb"] * 500_000, b"[0] cut off", b"[1] x"]
+
+
 def test_more_requests_than_the_hub_takes_are_refused_and_none_is_lost(server: Server) -> None:
     run = going_on("searched")
     with (run.path / "rank-0.log").open("wb") as file:
