@@ -12,6 +12,7 @@ from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.paths import HUB_VARIABLE
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
+from jupyter_ddl.server.example import ExampleHandler
 from jupyter_ddl.server.exports import ExportHandler
 from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.jobs import JobHandler, JobsHandler
@@ -46,6 +47,7 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/host", HostHandler, own),
                 (r"/jupyter-ddl/places", PlacesHandler, own),
                 (r"/jupyter-ddl/export", ExportHandler, own),
+                (r"/jupyter-ddl/example", ExampleHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/jobs", JobsHandler, own),

@@ -178,6 +178,10 @@ export class Connection implements RunWire, Server {
     return isRecord(found) && typeof found['text'] === 'string' ? found['text'] : '';
   }
 
+  example(): Promise<unknown> {
+    return this.request('GET', ['example']);
+  }
+
   async keptClusters(): Promise<KeptCluster[]> {
     return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
   }

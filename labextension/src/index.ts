@@ -4,6 +4,7 @@ import './panel.css';
 import { cells } from './plugins/cells';
 import { completion } from './plugins/completion';
 import { controls } from './plugins/controls';
+import { example } from './plugins/example';
 import { hub } from './plugins/hub';
 import { notifications } from './plugins/notifications';
 import { outputs } from './plugins/outputs';
@@ -11,4 +12,4 @@ import { pages } from './plugins/pages';
 import { panel } from './plugins/panel';
 import { status } from './plugins/status';
 
-export default [hub, panel, controls, pages, cells, outputs, completion, status, notifications];
+export default [hub, panel, controls, pages, cells, example, outputs, completion, status, notifications];

@@ -24,6 +24,7 @@ export namespace PluginIDs {
   export const panel = 'jupyter-ddl:panel';
   export const controls = 'jupyter-ddl:controls';
   export const pages = 'jupyter-ddl:pages';
+  export const example = 'jupyter-ddl:example';
   export const cells = 'jupyter-ddl:cells';
   export const outputs = 'jupyter-ddl:outputs';
   export const completion = 'jupyter-ddl:completion';
@@ -43,6 +44,7 @@ export namespace CommandIDs {
   export const stacks = 'jupyter-ddl:stacks';
   /** Of the kernel that is named, and no other. */
   export const stacksOf = 'jupyter-ddl:stacks-of';
+  export const openExample = 'jupyter-ddl:open-example';
   export const openRun = 'jupyter-ddl:open-run';
   export const openLog = 'jupyter-ddl:open-log';
   export const compare = 'jupyter-ddl:compare-runs';

@@ -27,6 +27,7 @@ export class FakeServer implements Server {
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
   readonly places = this.asks<Server['places']>('places');
   readonly export = this.asks<Server['export']>('export');
+  readonly example = this.asks<Server['example']>('example');
   readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
   readonly jobs = this.asks<Server['jobs']>('jobs');
   readonly endJob = this.asks<Server['endJob']>('endJob');

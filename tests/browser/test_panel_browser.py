@@ -6,9 +6,10 @@ import csv
 import re
 from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 import recorded
-from lab import number, set_theme
+from lab import command, number, set_theme
 from panel import PANEL, menu, search_runs, serious, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
@@ -178,6 +179,18 @@ def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> N
 def test_the_menu_has_the_commands_of_all_plugins_in_one_order(page: Page) -> None:
     start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks", "Run Whole Notebook on Ranks"]
     assert menu(page) == [*start, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
+
+
+def test_the_launcher_leads_to_a_notebook_with_an_example(lab: Lab, page: Page) -> None:
+    command(page, "launcher:create")
+    page.locator(".jp-LauncherCard").get_by_text("Distributed training").click()
+    page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell").filter(has_text="%ddl start -n 2").wait_for()
+    first = lab.folder / "distributed-training.ipynb"
+    assert nbformat.read(first, as_version=4).cells[1].source.startswith("%load_ext jupyter_ddl")
+    # Another one leaves it as it is.
+    page.evaluate("void window.jupyterapp.commands.execute('jupyter-ddl:open-example')")
+    page.get_by_role("tab", name="distributed-training-2.ipynb").wait_for()
+    assert (lab.folder / "distributed-training-2.ipynb").is_file()
 
 
 def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> None:

@@ -51,6 +51,9 @@ export interface Server {
   /** Make a batch job of a notebook; return what was written, and how it is sent. */
   export(notebook: string, request: ExportRequest): Promise<string>;
 
+  /** A small notebook that trains on two ranks, as its file has it. */
+  example(): Promise<unknown>;
+
   /** The clusters that run though the kernel that started them is gone. */
   keptClusters(): Promise<KeptCluster[]>;
   stopCluster(name: string): Promise<void>;

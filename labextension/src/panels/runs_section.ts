@@ -10,6 +10,7 @@ import type { RunRecord } from '../model/runs';
 import type { RunsModel } from '../model/runs_model';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { ExampleOffer } from './example_offer';
 
 const ROW_HEIGHT = 42;
 const TYPING_MS = 200;
@@ -19,6 +20,7 @@ export class RunsSection extends Widget {
   private readonly compare: HTMLButtonElement;
   private readonly remove: HTMLButtonElement;
   private readonly status = h('p', { class: 'ddl-hint', role: 'status' });
+  private readonly example: ExampleOffer;
   private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
   private readonly body: HTMLElement;
   private readonly rows: VirtualRows;
@@ -44,7 +46,8 @@ export class RunsSection extends Widget {
     };
     this.body = h('div', { class: 'ddl-run-list', role: 'group', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
     const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search, this.compare, this.remove);
-    this.node.append(bar, this.status, this.body);
+    this.example = new ExampleOffer(context);
+    this.node.append(bar, this.status, this.example.element, this.body);
     this.rows = new VirtualRows(
       this.body,
       this.space,
@@ -103,6 +106,8 @@ export class RunsSection extends Widget {
     const status = this.statusText();
     setText(this.status, status);
     this.status.hidden = status === '';
+    const { trans } = this.context;
+    this.example.show(this.isEmpty ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : '');
     this.rows.update(length);
     if (added > 0 && this.body.scrollTop > 0) {
       this.rows.shift(added);
@@ -115,17 +120,20 @@ export class RunsSection extends Widget {
 
   private statusText(): string {
     const { trans } = this.context;
-    const { status, problem, runs, search } = this.model;
+    const { status, problem, runs } = this.model;
     if (status === 'failed') {
       return problem;
     }
     if (status === 'stale') {
       return runs.length === 0 ? '' : trans.__('As they were when the Jupyter server answered last.');
     }
-    if (status === 'unread' || runs.length > 0) {
-      return '';
-    }
-    return search === '' ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : trans.__('No run has that in it.');
+    return status === 'unread' || runs.length > 0 || this.isEmpty ? '' : trans.__('No run has that in it.');
+  }
+
+  /** Whether there is no run at all. */
+  private get isEmpty(): boolean {
+    const { status, runs, search } = this.model;
+    return !['unread', 'failed', 'stale'].includes(status) && runs.length === 0 && search === '';
   }
 
   private fill(row: HTMLElement, at: number): void {

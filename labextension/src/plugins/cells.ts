@@ -16,7 +16,7 @@ import { inPalette } from './palette';
 
 export const cells: JupyterFrontEndPlugin<void> = {
   id: PluginIDs.cells,
-  description: 'The switch that has a cell, or the whole notebook, run on ranks, which of them, the mark of what came of it, and ranks where it had none.',
+  description: 'The switch that has a cell or the notebook run on ranks, their marks, and ranks where there are none.',
   autoStart: true,
   requires: [IDistributed],
   optional: [ICommandPalette, IToolbarWidgetRegistry],

@@ -57,6 +57,7 @@ ADDRESSES = [
     "devices",
     "host",
     "places",
+    "example",
     "clusters",
     "jobs",
 ]

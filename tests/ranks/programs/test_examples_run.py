@@ -6,14 +6,39 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import nbformat
 import pytest
 from examples import OF_A_QUEUE, OF_THE_KERNEL, public_names
 from kernels import without
+from nbclient import NotebookClient
+
+from jupyter_ddl.server import example
+
+if TYPE_CHECKING:
+    from ranks.kernel import Kernel
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
 PROGRAM = Path(__file__).with_name("examples_program.py")
+
+
+def test_the_example_notebook_trains(notebook: Kernel) -> None:
+    """On the ranks that are there, in place of its own."""
+    code = [cell["source"] for cell in example.notebook()["cells"] if cell["cell_type"] == "code"]
+    assert ("%ddl start" in code[0], code[-1]) == (True, "%ddl stop")
+    for source in code[1:-1]:
+        cell = notebook.execute(source, 120)
+        assert cell.error is None, cell.told
+    assert notebook.execute("assert accuracy > 0.9, accuracy").error is None
+
+
+@pytest.mark.slow
+def test_the_example_notebook_runs_as_it_is() -> None:
+    opened = nbformat.from_dict(example.notebook())
+    NotebookClient(opened, timeout=300, kernel_name="python3").execute()
+    assert "of the points are on the right spiral" in opened.cells[-2].outputs[0].text
 
 
 def test_examples_of_ranks(tmp_path: Path) -> None:
