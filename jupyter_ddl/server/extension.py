@@ -21,7 +21,7 @@ from jupyter_ddl.server.log_lines import LinesHandler, LogFileHandler
 from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
-from jupyter_ddl.server.runs import LogHandler, LogsHandler, PictureHandler, RunHandler, SearchHandler
+from jupyter_ddl.server.runs import LogsHandler, PictureHandler, RunHandler
 from jupyter_ddl.server.socket_path import socket_path
 
 if TYPE_CHECKING:
@@ -57,8 +57,6 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/logs", LogsHandler, own),
                 (_RUN + r"/lines", LinesHandler, own),
                 (_RUN + r"/log-file", LogFileHandler, own),
-                (_RUN + r"/logs/([0-9]{1,9})", LogHandler, own),
-                (_RUN + r"/logs/([0-9]{1,9})/search", SearchHandler, own),
                 (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/report", ReportHandler, own),
                 (r"/jupyter-ddl/run-values", RunValuesHandler, own),

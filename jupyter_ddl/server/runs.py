@@ -1,4 +1,4 @@
-"""Answers requests for one run: what is known of it, its labels, its deletion, and pages of its ranks' logs."""
+"""Answers requests for one run: what is known of it, its labels, its deletion, and how long its ranks' logs are."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from tornado.web import HTTPError, authenticated
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.protocol.events import MetricsSample
-from jupyter_ddl.protocol.rank_files import LOG, rank_file
 from jupyter_ddl.runs import labels
-from jupyter_ddl.runs.logs import RankLog, log_files
-from jupyter_ddl.runs.pages import MAX_PAGE_BYTES, Page, page, search
+from jupyter_ddl.runs.logs import log_files
 from jupyter_ddl.runs.prune import delete, reason_to_stay
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, single_rank_samples_per_s
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
 
 MAX_CELL_BYTES = 1 << 20
 MAX_LOGS = 10_000
-_LEAST_PAGE_BYTES = 64
-_END = 1 << 62
 
 
 class RunHandler(HubHandler):
@@ -159,40 +155,6 @@ class LogsHandler(HubHandler):
         self.answer(await self.in_thread(_sizes, record.path))
 
 
-class LogHandler(HubHandler):
-    """GET runs/RUN/logs/K?offset=&limit=65536&stderr=0 -> {text, unfinished, offset, next, size}."""
-
-    @authenticated
-    @authorized
-    async def get(self, run: str, rank: str) -> None:
-        """Answer with a page of a rank's log."""
-        offset, limit = (
-            self.number("offset", 0, 0, _END),
-            self.number("limit", 1 << 16, _LEAST_PAGE_BYTES, MAX_PAGE_BYTES),
-        )
-        only_stderr = bool(self.number("stderr", 0, 0, 1))
-        record = await self.run(run)
-        found = await self.in_thread(_page, record, int(rank), offset, limit, only_stderr)
-        self.answer(asdict(_there(found, rank)))
-
-
-class SearchHandler(HubHandler):
-    """GET runs/RUN/logs/K/search?pattern=&from=0&stderr=0 -> {offset, next}: a text as it stands, not an expression."""
-
-    @authenticated
-    @authorized
-    async def get(self, run: str, rank: str) -> None:
-        """Answer with where a text occurs next, within what one request may search."""
-        pattern, start = self.text("pattern"), self.number("from", 0, 0, _END)
-        if not pattern or "\n" in pattern:
-            raise HTTPError(400, f"pattern must be a text of one line. Received: {len(pattern)} characters.")
-        only_stderr = bool(self.number("stderr", 0, 0, 1))
-        record = await self.run(run)
-        found = await self.in_thread(_search, record.path, int(rank), pattern, start, only_stderr)
-        offset, following = _there(found, rank)
-        self.answer({"offset": offset, "next": following})
-
-
 def as_json(record: RunRecord) -> dict[str, Any]:
     """Return a run's record as a browser reads it: words for NaN and the infinities, and no path.
 
@@ -250,25 +212,3 @@ def _size(path: Path) -> int | None:
     except OSError:
         # Deleted meanwhile.
         return None
-
-
-def _page(record: RunRecord, rank: int, offset: int, limit: int, only_stderr: bool) -> Page | None:
-    path = record.path / rank_file(rank, LOG)
-    if not untrusted_files.is_file(path):
-        return None
-    with RankLog(path, only_stderr=only_stderr) as log:
-        return page(log, offset, limit, grows=record.state in (RUNNING, UNKNOWN))
-
-
-def _search(folder: Path, rank: int, text: str, start: int, only_stderr: bool) -> tuple[int | None, int] | None:
-    path = folder / rank_file(rank, LOG)
-    if not untrusted_files.is_file(path):
-        return None
-    with RankLog(path, only_stderr=only_stderr) as log:
-        return search(log, text, start)
-
-
-def _there(found: Any, rank: str) -> Any:
-    if found is None:
-        raise HTTPError(404, f"A rank must have a log. Received: rank {rank}, which has none in this run.")
-    return found

@@ -8,18 +8,20 @@ import { parseHubMessage } from './model/parse_hub';
 import type { BatchJob } from './model/jobs';
 import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
-import type { LogPage } from './model/log_window';
+import type { LinesPage, LinesPlace } from './model/log_window';
 import { isRecord } from './model/parse';
+import { linesPageOf } from './model/parse_lines';
 import type { ExportRequest, Place } from './model/place';
 import { factsOf } from './model/run_facts';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
-import type { ControlName, LogSize, RunDetails, Server } from './model/server';
+import type { ControlName, LinesQuery, LogSize, RunDetails, Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
 
 const PATH = 'jupyter-ddl';
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 const NEWLINE = 10;
+const MILLION = 1_000_000;
 
 interface Waiting {
   readonly resolve: (result: unknown) => void;
@@ -140,23 +142,26 @@ export class Connection implements RunWire, Server {
     return listOf<LogSize>(await this.request('GET', ['runs', run, 'logs']), ['rank', 'bytes']);
   }
 
-  async log(run: string, rank: number, stderr: boolean, offset: number, limit: number): Promise<LogPage> {
-    const query = { offset: String(offset), limit: String(limit), stderr: stderr ? '1' : '0' };
-    const page = await this.request('GET', ['runs', run, 'logs', String(rank)], query);
-    return listOf<LogPage>([page], ['text', 'offset', 'next', 'size'])[0]!;
+  async lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage> {
+    const flag = (is: boolean): string => (is ? '1' : '0');
+    const where = place === 'end' ? {} : 'share' in place ? { share: String(Math.round(place.share * MILLION)) } : place;
+    const asked: Record<string, string> = {
+      ...where,
+      stderr: flag(query.stderr),
+      errors: flag(query.onlyErrors),
+      pattern: query.text,
+      regex: flag(query.isExpression),
+      case: flag(query.isExact),
+      ...(query.rank === null ? {} : { rank: String(query.rank) }),
+      ...(most === undefined ? {} : { most: String(most) }),
+    };
+    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], asked));
   }
 
-  async searchLog(
-    run: string,
-    rank: number,
-    stderr: boolean,
-    text: string,
-    from: number,
-  ): Promise<{ offset: number | null; next: number }> {
-    const query = { pattern: text, from: String(from), stderr: stderr ? '1' : '0' };
-    const found = await this.request('GET', ['runs', run, 'logs', String(rank), 'search'], query);
-    const offset = isRecord(found) && typeof found['offset'] === 'number' ? found['offset'] : null;
-    return { offset, next: isRecord(found) && typeof found['next'] === 'number' ? found['next'] : from };
+  logFileUrl(run: string, rank: number | null): string {
+    const { baseUrl, appendToken, token } = this.settings;
+    const query = { ...(rank === null ? {} : { rank: String(rank) }), ...(appendToken && token !== '' ? { token } : {}) };
+    return URLExt.join(baseUrl, PATH, 'runs', encodeURIComponent(run), 'log-file') + URLExt.objectToQueryString(query);
   }
 
   async devices(): Promise<Device[]> {

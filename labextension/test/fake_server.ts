@@ -21,8 +21,13 @@ export class FakeServer implements Server {
   readonly pictureOrNull = this.asks<Server['pictureOrNull']>('pictureOrNull');
   readonly deleteRun = this.asks<Server['deleteRun']>('deleteRun');
   readonly logSizes = this.asks<Server['logSizes']>('logSizes');
-  readonly log = this.asks<Server['log']>('log');
-  readonly searchLog = this.asks<Server['searchLog']>('searchLog');
+  /** Asked for by the fewest words that tell one question from another. */
+  readonly lines: Server['lines'] = (run, { rank, stderr, text, isExpression, isExact, onlyErrors }, place, most) => {
+    const what = [rank ?? 'all', stderr && 'stderr', onlyErrors && 'errors', text && `/${text}/`, isExpression && 'regex', isExact && 'case'];
+    const where = place === 'end' ? 'end' : Object.entries(place).flat().join(' ');
+    return this.ask('lines', run, ...what.filter((word) => word !== false && word !== ''), where, ...(most === undefined ? [] : [`most ${most}`]));
+  };
+  readonly logFileUrl = (run: string, rank: number | null): string => `${run} ${rank ?? 'all'}`;
   readonly devices = this.asks<Server['devices']>('devices');
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
   readonly places = this.asks<Server['places']>('places');
@@ -59,9 +64,11 @@ export class FakeServer implements Server {
   }
 
   private asks<F extends (...given: never[]) => Promise<unknown>>(name: string): F {
-    const ask = (...given: unknown[]): Promise<unknown> =>
-      new Promise((resolve, reject) => this.asked.push({ what: [name, ...given.map(String)].join(' '), resolve, reject }));
-    return ask as unknown as F;
+    return ((...given: unknown[]) => this.ask(name, ...given)) as unknown as F;
+  }
+
+  private ask<T>(...words: unknown[]): Promise<T> {
+    return new Promise((resolve, reject) => this.asked.push({ what: words.map(String).join(' '), resolve: resolve as (value: unknown) => void, reject }));
   }
 
   private take(what: string): Asked {

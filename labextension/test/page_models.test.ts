@@ -7,6 +7,7 @@ import { ASK_EVERY_MS, JobsModel } from '../src/model/jobs_model';
 import { KeptModel } from '../src/model/kept_model';
 import { LiveRuns } from '../src/model/live';
 import { LogModel } from '../src/model/log_model';
+import type { LinesPage, LogLine } from '../src/model/log_window';
 import { RoomModel } from '../src/model/room';
 import { factsOf } from '../src/model/run_facts';
 import { RunDetailsModel } from '../src/model/run_details';
@@ -251,8 +252,13 @@ describe('what ranks may have', () => {
 });
 
 describe('a log', () => {
-  const part = (text: string, offset: number, size: number): object => ({ text, offset, next: offset + text.length, size });
   const sizes = [{ rank: 1, bytes: 10 }, { rank: 3, bytes: 10 }];
+  const line = (rank: number, text: string, place: string): LogLine => ({ rank, number: 1, text, place, atUs: 0 });
+  const part = (lines: LogLine[], begin: string, next: string, more: Partial<LinesPage> = {}): LinesPage => ({
+    ...{ lines, begin, next, atStart: true, atEnd: true, unfinished: [], beginShare: 0, nextShare: 1, bytes: 20, timed: null },
+    ...more,
+  });
+  const x = { text: 'x', isExpression: false, isExact: false };
 
   it('is of the rank that was asked for last, in whatever order the lists come', async () => {
     const model = new LogModel(server, 'r', 0);
@@ -265,6 +271,8 @@ describe('a log', () => {
     // One that wrote nothing has none.
     model.choose(2);
     expect(model.rank).toBe(1);
+    model.choose(null);
+    expect(model.rank).toBeNull();
   });
 
   it('that was opened meanwhile drops what was read of the one before', async () => {
@@ -272,47 +280,53 @@ describe('a log', () => {
     const before = model.toEnd();
     model.open(true);
     const after = model.toEnd();
-    await server.answer('log r 1 false 0 64', part('a\nb\n', 0, 4));
-    await server.answer('log r 1 false 0 65536', part('a\nb\n', 0, 4));
-    await server.answer('log r 1 false 4 65536', part('', 4, 4));
-    await server.answer('log r 1 true 0 64', part('c\n', 0, 2));
-    await server.answer('log r 1 true 0 65536', part('c\n', 0, 2));
-    await server.answer('log r 1 true 2 65536', part('', 2, 2));
-    expect([await before, await after, model.log.line(0)]).toEqual([false, true, 'c']);
+    await server.answer('lines r 1 end', part([line(1, 'a', '0')], '0', '2'));
+    await server.answer('lines r 1 stderr end', part([line(1, 'c', '0')], '0', '2'));
+    expect([await before, await after, model.log.line(0)?.text]).toEqual([false, true, 'c']);
   });
 
-  it('is searched part by part, from where the last search ended, until another is opened', async () => {
-    const model = new LogModel(server, 'r', 1);
-    model.log.size = 100;
+  it('asks for what is left of it, and goes on until there is enough or all was looked at', async () => {
+    const model = new LogModel(server, 'r', null);
     const looked: number[] = [];
-    model.searched.connect((_, bytes) => looked.push(bytes));
-    const first = model.search('x');
-    await server.answer('searchLog r 1 false x 0', { offset: null, next: 40 });
-    await server.answer('searchLog r 1 false x 40', { offset: 50, next: 55 });
-    expect([await first, looked]).toEqual([50, [40, 55]]);
-    const second = model.search('x');
-    await server.answer('searchLog r 1 false x 55', { offset: null, next: 100 });
-    expect(await second).toBe('absent');
-    const third = model.search('x');
-    model.open(false);
-    await server.answer('searchLog r 1 false x 0', { offset: 50, next: 55 });
-    expect(await third).toBe('overtaken');
-    const fourth = model.search('x');
-    expect(server.waiting).toEqual(['searchLog r 1 false x 0']);
-    await server.answer('searchLog r 1 false x 0', { offset: 0, next: 1 });
-    expect(await fourth).toBe(0);
+    model.looked.connect((_, share) => looked.push(share));
+    model.open(false, { text: 'a.c', isExpression: true, isExact: true });
+    expect(model.isFiltered).toBe(true);
+    const opened = model.toEnd();
+    const ask = 'lines r all /a.c/ regex case';
+    await server.answer(`${ask} end`, part([line(2, 'abc', '7')], '5', '9', { atStart: false, beginShare: 0.75 }));
+    await server.answer(`${ask} before 5`, part([], '2', '5', { atStart: false, beginShare: 0.25 }));
+    await server.answer(`${ask} before 2`, part([line(0, 'aXc', '1')], '0', '2'));
+    expect([await opened, looked, model.log.length, model.log.line(0)?.rank]).toEqual([true, [0.25, 0.75], 2, 0]);
+    const more = model.log.forward();
+    await server.answer(`${ask} after 9`, part([], '9', '11', { atEnd: false, nextShare: 0.9 }));
+    await server.answer(`${ask} after 11`, part([line(2, 'a c', '12')], '11', '14'));
+    expect([await more, model.log.line(2)?.text]).toEqual([0, 'a c']);
   });
 
-  it('keeps in mind which line was found while lines come before it', async () => {
+  it('is searched part by part, both ways, from the line that was found, until another is opened', async () => {
     const model = new LogModel(server, 'r', 1);
-    const shown = model.showFound(2);
-    await server.answer('log r 1 false 2 65536', part('b\n', 2, 4));
-    await server.answer('log r 1 false 4 65536', part('', 4, 4));
-    await server.answer('log r 1 false 0 64', part('a\nb\n', 0, 4));
-    expect([await shown, model.found]).toEqual([1, 1]);
-    model.moved(3);
-    expect(model.found).toBe(4);
+    const looked: number[] = [];
+    model.looked.connect((_, share) => looked.push(share));
+    const first = model.search(x, 'next');
+    await server.answer('lines r 1 /x/ after start most 1', part([], '0', '40', { atEnd: false, nextShare: 0.4 }));
+    await server.answer('lines r 1 /x/ after 40 most 1', part([line(1, 'x', '50')], '40', '55', { atEnd: false }));
+    // Where it stands, and what precedes it.
+    await server.answer('lines r 1 after 50', part([line(1, 'x', '50')], '50', '52', { atStart: false }));
+    await server.answer('lines r 1 before 50', part([line(1, 'a', '47'), line(1, 'b', '48')], '0', '50'));
+    expect([await first, looked, model.found, model.log.line(2)?.text]).toEqual([2, [0.4], '50', 'x']);
+    const second = model.search(x, 'next');
+    await server.answer('lines r 1 /x/ after 50+ most 1', part([], '50', '99'));
+    expect([await second, model.found]).toEqual(['absent', null]);
+    const third = model.search('error', 'previous');
+    await server.answer('lines r 1 errors end most 1', part([line(1, 'E', '60')], '60', '99'));
+    await server.answer('lines r 1 after 60', part([line(1, 'E', '60')], '60', '62'));
+    await server.answer('lines r 1 before 60', part([], '0', '60'));
+    expect(await third).toBe(0);
+    const fourth = model.search('error', 'previous');
     model.open(false);
-    expect(model.found).toBeNull();
+    await server.answer('lines r 1 errors before 60 most 1', part([line(1, 'E', '30')], '30', '60'));
+    expect(await fourth).toBe('overtaken');
+    void model.search(x, 'next');
+    expect(server.waiting).toEqual(['lines r 1 /x/ after start most 1']);
   });
 });

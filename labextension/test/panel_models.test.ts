@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import fixture from '../schema/events.fixture.json';
 import type { ClusterState, KernelState } from '../src/model/hub_messages';
 import { attachLine, withoutKernel } from '../src/model/kept';
-import { LogWindow } from '../src/model/log_window';
+import { type LinesPage, type LinesPlace, type LogLine, LogWindow } from '../src/model/log_window';
 import { wantsRanks } from '../src/model/no_ranks';
 import { belowMagic, type Edit, readMagic, toggleMagic, withRanks } from '../src/model/magic';
 import { parseEvent } from '../src/model/parse';
@@ -272,77 +272,83 @@ describe('stacks', () => {
 });
 
 describe('LogWindow', () => {
-  const line = (at: number): string => `line ${String(at).padStart(9, '0')}\n`;
-  const WIDTH = line(0).length;
-  // Read as the server does: whole lines, from a line's beginning on.
-  const reading = (lines: number) => {
-    const size = lines * WIDTH;
-    const read = async (offset: number, limit: number) => {
-      const from = Math.floor(Math.min(offset, size) / WIDTH);
-      const count = Math.min(lines - from, Math.max(1, Math.floor(limit / WIDTH)));
-      const text = Array.from({ length: Math.max(0, count) }, (_, at) => line(from + at)).join('');
-      return { text, offset: from * WIDTH, next: (from + Math.max(0, count)) * WIDTH, size };
-    };
-    return read;
+  const PAGE = 1000;
+  // Read as the server does: pages of lines, whose places are their numbers.
+  const reading = (count: number) => async (place: LinesPlace): Promise<LinesPage> => {
+    const isBackward = place === 'end' || 'before' in place;
+    const at = place === 'end' ? count : 'before' in place ? Number(place.before) : 'share' in place ? Math.floor(place.share * count) : afterOf(place.after);
+    const [from, to] = isBackward ? [Math.max(0, at - PAGE), at] : [at, Math.min(count, at + PAGE)];
+    const lines = Array.from({ length: to - from }, (_, index) => lineOf(from + index));
+    const ends = { atStart: isBackward && from === 0, atEnd: place === 'end' || (!isBackward && to === count) };
+    return { lines, begin: String(from), next: String(to), ...ends, unfinished: [], beginShare: from / count, nextShare: to / count, bytes: count * 20, timed: null };
   };
+  const afterOf = (text: string): number => (text === 'start' ? 0 : text.endsWith('+') ? Number(text.slice(0, -1)) + 1 : Number(text));
+  const lineOf = (at: number): LogLine => ({ rank: 0, number: at + 1, text: `line ${at}`, place: String(at), atUs: 0 });
 
-  it('opens a log of 2 GB at its end, and holds little of it', async () => {
-    const lines = Math.floor(2e9 / WIDTH);
-    const log = new LogWindow(reading(lines));
-    await log.jumpToEnd();
-    expect(log.isAtEnd).toBe(true);
-    expect(log.line(log.length - 1)).toBe(line(lines - 1).trimEnd());
-    for (let at = 0; at < 20; at++) {
-      expect(await log.backward()).toBeGreaterThan(0);
+  it('opens a log of 100 million lines at its end, and holds few of them', async () => {
+    const log = new LogWindow(reading(1e8));
+    await log.jump('end');
+    expect([log.isAtEnd, log.line(log.length - 1)?.number, log.shareAt(log.length)]).toEqual([true, 1e8, 1]);
+    for (let at = 0; at < 40; at++) {
+      expect(await log.backward()).toBe(PAGE);
     }
-    expect(log.end - log.begin).toBeLessThan(500_000);
+    expect(log.length).toBeLessThan(13_000);
     expect(log.isAtEnd).toBe(false);
   });
 
-  it('has every line once, in order, both ways', async () => {
-    const log = new LogWindow(reading(12_000));
-    await log.jump(6000 * WIDTH + 5);
-    expect(log.line(0)).toBe(line(6000).trimEnd());
-    await log.forward();
-    await log.backward();
-    const first = Number(log.line(0)!.slice(5));
-    for (let at = 0; at < log.length; at++) {
-      expect(log.line(at)).toBe(line(first + at).trimEnd());
+  it('has every line once, in order, both ways, whatever went meanwhile', async () => {
+    const log = new LogWindow(reading(60_000));
+    await log.jump({ share: 0.5 });
+    expect(log.line(0)?.text).toBe('line 30000');
+    expect(log.shareAt(0)).toBe(0.5);
+    const check = (): void => {
+      const first = log.line(0)!.number!;
+      for (let at = 0; at < log.length; at++) {
+        expect(log.line(at)?.number).toBe(first + at);
+      }
+    };
+    let gone = 0;
+    for (let turn = 0; turn < 20; turn++) {
+      gone += (await log.forward()) ?? 0;
     }
-    expect(log.line(log.indexOf(6000 * WIDTH))).toBe(line(6000).trimEnd());
-    await log.jump(WIDTH * 4099);
+    check();
+    expect(gone).toBeGreaterThan(5_000);
+    expect(log.line(0)?.number).toBe(30_001 + gone);
     while ((await log.backward()) !== null);
-    expect(log.isAtStart).toBe(true);
-    expect(log.line(0)).toBe(line(0).trimEnd());
+    check();
+    expect([log.isAtStart, log.line(0)?.number]).toEqual([true, 1]);
+    while ((await log.forward()) !== null);
+    check();
+    expect([log.isAtEnd, log.line(log.length - 1)?.number]).toEqual([true, 60_000]);
   });
 
-  it('shows a line that is not finished yet, until it is', async () => {
-    const parts = [
-      { text: 'a\n', unfinished: 'hal', offset: 0, next: 2, size: 5 },
-      { text: 'a\n', unfinished: 'hal', offset: 0, next: 2, size: 5 },
-      { text: '', unfinished: 'hal', offset: 2, next: 2, size: 5 },
-      { text: 'half\n', unfinished: '', offset: 2, next: 7, size: 7 },
-    ];
-    const log = new LogWindow(async () => parts.shift()!);
-    await log.jumpToEnd();
-    expect([log.length, log.line(1)]).toEqual([2, 'hal']);
-    expect(await log.forward()).toBe(0);
-    expect([log.length, log.line(1)]).toEqual([2, 'half']);
+  it('shows lines that are not finished yet, until they are', async () => {
+    const half = (text: string): LogLine => ({ rank: 0, number: null, text, place: '', atUs: 0 });
+    const page = (lines: LogLine[], unfinished: LogLine[]): LinesPage => ({
+      ...{ lines, unfinished, begin: '0', next: '1', atStart: true, atEnd: true, beginShare: 0, nextShare: 1, bytes: 5, timed: null },
+    });
+    const pages = [page([lineOf(0)], [half('hal')]), page([], [half('hal')]), page([], [half('half')]), page([lineOf(1)], [])];
+    const log = new LogWindow(async () => pages.shift()!);
+    await log.jump('end');
+    expect([log.length, log.line(1)?.text]).toEqual([2, 'hal']);
+    expect(await log.forward()).toBeNull();
+    expect([await log.forward(), log.line(1)?.text]).toEqual([0, 'half']);
+    expect([await log.forward(), log.length, log.line(1)?.text]).toEqual([0, 2, 'line 1']);
   });
 
   it('a later jump overtakes an earlier one', async () => {
     const waiting: (() => void)[] = [];
     const read = reading(100_000);
-    const log = new LogWindow(async (offset, limit) => {
+    const log = new LogWindow(async (place) => {
       await new Promise<void>((resolve) => waiting.push(resolve));
-      return read(offset, limit);
+      return read(place);
     });
-    const first = log.jump(0);
-    const second = log.jump(50_000 * WIDTH);
+    const first = log.jump({ after: '0' });
+    const second = log.jump({ after: '50000' });
     waiting.forEach((go) => go());
     expect(await first).toBe(false);
     expect(await second).toBe(true);
-    expect(log.line(0)).toBe(line(50_000).trimEnd());
+    expect(log.line(0)?.text).toBe('line 50000');
   });
 });
 

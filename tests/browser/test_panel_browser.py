@@ -14,6 +14,8 @@ from panel import PANEL, menu, search_runs, serious, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
+from jupyter_ddl.protocol.log_marks import mark_record
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -154,9 +156,79 @@ def test_a_log_of_any_size_opens_at_once_and_is_searched(page: Page) -> None:
     for _ in range(5):
         body.evaluate("body => { body.scrollTop = 0; }")
         page.wait_for_timeout(200)
-    shown = sorted(int(text.split()[1]) for text in lines.all_inner_texts())
+    shown = sorted(int(text.split()[1]) for text in lines.locator(".ddl-line-text").all_inner_texts())
     assert shown == list(range(shown[0], shown[0] + len(shown)))
     assert shown[0] < 4_199_000
+
+
+def failed_run(steps: int) -> Path:
+    """Make a run whose ranks 0 and 3 print in turn until the latter raises, with the times of what they wrote."""
+    folder = recorded.record("2026-11-18T03-00-00-default-fa11", 4, 5, fails=True)
+    for rank_ in (1, 2):
+        (folder / f"rank-{rank_}.log").unlink()
+    for rank_ in (0, 3):
+        log = times = b""
+        for step in range(steps):
+            times += mark_record(len(log), step, 1_795_000_000 + step + rank_ / 10)
+            log += f"step {step} of rank {rank_}\n".encode()
+        log += b"Traceback (most recent call last):\nValueError: no\n" if rank_ else b""
+        (folder / f"rank-{rank_}.log").write_bytes(log)
+        (folder / f"rank-{rank_}.times").write_bytes(times)
+    return folder
+
+
+def test_all_ranks_are_merged_filtered_searched_by_keys_and_downloaded(page: Page) -> None:
+    run = failed_run(5_000)
+    command(page, "jupyter-ddl:open-run", run=run.name)
+    shown = page.locator(".jp-MainAreaWidget:not(.lm-mod-hidden)")
+    shown.locator(".ddl-rows .ddl-row:not([hidden])").nth(3).click()
+    shown.get_by_role("button", name=re.compile("^Whole logs")).click()
+    log = page.locator(".ddl-log-page")
+    expect(log.locator("select")).to_have_value("3")
+    # From its fault: at that rank, at its last error.
+    command(page, "jupyter-ddl:open-run", run=run.name)
+    shown.get_by_role("button", name="Error in rank 3’s log").click()
+    log.locator(".ddl-found").filter(has_text="5002ValueError: no").wait_for()
+    ranks = log.locator("select")
+    expect(ranks).to_have_value("3")
+    ranks.select_option("all")
+    rows = log.locator(".ddl-line:not([hidden])")
+    rows.filter(has_text="5000" + "3" + "step 4999 of rank 3").wait_for()
+    body = log.locator(".ddl-lines")
+    body.click()
+    page.keyboard.press("Control+f")
+    field = page.get_by_label("Find a text")
+    expect(field).to_be_focused()
+    assert page.locator(".jp-DocumentSearch-overlay").count() == 0
+    field.fill("STEP 12.4 of")
+    log.get_by_role("button", name="Regular expression").click()
+    found = log.locator(".ddl-found .ddl-line-text")
+    for key, shown in (
+        ("F3", "step 1204 of rank 0"),
+        ("F3", "step 1204 of rank 3"),
+        ("F3", "step 1214 of rank 0"),
+        ("Shift+F3", "step 1204 of rank 3"),
+    ):
+        body.press(key)
+        expect(found).to_have_text(shown)
+    log.get_by_label("only matching lines").check()
+    expect(rows).to_have_count(20)
+    field.fill("[")
+    field.press("Enter")
+    log.get_by_role("alert").get_by_text("A filter is a regular expression. Received: '[': unterminated").wait_for()
+    expect(field).to_have_attribute("aria-invalid", "true")
+    log.get_by_role("button", name="Next error").click()
+    expect(found).to_have_text("Traceback (most recent call last):")
+    field.fill("nowhere")
+    field.press("Enter")
+    log.get_by_text("Not found below. Searching again starts at the top.").wait_for()
+    with page.expect_download() as download:
+        log.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename == f"{run.name}-all-ranks.log"
+    lines = download.value.path().read_text().splitlines()
+    assert lines[:3] == ["[0] step 0 of rank 0", "[3] step 0 of rank 3", "[0] step 1 of rank 0"]
+    assert len(lines) == 10_002
+    assert serious(page, ".ddl-log-page") == []
 
 
 def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> None:

@@ -38,11 +38,12 @@ export class Dashboard {
   private readonly ends: (() => void)[] = [];
 
   constructor(trans: Words) {
+    const choose = (rank: number): void => this.logs.showRank(rank);
     this.header = new Header(trans);
-    this.table = new RankTable(trans);
+    this.table = new RankTable(trans, choose);
     this.charts = new Charts(trans);
     this.logs = new LogPane(trans);
-    this.strip = new Strip(trans, (rank) => this.logs.showRank(rank));
+    this.strip = new Strip(trans, choose);
     this.parts = [this.header, this.strip, this.table, this.charts, this.logs];
     const ranks = h('section', { class: 'ddl-ranks', 'aria-label': trans.__('Ranks') }, this.strip.element, this.table.element);
     this.element = h(
@@ -54,6 +55,11 @@ export class Dashboard {
       this.logs.element,
     );
     keepTyping(this.element);
+  }
+
+  /** The one rank whose lines the log shows; null where it shows more. */
+  get rank(): number | null {
+    return this.logs.rank;
   }
 
   /** Call it once the element is in the page. */

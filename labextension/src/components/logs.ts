@@ -69,6 +69,12 @@ export class LogPane {
     this.draw();
   }
 
+  /** The one rank that is shown; null for more. */
+  get rank(): number | null {
+    const [rank, ...more] = this.filter.ranks ?? [];
+    return rank === undefined || more.length > 0 ? null : rank;
+  }
+
   resize(): void {
     this.rows.resize();
   }

@@ -65,6 +65,8 @@ const STATE = 1;
 const SPLIT = 4;
 const GPU = 6;
 const ROW_HEIGHT = 22;
+/** Rows count from 1, and the first one is the head. */
+const FIRST_ROW = 2;
 const PARTS = ['compute', 'exchange', 'input'] as const;
 
 export class RankTable {
@@ -81,7 +83,11 @@ export class RankTable {
   private model: RunModel | null = null;
   private readonly columns: readonly TableColumn[];
 
-  constructor(private readonly trans: Words) {
+  /** @param choose called with the rank of a row that is clicked. */
+  constructor(
+    private readonly trans: Words,
+    choose: (rank: number) => void,
+  ) {
     this.columns = columnsOf(trans);
     for (const [at, { name }] of this.columns.entries()) {
       const button = h('button', { type: 'button' }, name);
@@ -91,6 +97,13 @@ export class RankTable {
     const body = h('div', { class: 'ddl-rows', role: 'rowgroup', tabindex: '0', 'aria-label': trans.__('Ranks') }, this.space);
     this.element = h('div', { class: 'ddl-table', role: 'table', 'aria-label': trans.__('Ranks') }, this.head, body);
     this.headings = new HostHeadings(body, () => placesOf(this.ranks), () => this.redraw());
+    this.space.addEventListener('click', ({ target }) => {
+      const row = target instanceof Element ? target.closest('.ddl-row') : null;
+      const rank = this.ranks[Number(row?.getAttribute('aria-rowindex') ?? NaN) - FIRST_ROW];
+      if (rank !== undefined && !isHeading(rank)) {
+        choose(rank.rank);
+      }
+    });
     this.rows = new VirtualRows(body, this.space, ROW_HEIGHT, () => makeRow(this.columns.length), (row, index) => this.fill(row, index));
     this.headings.drawnBy(this.rows);
   }
@@ -153,7 +166,7 @@ export class RankTable {
     if (rank === undefined || model === null) {
       return;
     }
-    setAttribute(row, 'aria-rowindex', String(index + 2));
+    setAttribute(row, 'aria-rowindex', String(index + FIRST_ROW));
     if (isHeading(rank)) {
       this.headings.fill(row, headingOf(rank, model, this.trans));
       return;

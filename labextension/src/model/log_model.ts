@@ -1,49 +1,62 @@
-// The log of any rank of a run: which there are, the part that is held, and the search in it. No DOM.
+// The log of any rank of a run, or of all: which there are, the part that is held, what is left out, and the search in it. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
-import { LogWindow } from './log_window';
+import { beyond, type LinesPage, type LinesPlace, LogWindow } from './log_window';
 import type { LogSize, Server } from './server';
 
-/** Above the place that is sought, so much is held too. */
-const ABOVE_BYTES = 4096;
+/** What is sought, or what is left. */
+export interface LogPattern {
+  readonly text: string;
+  readonly isExpression: boolean;
+  /** Capitals matter. */
+  readonly isExact: boolean;
+}
+
+/** A look for lines: for a pattern, or for what looks like an error. */
+export type LogTarget = LogPattern | 'error';
+
+export type Direction = 'next' | 'previous';
+
+const NO_PATTERN: LogPattern = { text: '', isExpression: false, isExact: false };
 
 export class LogModel {
   /** The part that is held. */
   log: LogWindow;
   sizes: readonly LogSize[] = [];
-  /** The index of the line that was found; null where none was. */
-  found: number | null = null;
+  /** Names the line that was found; null where none was. */
+  found: string | null = null;
   private stderr = false;
-  private shown: number;
-  private wanted: number;
-  private searchFrom = 0;
-  private readonly _searched = new Signal<this, number>(this);
+  private filter: LogPattern = NO_PATTERN;
+  private shown: number | null;
+  private wanted: number | null;
+  private readonly _looked = new Signal<this, number>(this);
 
+  /** @param rank the rank; null for all of them, merged by time. */
   constructor(
-    private readonly server: Pick<Server, 'logSizes' | 'log' | 'searchLog'>,
+    private readonly server: Pick<Server, 'logSizes' | 'lines'>,
     readonly run: string,
-    rank: number,
+    rank: number | null,
   ) {
     this.shown = this.wanted = rank;
     this.log = this.window();
   }
 
-  /** A search has read this many bytes, and continues. */
-  get searched(): ISignal<this, number> {
-    return this._searched;
+  /** A search, or a filter, has looked at this share of the log, and continues. */
+  get looked(): ISignal<this, number> {
+    return this._looked;
   }
 
-  /** The rank whose log is shown. */
-  get rank(): number {
+  /** The rank whose log is shown; null for all. */
+  get rank(): number | null {
     return this.shown;
   }
 
-  /** Whether it is what the rank wrote to stderr, and that alone. */
-  get isStderr(): boolean {
-    return this.stderr;
+  /** Whether lines are left out. */
+  get isFiltered(): boolean {
+    return this.filter.text !== '';
   }
 
   /** Choose the rank whose log is to be opened; the first that has one where that rank has none. */
-  choose(rank: number): void {
+  choose(rank: number | null): void {
     this.wanted = rank;
     this.settle();
   }
@@ -55,87 +68,86 @@ export class LogModel {
   }
 
   /** Hold nothing of the log before; what is still being read of that is dropped. */
-  open(isStderr: boolean): void {
+  open(isStderr: boolean, filter: LogPattern = NO_PATTERN): void {
     this.stderr = isStderr;
+    this.filter = filter;
     this.log = this.window();
     this.found = null;
-    this.searchFrom = 0;
   }
 
   /** Hold the last lines; return whether nothing overtook it. */
   async toEnd(): Promise<boolean> {
     const { log } = this;
-    return (await log.jumpToEnd()) && log === this.log;
+    return (await log.jump('end')) && log === this.log;
   }
 
   /** Hold what stands at a share of the log; return its line's index, null where something overtook it. */
   async seek(share: number): Promise<number | null> {
     const { log } = this;
-    const offset = Math.floor(share * log.size);
-    if (!(await log.jump(Math.max(0, offset - ABOVE_BYTES)))) {
-      return null;
-    }
-    await log.forward();
-    return log === this.log ? log.indexOf(offset) : null;
+    return (await log.jump({ share })) ? this.withLinesAbove(log) : null;
   }
 
-  /** Begin the next search at the start. */
-  searchAnew(): void {
-    this.searchFrom = 0;
+  /** Begin the next search at the start, or from the end backwards. */
+  searchAgain(): void {
+    this.found = null;
   }
 
-  /** Look for the next line that has a text.
+  /** Look for the next line, or the one before, from the line that was found last; else from the start, or the end.
    *
-   * @returns the line's place in bytes, 'absent' where it stands nowhere below, or 'overtaken' where another log was opened.
+   * @returns the line's index where it is held then; 'absent' where there is none, 'overtaken' where another log was opened.
    */
-  async search(text: string): Promise<number | 'absent' | 'overtaken'> {
+  async search(target: LogTarget, direction: Direction): Promise<number | 'absent' | 'overtaken'> {
     const { log, rank, stderr } = this;
-    let from = this.searchFrom;
-    let offset: number | null = null;
-    do {
-      // Each call looks at a bounded part of the file.
-      const looked = await this.server.searchLog(this.run, rank, stderr, text, from);
+    const pattern = target === 'error' ? NO_PATTERN : target;
+    const query = { rank, stderr, ...pattern, onlyErrors: target === 'error' };
+    let place = this.from(direction);
+    for (;;) {
+      // Each call looks at a bounded part of the log.
+      const page = await this.server.lines(this.run, query, place, 1);
       if (log !== this.log) {
         return 'overtaken';
       }
-      offset = looked.offset;
-      if (looked.next <= from) {
-        break;
+      const line = page.lines[0];
+      if (line !== undefined) {
+        this.found = line.place;
+        return this.showFound(log, line.place);
       }
-      from = looked.next;
-      this._searched.emit(from);
-    } while (offset === null && from < log.size);
-    this.searchFrom = offset === null ? 0 : from;
-    return offset ?? 'absent';
+      if (direction === 'next' ? page.atEnd : page.atStart) {
+        this.found = null;
+        return 'absent';
+      }
+      this._looked.emit(direction === 'next' ? page.nextShare : 1 - page.beginShare);
+      place = direction === 'next' ? { after: page.next } : { before: page.begin };
+    }
   }
 
-  /** Hold the line that was found at a place; return its index, null where something overtook it. */
-  async showFound(offset: number): Promise<number | null> {
-    const { log } = this;
-    if (!(await log.jump(offset))) {
-      return null;
+  private from(direction: Direction): LinesPlace {
+    if (direction === 'next') {
+      return { after: this.found === null ? 'start' : beyond(this.found) };
     }
-    await log.forward();
+    return this.found === null ? 'end' : { before: this.found };
+  }
+
+  private async showFound(log: LogWindow, place: string): Promise<number | 'overtaken'> {
+    const index = (await log.jump({ after: place })) ? await this.withLinesAbove(log) : null;
+    return index ?? 'overtaken';
+  }
+
+  /** Hold what precedes too; return the index of the first line that was held. */
+  private async withLinesAbove(log: LogWindow): Promise<number | null> {
     const above = (await log.backward()) ?? 0;
-    if (log !== this.log) {
-      return null;
-    }
-    this.found = above;
-    return above;
-  }
-
-  /** Note that this many lines were added, or removed, before those that are held. */
-  moved(lines: number): void {
-    this.found = this.found === null ? null : this.found + lines;
+    return log === this.log ? above : null;
   }
 
   private settle(): void {
     const { sizes, wanted } = this;
-    this.shown = sizes.some(({ rank }) => rank === wanted) ? wanted : (sizes[0]?.rank ?? wanted);
+    this.shown = wanted === null || sizes.some(({ rank }) => rank === wanted) ? wanted : (sizes[0]?.rank ?? wanted);
   }
 
   private window(): LogWindow {
-    const { server, run, rank, stderr } = this;
-    return new LogWindow((offset, limit) => server.log(run, rank, stderr, offset, limit));
+    const { server, run, rank, stderr, filter } = this;
+    const query = { rank, stderr, ...filter, onlyErrors: false };
+    const read = (place: LinesPlace): Promise<LinesPage> => server.lines(run, query, place);
+    return new LogWindow(read, (share) => this._looked.emit(share));
   }
 }

@@ -1,63 +1,75 @@
-// A part of a log of any size: whole lines around one place, paged from the server. No DOM.
-import { LINE_LIMIT, LineReader, plain } from './lines';
+// A part of a log of any size: lines around one place, paged from the server. No DOM.
 
-export interface LogPage {
+/** A line of one rank. */
+export interface LogLine {
+  readonly rank: number;
+  /** Its number in the rank's log; null where the server would have to count too long. */
+  readonly number: number | null;
   readonly text: string;
-  /** What stands after the last line's end in a log that still grows. */
-  readonly unfinished?: string;
-  /** Where the text begins in the file; at or before what was asked for. */
-  readonly offset: number;
-  readonly next: number;
-  readonly size: number;
+  /** Names it to the server; empty for what is not a whole line yet. */
+  readonly place: string;
+  /** When it ended, in microseconds since the epoch; 0 where only one rank is shown. */
+  readonly atUs: number;
 }
 
-export type ReadLog = (offset: number, limit: number) => Promise<LogPage>;
+/** How the times of lines are known by which ranks are merged: by the ranks' own marks, or only roughly; null for one rank. */
+export type Timed = 'marked' | 'events' | 'evenly' | null;
 
-const PAGE = 65_536;
-/** The server gives no fewer bytes at a time. */
-const LEAST = 64;
-/** Pages held at once: a log of 2 GB takes no more memory than one of 400 KB. */
-const MAX_PAGES = 6;
-
-interface Page {
-  readonly offset: number;
-  readonly next: number;
-  readonly lines: readonly string[];
+export interface LinesPage {
+  readonly lines: readonly LogLine[];
+  readonly begin: string;
+  readonly next: string;
+  readonly atStart: boolean;
+  readonly atEnd: boolean;
+  /** Lines that have not ended yet. */
+  readonly unfinished: readonly LogLine[];
+  /** Where it begins and ends, as shares of the log. */
+  readonly beginShare: number;
+  readonly nextShare: number;
+  readonly bytes: number;
+  readonly timed: Timed;
 }
 
-/** The lines that are held, and how they are moved through the file. One call at a time; a later `jump` overtakes. */
+/** Which lines a page has: those after a place or before one, from a share of the log on, or the last ones. */
+export type LinesPlace = { readonly after: string } | { readonly before: string } | { readonly share: number } | 'end';
+
+export type ReadLines = (place: LinesPlace) => Promise<LinesPage>;
+
+/** Held at once: a log of 2 GB takes no more memory than one of 500 KB. A page of a filter may have one line, or none. */
+const MAX_CHARACTERS = 400_000;
+const MAX_HELD_LINES = 12_000;
+/** So many lines are wanted at first where most are left out. */
+const ENOUGH_LINES = 200;
+
+interface Page extends Pick<LinesPage, 'lines' | 'beginShare' | 'nextShare'> {
+  readonly characters: number;
+}
+
+/** The lines that are held, and how they are moved through the log. One call at a time; a later `jump` overtakes. */
 export class LogWindow {
-  size = 0;
-  private unfinished = '';
+  bytes = 0;
+  timed: Timed = null;
+  isAtStart = false;
+  /** Whether nothing but unfinished lines follows. */
+  isAtEnd = false;
+  private begin = '';
+  private next = '';
+  private unfinished: readonly LogLine[] = [];
   private pages: Page[] = [];
   private generation = 0;
   private isReading = false;
 
-  constructor(private readonly read: ReadLog) {}
-
-  get begin(): number {
-    return this.pages[0]?.offset ?? 0;
-  }
-
-  get end(): number {
-    return this.pages.at(-1)?.next ?? 0;
-  }
-
-  get isAtStart(): boolean {
-    return this.begin === 0;
-  }
-
-  /** Whether nothing but an unfinished line follows. */
-  get isAtEnd(): boolean {
-    return this.end >= this.size || this.unfinished !== '';
-  }
+  /** @param looked called with the share of the log that has been looked at, where a filter leaves lines out. */
+  constructor(
+    private readonly read: ReadLines,
+    private readonly looked: (share: number) => void = () => undefined,
+  ) {}
 
   get length(): number {
-    const whole = this.pages.reduce((sum, page) => sum + page.lines.length, 0);
-    return whole + (this.unfinished === '' ? 0 : 1);
+    return this.wholeLines + this.unfinished.length;
   }
 
-  line(index: number): string | undefined {
+  line(index: number): LogLine | undefined {
     let at = index;
     for (const { lines } of this.pages) {
       if (at < lines.length) {
@@ -65,94 +77,138 @@ export class LogWindow {
       }
       at -= lines.length;
     }
-    return at === 0 && this.unfinished !== '' ? this.unfinished : undefined;
+    return this.unfinished[at];
   }
 
-  /** Return the index of the line that holds a byte, to a page's accuracy in the middle of a page. */
-  indexOf(offset: number): number {
-    let index = 0;
-    for (const page of this.pages) {
-      if (offset < page.next) {
-        const share = (offset - page.offset) / Math.max(1, page.next - page.offset);
-        return index + Math.max(0, Math.floor(share * page.lines.length));
+  /** Return at which share of the log a line is, to a page's accuracy. */
+  shareAt(index: number): number {
+    let at = index;
+    for (const { lines, beginShare, nextShare } of this.pages) {
+      if (at < lines.length) {
+        return beginShare + (at / lines.length) * (nextShare - beginShare);
       }
-      index += page.lines.length;
+      at -= lines.length;
     }
-    return Math.max(0, index - 1);
+    return this.pages.at(-1)?.nextShare ?? 1;
   }
 
-  /** Hold what stands at a place, given in bytes, and return whether nothing overtook it. */
-  async jump(offset: number): Promise<boolean> {
+  /** Hold what stands at a place, and return whether nothing overtook it. */
+  async jump(place: LinesPlace): Promise<boolean> {
     const generation = ++this.generation;
-    const page = await this.read(Math.max(0, offset), PAGE);
+    let page = await this.read(place);
     if (generation !== this.generation) {
       return false;
     }
-    this.note(page);
     this.pages = [pageOf(page)];
-    return true;
-  }
-
-  /** Hold the file's last lines. */
-  async jumpToEnd(): Promise<boolean> {
-    const generation = ++this.generation;
-    // A request beyond the end returns the size.
-    const { size } = await this.read(0, LEAST);
-    if (generation !== this.generation) {
-      return false;
+    this.note(page);
+    this.begin = page.begin;
+    this.next = page.next;
+    this.isAtStart = page.atStart;
+    const isEnd = place === 'end';
+    // A filter may leave out most.
+    while (this.wholeLines < ENOUGH_LINES && !(isEnd ? page.atStart : page.atEnd)) {
+      this.looked(isEnd ? 1 - page.beginShare : page.nextShare);
+      page = await this.read(isEnd ? { before: this.begin } : { after: this.next });
+      if (generation !== this.generation) {
+        return false;
+      }
+      if (isEnd) {
+        this.putBefore(page);
+      } else {
+        this.putAfter(page);
+      }
     }
-    return (await this.jump(Math.max(0, size - PAGE / 2))) && (await this.forward(), true);
+    return true;
   }
 
   /** Hold more after the end, and return how many lines went at the beginning; null when nothing came. */
   async forward(): Promise<number | null> {
     return this.exclusively(async (generation) => {
-      const page = await this.read(this.end, PAGE);
-      if (generation !== this.generation) {
-        return null;
+      let gone = 0;
+      for (;;) {
+        const page = await this.read({ after: this.next });
+        if (generation !== this.generation) {
+          return null;
+        }
+        const before = this.unfinished;
+        this.putAfter(page);
+        gone += this.evict(() => this.pages.shift());
+        if (page.lines.length > 0 || page.atEnd) {
+          const isSame = before.length === this.unfinished.length && before.every(({ text }, at) => text === this.unfinished[at]!.text);
+          return page.lines.length === 0 && isSame ? null : gone;
+        }
+        this.looked(page.nextShare);
       }
-      const before = this.unfinished;
-      this.note(page);
-      if (page.next <= this.end) {
-        return this.unfinished === before ? null : 0;
-      }
-      this.pages.push(pageOf(page));
-      return this.pages.length > MAX_PAGES ? (this.pages.shift()?.lines.length ?? 0) : 0;
     });
   }
 
   /** Hold more before the beginning, and return how many lines came; null when nothing did. */
   async backward(): Promise<number | null> {
     return this.exclusively(async (generation) => {
-      const until = this.begin;
-      const come: Page[] = [];
-      let from = Math.max(0, until - PAGE);
-      while (from < until) {
-        const page = upTo(until, await this.read(from, Math.max(LEAST, until - from)));
+      for (;;) {
+        const page = await this.read({ before: this.begin });
         if (generation !== this.generation) {
           return null;
         }
-        if (page.next <= from) {
-          break;
+        this.putBefore(page);
+        if (page.lines.length > 0 || page.atStart) {
+          if (this.evict(() => this.pages.pop(), true) > 0) {
+            this.isAtEnd = false;
+            this.unfinished = [];
+          }
+          return page.lines.length === 0 ? null : page.lines.length;
         }
-        come.push(pageOf(page));
-        from = page.next;
+        this.looked(1 - page.beginShare);
       }
-      if (from !== until || come.length === 0) {
-        return null;
-      }
-      this.pages.unshift(...come);
-      while (this.pages.length > MAX_PAGES) {
-        this.pages.pop();
-        this.unfinished = '';
-      }
-      return come.reduce((sum, page) => sum + page.lines.length, 0);
     });
   }
 
-  private note({ size, unfinished }: LogPage): void {
-    this.size = size;
-    this.unfinished = plain((unfinished ?? '').slice(-LINE_LIMIT));
+  private get wholeLines(): number {
+    return this.pages.reduce((sum, { lines }) => sum + lines.length, 0);
+  }
+
+  private putAfter(page: LinesPage): void {
+    this.next = page.next;
+    if (page.lines.length > 0) {
+      this.pages.push(pageOf(page));
+    }
+    this.note(page);
+  }
+
+  private putBefore(page: LinesPage): void {
+    this.begin = page.begin;
+    this.isAtStart = page.atStart;
+    if (page.lines.length > 0) {
+      this.pages.unshift(pageOf(page));
+    }
+  }
+
+  private note({ bytes, timed, unfinished, atEnd }: LinesPage): void {
+    this.bytes = bytes;
+    this.timed = timed;
+    this.unfinished = atEnd ? unfinished : [];
+    this.isAtEnd = atEnd;
+  }
+
+  /** Let pages go at one end while there are too many; return how many lines went. */
+  private evict(take: () => Page | undefined, isAtEnd = false): number {
+    let gone = 0;
+    while (this.pages.length > 2 && (this.wholeLines > MAX_HELD_LINES || this.characters > MAX_CHARACTERS)) {
+      gone += take()?.lines.length ?? 0;
+    }
+    const first = this.pages[0]?.lines[0];
+    const last = this.pages.at(-1)?.lines.at(-1);
+    if (gone > 0 && !isAtEnd && first !== undefined) {
+      this.begin = first.place;
+      this.isAtStart = false;
+    } else if (gone > 0 && last !== undefined) {
+      this.next = beyond(last.place);
+    }
+    return gone;
+  }
+
+  private get characters(): number {
+    return this.pages.reduce((sum, { characters }) => sum + characters, 0);
   }
 
   private async exclusively(act: (generation: number) => Promise<number | null>): Promise<number | null> {
@@ -168,18 +224,11 @@ export class LogWindow {
   }
 }
 
-/** Return a page without what stands at or after a line's beginning. */
-function upTo(end: number, page: LogPage): LogPage {
-  if (page.next <= end) {
-    return page;
-  }
-  const bytes = new TextEncoder().encode(page.text).subarray(0, end - page.offset);
-  return { ...page, text: new TextDecoder().decode(bytes), next: end };
+/** Return the place after the line that a place names. */
+export function beyond(place: string): string {
+  return `${place}+`;
 }
 
-function pageOf({ text, offset, next }: LogPage): Page {
-  const reader = new LineReader();
-  const lines = reader.read(text);
-  const rest = reader.end();
-  return { offset, next, lines: rest === '' ? lines : [...lines, rest] };
+function pageOf({ lines, beginShare, nextShare }: LinesPage): Page {
+  return { lines, beginShare, nextShare, characters: lines.reduce((sum, { text }) => sum + text.length, 0) };
 }

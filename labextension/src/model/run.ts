@@ -97,6 +97,11 @@ export class RunModel {
     }
   }
 
+  /** The rank that failed first by itself, or one that was lost; null where there is none. */
+  get failedRank(): number | null {
+    return this.firstFailure?.rank ?? this.ranks.find(({ state }) => state === 'lost')?.rank ?? null;
+  }
+
   /** Return a rank, which need not have been named by the run's start. */
   rank(rank: number): Rank {
     return this.ranks[this.row(rank)]!;

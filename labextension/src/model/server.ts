@@ -3,7 +3,8 @@ import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import type { BatchJob } from './jobs';
 import type { KeptCluster } from './kept';
-import type { LogPage } from './log_window';
+import type { LogPattern } from './log_model';
+import type { LinesPage, LinesPlace } from './log_window';
 import type { ExportRequest, Place } from './place';
 import type { RunFacts } from './run_facts';
 import type { RunPage, RunRecord } from './runs';
@@ -22,6 +23,13 @@ export interface LogSize {
   readonly bytes: number;
 }
 
+/** Which lines: of one rank, or null for all, and there those that match. */
+export interface LinesQuery extends LogPattern {
+  readonly rank: number | null;
+  readonly stderr: boolean;
+  readonly onlyErrors: boolean;
+}
+
 export interface Server {
   /** The connection came up, or is lost. */
   readonly opened: ISignal<unknown, boolean>;
@@ -38,9 +46,10 @@ export interface Server {
   deleteRun(run: string): Promise<void>;
 
   logSizes(run: string): Promise<LogSize[]>;
-  log(run: string, rank: number, stderr: boolean, offset: number, limit: number): Promise<LogPage>;
-  /** Look for a line from a place on; a search from `next` continues where this one ended. */
-  searchLog(run: string, rank: number, stderr: boolean, text: string, from: number): Promise<{ offset: number | null; next: number }>;
+  /** Read lines of a log at a place; a call looks at a bounded part of it, and may find none. */
+  lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage>;
+  /** Return the address of a rank's whole log, or of all ranks' merged by time. */
+  logFileUrl(run: string, rank: number | null): string;
 
   devices(): Promise<Device[]>;
   /** What the server's host has for ranks; null where it does not say. */

@@ -1,81 +1,63 @@
-// Any rank's whole log, however long: only what is near the place one looks at is fetched.
-import { h, setAttribute, setText } from '../components/dom';
+// Any rank's whole log, or all ranks' merged by time, however long: only what is near the place one looks at is fetched.
+import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
 import { keepTyping } from '../components/keys';
 import { VirtualRows } from '../components/virtual';
-import type { LogModel } from '../model/log_model';
+import type { Direction, LogModel, LogTarget } from '../model/log_model';
 import type { LogWindow } from '../model/log_window';
-import { sentence } from '../model/server';
+import { type Server, sentence } from '../model/server';
 import type { Context } from './context';
+import { LogBar } from './log_bar';
 import { LivePage } from './page';
 
 const ROW_HEIGHT = 18;
 // So near to an end of what is held, more is fetched.
 const NEAR_ROWS = 60;
 const FOLLOW_MS = 1000;
-const STEPS = 1000;
+// As many as there are colours for lines of charts.
+const COLOURS = 7;
+const CHARACTERS_BESIDE = 24;
+
+interface LogContext extends Context {
+  readonly server: Pick<Server, 'logFileUrl'>;
+}
 
 export class LogPage extends LivePage {
-  private readonly ranks: HTMLSelectElement;
-  private readonly stderr = h('input', { type: 'checkbox' });
-  private readonly follow = h('input', { type: 'checkbox' });
-  private readonly pattern: HTMLInputElement;
-  private readonly find: HTMLButtonElement;
-  private readonly place: HTMLInputElement;
-  private readonly status = h('span', { class: 'ddl-count', role: 'status' });
-  private readonly fault = h('span', { class: 'ddl-fault', role: 'alert' });
+  private readonly bar: LogBar;
+  private readonly note = h('p', { class: 'ddl-hint', role: 'note', hidden: '' });
   private readonly space = h('div', { class: 'ddl-space' });
   private readonly body: HTMLElement;
   private readonly rows: VirtualRows;
+  /** What it shows first is there. */
+  private readonly opened: Promise<void>;
   private longest = 0;
   private timer = 0;
 
   constructor(
-    private readonly context: Context,
+    private readonly context: LogContext,
     private readonly model: LogModel,
     private readonly changed: () => void = () => undefined,
   ) {
     super();
     const { trans } = context;
-    const { run, rank } = model;
     this.addClass('ddl-log-page');
-    this.ranks = h('select', { 'aria-label': trans.__('Rank') }, h('option', { value: String(rank) }, trans.__('rank %1', rank)));
-    this.pattern = h('input', { type: 'text', placeholder: trans.__('text'), 'aria-label': trans.__('Find a text'), spellcheck: 'false' });
-    this.find = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Find next'));
-    this.place = h('input', { type: 'range', min: '0', max: String(STEPS), 'aria-label': trans.__('Place in the log') });
+    this.bar = new LogBar(trans, {
+      choose: (rank) => this.choose(rank),
+      readSizes: () => void this.attempt(() => this.readSizes()),
+      open: () => void this.open(),
+      follow: () => void this.toEnd(),
+      seek: (share) => void this.seek(share),
+      search: (target, direction) => void this.search(target, direction),
+      changePattern: () => model.searchAgain(),
+    });
     this.body = h('div', { class: 'ddl-lines', role: 'log', 'aria-live': 'off', 'aria-label': trans.__('Log'), tabindex: '0' }, this.space);
     this.rows = new VirtualRows(this.body, this.space, ROW_HEIGHT, makeLine, (row, at) => this.fill(row, at), () => void this.scrolled());
-    const bar = h(
-      'div',
-      { class: 'ddl-log-bar', role: 'toolbar', 'aria-label': trans.__('Log') },
-      this.ranks,
-      h('label', {}, this.stderr, trans.__('stderr only')),
-      h('label', {}, this.follow, trans.__('follow')),
-      this.pattern,
-      this.find,
-      this.place,
-      this.status,
-      this.fault,
-    );
-    this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', run))), bar, this.body);
-    this.follow.checked = true;
-    this.ranks.addEventListener('change', () => {
-      model.choose(Number(this.ranks.value));
-      void this.open();
-    });
-    // The logs grow, and ranks that wrote nothing have none yet: as they are when one chooses.
-    for (const name of ['pointerdown', 'focus']) {
-      this.ranks.addEventListener(name, () => void this.attempt(() => this.readSizes()));
-    }
-    this.stderr.addEventListener('change', () => void this.open());
-    this.follow.addEventListener('change', () => void (this.follow.checked && this.toEnd()));
-    this.place.addEventListener('input', () => void this.seek(Number(this.place.value) / STEPS));
-    this.find.addEventListener('click', () => void this.search());
-    this.pattern.addEventListener('input', () => model.searchAnew());
-    this.pattern.addEventListener('keydown', (event) => void (event.key === 'Enter' && this.search()));
-    model.searched.connect((_, bytes) => setText(this.status, trans.__('looked at %1', size(bytes))));
+    this.node.append(h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('Log of %1', model.run)), ...this.bar.heading), this.bar.element, this.note, this.body);
+    this.bar.showRanks([], model.rank);
+    model.looked.connect((_, share) => this.bar.showLooked(share));
+    this.node.addEventListener('keydown', (event) => this.onKey(event));
     keepTyping(this.node);
-    void this.begin();
+    this.opened = this.begin();
   }
 
   protected override onResize(): void {
@@ -85,7 +67,7 @@ export class LogPage extends LivePage {
 
   protected override watch(): void {
     window.clearInterval(this.timer);
-    this.timer = window.setInterval(() => void (this.follow.checked && !document.hidden && this.readOn()), FOLLOW_MS);
+    this.timer = window.setInterval(() => void (this.bar.follow.checked && !document.hidden && this.readOn()), FOLLOW_MS);
   }
 
   protected override rest(): void {
@@ -96,17 +78,30 @@ export class LogPage extends LivePage {
     return this.model.run;
   }
 
-  /** The rank whose log is shown. */
-  get rank(): number {
+  /** The rank whose log is shown; null for all. */
+  get rank(): number | null {
     return this.model.rank;
   }
 
   /** Show another rank's log, unless it is there. */
-  showRank(rank: number): void {
+  async showRank(rank: number | null): Promise<void> {
     if (this.rank !== rank) {
       this.model.choose(rank);
-      void this.begin();
+      await this.begin();
     }
+  }
+
+  /** Show the last line of a rank's log that looks like an error. */
+  async showLastError(rank: number | null): Promise<void> {
+    await this.opened;
+    await this.showRank(rank);
+    this.model.searchAgain();
+    await this.search('error', 'previous');
+  }
+
+  private choose(rank: number | null): void {
+    this.model.choose(rank);
+    void this.open();
   }
 
   private async begin(): Promise<void> {
@@ -116,22 +111,14 @@ export class LogPage extends LivePage {
 
   /** Read which ranks have a log, and how long each is, and offer these. */
   private async readSizes(): Promise<void> {
-    const { trans } = this.context;
     await this.model.readSizes();
-    const { sizes, rank } = this.model;
-    const texts = new Map(sizes.map((log) => [String(log.rank), trans.__('rank %1 (%2)', log.rank, size(log.bytes))]));
-    const shown = [...this.ranks.options];
-    if (shown.length === texts.size && shown.every(({ value }) => texts.has(value))) {
-      // In place: the list may be open.
-      shown.forEach((option) => setText(option, texts.get(option.value)!));
-    } else {
-      this.ranks.replaceChildren(...[...texts].map(([value, text]) => h('option', { value }, text)));
-    }
-    this.ranks.value = String(rank);
+    this.bar.showRanks(this.model.sizes, this.model.rank);
   }
 
   private async open(): Promise<void> {
-    this.model.open(this.stderr.checked);
+    const { model, bar } = this;
+    model.open(bar.isStderr, bar.filter);
+    bar.showFile(this.context.server.logFileUrl(model.run, model.rank));
     this.changed();
     await this.toEnd();
   }
@@ -139,14 +126,14 @@ export class LogPage extends LivePage {
   private async toEnd(): Promise<void> {
     await this.attempt(async () => {
       if (await this.model.toEnd()) {
-        this.follow.checked = true;
+        this.bar.follow.checked = true;
         this.draw();
       }
     });
   }
 
   private async seek(share: number): Promise<void> {
-    this.follow.checked = false;
+    this.bar.follow.checked = false;
     await this.attempt(async () => {
       const index = await this.model.seek(share);
       if (index !== null) {
@@ -156,26 +143,49 @@ export class LogPage extends LivePage {
     });
   }
 
-  private async search(): Promise<void> {
-    const { model } = this;
-    if (this.pattern.value === '') {
-      return;
+  private async search(target: LogTarget, direction: Direction): Promise<void> {
+    const { model, bar } = this;
+    if (target === 'error' && model.isFiltered) {
+      // An error may be on a line that is left out.
+      bar.showAll();
+      model.open(bar.isStderr);
     }
-    this.find.disabled = true;
+    bar.setSearching(true);
     await this.attempt(async () => {
-      const offset = await model.search(this.pattern.value);
-      if (offset === 'absent') {
-        setText(this.fault, this.context.trans.__('It stands nowhere below. The next look begins at the start.'));
-      } else if (offset !== 'overtaken') {
-        this.follow.checked = false;
-        const index = await model.showFound(offset);
-        if (index !== null) {
-          this.draw();
-          this.rows.scrollTo(index);
-        }
+      const index = await model.search(target, direction);
+      if (index === 'absent') {
+        bar.showNote(this.absent(direction));
+        this.drawPlace();
+      } else if (index !== 'overtaken') {
+        bar.follow.checked = false;
+        this.draw();
+        this.rows.scrollTo(index);
       }
     });
-    this.find.disabled = false;
+    bar.setSearching(false);
+  }
+
+  private absent(direction: Direction): string {
+    const { trans } = this.context;
+    return direction === 'next'
+      ? trans.__('Not found below. Searching again starts at the top.')
+      : trans.__('Not found above. Searching again starts at the end.');
+  }
+
+  private onKey(event: KeyboardEvent): void {
+    const isFind = (event.ctrlKey || event.metaKey) && !event.shiftKey && !event.altKey && event.key.toLowerCase() === 'f';
+    const isAgain = event.key === 'F3' && !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (!isFind && !isAgain) {
+      return;
+    }
+    // Neither is a key of JupyterLab's here; the browser would look in the page, which has few of the lines.
+    event.preventDefault();
+    event.stopPropagation();
+    if (isFind || this.bar.pattern.text === '') {
+      this.bar.focusField();
+    } else {
+      void this.search(this.bar.pattern, event.shiftKey ? 'previous' : 'next');
+    }
   }
 
   private async readOn(): Promise<void> {
@@ -188,9 +198,10 @@ export class LogPage extends LivePage {
 
   private async scrolled(): Promise<void> {
     const { log } = this.model;
+    const { follow } = this.bar;
     const top = this.body.scrollTop / ROW_HEIGHT;
     const bottom = top + this.body.clientHeight / ROW_HEIGHT;
-    this.follow.checked = this.follow.checked && log.isAtEnd && bottom >= log.length - 2;
+    follow.checked = follow.checked && log.isAtEnd && bottom >= log.length - 2;
     this.drawPlace();
     await this.attempt(async () => {
       if (bottom > log.length - NEAR_ROWS && !log.isAtEnd) {
@@ -206,48 +217,67 @@ export class LogPage extends LivePage {
     if (log !== this.model.log) {
       return;
     }
-    this.model.moved(lines);
     this.rows.update(log.length);
     this.rows.shift(lines);
     this.drawPlace();
   }
 
   private draw(): void {
-    this.rows.update(this.model.log.length, this.follow.checked);
+    this.rows.update(this.model.log.length, this.bar.follow.checked);
     this.drawPlace();
   }
 
   private drawPlace(): void {
     const { log } = this.model;
     const { trans } = this.context;
+    const { follow } = this.bar;
     const index = Math.floor(this.body.scrollTop / ROW_HEIGHT);
-    const share = log.length === 0 ? 0 : index / log.length;
-    const at = this.follow.checked ? log.size : log.begin + share * (log.end - log.begin);
-    this.place.value = String(log.size === 0 ? STEPS : Math.round((at / log.size) * STEPS));
-    setText(this.status, log.size === 0 ? trans.__('This rank wrote nothing.') : trans.__('%1 of %2', size(at), size(log.size)));
+    const share = follow.checked ? 1 : log.shareAt(index);
+    const at = log.line(follow.checked ? log.length - 1 : index)?.atUs ?? 0;
+    const place = at > 0 ? new Date(at / 1000).toLocaleTimeString() : size(share * log.bytes);
+    const where = at > 0 ? trans.__('%1 · %2', place, size(log.bytes)) : trans.__('%1 of %2', place, size(log.bytes));
+    this.bar.showPlace(share, log.bytes === 0 ? trans.__('Nothing was written.') : where);
+    setText(this.note, this.roughness());
+    setHidden(this.note, log.timed === null || log.timed === 'marked');
+  }
+
+  /** Say how well the ranks of a run are merged that did not note when they wrote. */
+  private roughness(): string {
+    const { trans } = this.context;
+    return this.model.log.timed === 'events'
+      ? trans.__('These logs have no times of their own: the lines are ordered by when the run’s events report them.')
+      : trans.__('These logs have no times: the lines are ordered as if each rank had written at an even rate.');
   }
 
   private fill(row: HTMLElement, at: number): void {
-    const text = this.model.log.line(at) ?? '';
-    if (text.length > this.longest) {
+    const { log, found } = this.model;
+    const line = log.line(at);
+    const [number, rank, text] = row.children as unknown as [HTMLElement, HTMLElement, HTMLElement];
+    const length = line?.text.length ?? 0;
+    if (length > this.longest) {
       // As wide as the longest line that was seen, so that one can scroll to its end.
-      this.longest = text.length;
-      this.space.style.minWidth = `${text.length + 4}ch`;
+      this.longest = length;
+      this.space.style.minWidth = `${length + CHARACTERS_BESIDE}ch`;
     }
-    setText(row, text);
-    setAttribute(row, 'class', at === this.model.found ? 'ddl-line ddl-found' : 'ddl-line');
+    setText(number, line?.number == null ? '' : String(line.number));
+    setText(rank, this.model.rank === null && line !== undefined ? String(line.rank) : '');
+    setHidden(rank, this.model.rank !== null);
+    setAttribute(rank, 'class', `ddl-line-rank ddl-rank-colour-${((line?.rank ?? 0) % COLOURS) + 1}`);
+    setText(text, line?.text ?? '');
+    const isFound = found !== null && line?.place === found;
+    setAttribute(row, 'class', `ddl-line${isFound ? ' ddl-found' : ''}${line?.place === '' ? ' ddl-unfinished' : ''}`);
   }
 
   private async attempt(act: () => Promise<void>): Promise<void> {
-    setText(this.fault, '');
+    this.bar.showFault('');
     try {
       await act();
     } catch (error) {
-      setText(this.fault, sentence(error));
+      this.bar.showFault(sentence(error));
     }
   }
 }
 
 function makeLine(): HTMLElement {
-  return h('div', { class: 'ddl-line' });
+  return h('div', { class: 'ddl-line' }, h('span', { class: 'ddl-line-number' }), h('span', { class: 'ddl-line-rank' }), h('span', { class: 'ddl-line-text' }));
 }

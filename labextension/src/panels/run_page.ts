@@ -16,6 +16,9 @@ export class RunPage extends LivePage {
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
   private readonly note: HTMLElement;
   private readonly logs: HTMLButtonElement;
+  private readonly error: HTMLButtonElement;
+  /** The rank that failed first, or was lost. */
+  private failed: number | null = null;
   private isOver = false;
 
   constructor(
@@ -27,10 +30,12 @@ export class RunPage extends LivePage {
     const { run } = details;
     this.view = new RunView(context, run, (live) => this.onChange(live));
     this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
-    this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run }));
+    this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.view.rank) }));
+    this.error = h('button', { type: 'button', class: 'ddl-button', hidden: '' });
+    this.error.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.failed), at: 'last error' }));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.logs);
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.logs);
     this.node.append(bar, this.problem, this.note, this.view.element, this.cell);
     details.changed.connect(() => this.draw());
     void details.read();
@@ -62,6 +67,9 @@ export class RunPage extends LivePage {
 
   /** Of a run that is over and did not train there are no figures, and none will come. */
   private onChange({ model }: LiveRun): void {
+    this.failed = model.failedRank;
+    setHidden(this.error, this.failed === null);
+    setText(this.error, this.context.trans.__('Error in rank %1’s log', this.failed));
     const isBare = model.isOver && model.step === null;
     setHidden(this.note, !isBare);
     this.view.element.classList.toggle('ddl-untrained', isBare);
@@ -79,4 +87,9 @@ export class RunPage extends LivePage {
     // The page has the newest of what the ranks wrote.
     setText(this.logs, logBytes === null ? trans.__('Whole logs') : trans.__('Whole logs (%1)', size(logBytes)));
   }
+}
+
+/** Return the argument of a command that names a rank. */
+function asked(rank: number | null): { rank?: string } {
+  return rank === null ? {} : { rank: String(rank) };
 }

@@ -21,6 +21,11 @@ export class RunView {
     this.dashboard = new Dashboard(trans);
   }
 
+  /** The one rank whose lines were chosen; null where none was. */
+  get rank(): number | null {
+    return this.dashboard.rank;
+  }
+
   get element(): HTMLElement {
     return this.dashboard.element;
   }

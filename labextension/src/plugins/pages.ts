@@ -26,6 +26,10 @@ export const pages: JupyterFrontEndPlugin<void> = {
   },
 };
 
+/** What the command that opens a log gets for all ranks, and to show a fault. */
+const ALL_RANKS = 'all';
+const LAST_ERROR = 'last error';
+
 type Restorer = ILayoutRestorer | null;
 
 function addRuns({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<RunPage>, restorer: Restorer): void {
@@ -48,17 +52,24 @@ function addLogs({ commands }: JupyterFrontEnd, distributed: Distributed, shown:
     label: trans.__('Open Whole Log'),
     execute: async (given: Given) => {
       const run = textOf(given, 'run');
-      const rank = typeof given['rank'] === 'number' ? given['rank'] : null;
+      const { rank } = given;
+      const asked = rank === ALL_RANKS ? null : isRank(rank) ? Number(rank) : undefined;
       const [{ LogPage }, { LogModel }] = await Promise.all([import('../panels/log_page'), import('../model/log_model')]);
-      const make = (): LogPage => new LogPage(distributed, new LogModel(server, run, rank ?? 0), () => shown.save(page));
+      const make = (): LogPage => new LogPage(distributed, new LogModel(server, run, asked === undefined ? 0 : asked), () => shown.save(page));
       const page = shown.show((one) => one.run === run, make, trans.__('Log %1', shortOf(run)));
-      if (rank !== null) {
-        page.content.showRank(rank);
+      if (given['at'] === LAST_ERROR) {
+        void page.content.showLastError(asked ?? null);
+      } else if (asked !== undefined) {
+        void page.content.showRank(asked);
       }
       return page;
     },
   });
-  shown.restore(restorer, CommandIDs.openLog, ({ run, rank }) => ({ run, rank }), ({ run }) => run);
+  shown.restore(restorer, CommandIDs.openLog, ({ run, rank }) => ({ run, rank: rank ?? ALL_RANKS }), ({ run }) => run);
+}
+
+function isRank(given: unknown): given is number | string {
+  return typeof given === 'number' || (typeof given === 'string' && /^\d+$/.test(given));
 }
 
 function addComparisons({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<ComparePage>, restorer: Restorer): void {

@@ -48,8 +48,6 @@ ADDRESSES = [
     "run-values",
     f"runs/{RUN}",
     f"runs/{RUN}/logs",
-    f"runs/{RUN}/logs/0",
-    f"runs/{RUN}/logs/0/search?pattern=a",
     f"runs/{RUN}/lines?rank=0",
     f"runs/{RUN}/lines?pattern=a&regex=1",
     f"runs/{RUN}/log-file",
@@ -224,7 +222,7 @@ def header(cookies: http.cookies.SimpleCookie) -> str:
     ],
 )
 def test_a_name_that_is_no_runs_id_names_nothing(server: Server, run: Path, name: str) -> None:
-    for suffix in ("", "/logs", "/logs/0", "/lines", "/log-file"):
+    for suffix in ("", "/logs", "/lines", "/log-file"):
         assert server.ask("GET", f"runs/{name}{suffix}").status in (400, 404)
     assert server.ask("DELETE", f"runs/{name}").status in (400, 404)
     assert server.ask("PATCH", f"runs/{name}", body='{"name": "x"}').status in (400, 404)
@@ -236,14 +234,15 @@ def test_a_path_with_dots_leads_nowhere(server: Server, run: Path) -> None:
     for path in (
         f"runs/{RUN}/../../../../etc/passwd",
         f"runs/{RUN}/logs/../cell.py",
-        f"runs/{RUN}/logs/0/../../run.json",
+        f"runs/{RUN}/lines/../run.json",
     ):
         assert server.ask("GET", path).status == 404
 
 
 @pytest.mark.parametrize("rank", ["-1", "x", "0.log", "%2e%2e", "9999999999", "1"])
 def test_a_rank_without_a_log_is_told(server: Server, run: Path, rank: str) -> None:
-    assert server.ask("GET", f"runs/{RUN}/logs/{rank}").status == 404
+    for address in ("lines", "log-file"):
+        assert server.ask("GET", f"runs/{RUN}/{address}?rank={rank}").status in (400, 404)
 
 
 def test_a_link_or_a_pipe_in_a_logs_place_is_no_log(server: Server, run: Path) -> None:
@@ -251,7 +250,7 @@ def test_a_link_or_a_pipe_in_a_logs_place_is_no_log(server: Server, run: Path) -
     os.mkfifo(run / "rank-2.log")
     assert [log["rank"] for log in server.ask("GET", f"runs/{RUN}/logs").json] == [0]
     for rank in (1, 2):
-        reply = server.ask("GET", f"runs/{RUN}/logs/{rank}")
+        reply = server.ask("GET", f"runs/{RUN}/lines?rank={rank}")
         told = f"A rank must have a log. Received: rank {rank}, which has none in this run."
         assert (reply.status, reply.json["message"]) == (404, told)
 
@@ -265,13 +264,10 @@ def test_a_link_or_a_pipe_in_a_logs_place_is_no_log(server: Server, run: Path) -
         (f"runs?limit={'9' * 5000}", "limit must be a number from 1 to 200."),
         (f"runs?search={'x' * 1001}", "search must have 1000 characters at most. Received: 1001."),
         (f"runs/{RUN}/lines?most=2001", "most must be a number from 1 to 2000."),
+        (f"runs/{RUN}/lines?share=%25d", "Received: '%d'."),
+        (f"runs/{RUN}/lines?stderr=2", "stderr must be a number from 0 to 1."),
         (f"runs/{RUN}/lines?after=x%25d", "A place in a log is one that a page named. Received: 'x%d'."),
         (f"runs/{RUN}/lines?pattern=%25d(&regex=1", "A filter is a regular expression. Received: '%d(': missing )"),
-        (f"runs/{RUN}/logs/0?limit=1048577", "limit must be a number from 64 to 1048576."),
-        (f"runs/{RUN}/logs/0?offset=%25d", "Received: '%d'."),
-        (f"runs/{RUN}/logs/0?stderr=2", "stderr must be a number from 0 to 1."),
-        (f"runs/{RUN}/logs/0/search?pattern=", "pattern must be a text of one line. Received: 0 characters."),
-        (f"runs/{RUN}/logs/0/search?pattern=a%0Ab", "pattern must be a text of one line. Received: 3 characters."),
         (f"runs/{RUN}x", f"A run must be named by its id. Received: '{RUN}x', which is no run."),
     ],
 )

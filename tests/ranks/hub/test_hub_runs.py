@@ -183,17 +183,21 @@ def test_a_log_of_two_gigabytes_opens_at_once_at_either_end_and_within(server: S
         file.seek(size)
         file.write(b"\n" + b"".join(line % number for number in range(1000)) + b"100 %\r")
     began_s = time.monotonic()
-    log = f"runs/{run.run}/logs/0"
+    lines = f"runs/{run.run}/lines?rank=0"
     (told,) = server.ask("GET", f"runs/{run.run}/logs").json
-    first = server.ask("GET", log).json
-    assert first["text"].startswith("a line of the log, number 000000000\n")
-    last = server.ask("GET", f"{log}?offset={told['bytes'] - 5000}").json
-    assert last["text"].endswith("number 000000999\n")
-    assert (last["unfinished"], last["next"] + 6, last["size"]) == ("100 %\r", told["bytes"], told["bytes"])
-    server.ask("GET", f"{log}?offset={1 << 30}&limit={1 << 20}")
-    found = server.ask("GET", f"{log}/search?pattern=NUMBER%20000000500&from={size}").json["offset"]
-    assert server.ask("GET", f"{log}?offset={found}&limit=64").json["text"] == "a line of the log, number 000000500\n"
-    assert server.ask("GET", f"{log}/search?pattern=zzz").json == {"offset": None, "next": 32 << 20}
+    first = server.ask("GET", f"{lines}&after=start").json
+    assert first["lines"][0][:3] == [0, 1, "a line of the log, number 000000000"]
+    last = server.ask("GET", lines).json
+    assert last["lines"][-1][2].endswith("number 000000999")
+    assert (last["unfinished"], last["bytes"]) == ([[0, "100 %"]], told["bytes"])
+    server.ask("GET", f"{lines}&share=500000")
+    place = last["begin"]
+    sought = server.ask("GET", f"{lines}&pattern=NUMBER%20000000500&after={place}&most=1").json
+    (found,) = sought["lines"]
+    assert found[2] == "a line of the log, number 000000500"
+    assert server.ask("GET", f"{lines}&after={found[3]}&most=1").json["lines"] == [found]
+    none = server.ask("GET", f"{lines}&pattern=zzz&after=start").json
+    assert (none["lines"], none["at_end"]) == ([], False)
     assert time.monotonic() - began_s < 5
     (run.path / "rank-0.log").unlink()
 
@@ -215,14 +219,14 @@ def test_more_requests_than_the_hub_takes_are_refused_and_none_is_lost(server: S
     run = going_on("searched")
     with (run.path / "rank-0.log").open("wb") as file:
         file.truncate(32 << 20)
-    address = f"runs/{run.run}/logs/0/search?pattern=zzz"
+    address = f"runs/{run.run}/lines?rank=0&pattern=zzz&after=start"
     with ThreadPoolExecutor(100) as threads:
         replies = list(threads.map(lambda _: server.ask("GET", address), range(100)))
     refused = [reply for reply in replies if reply.status == 503]
     assert 0 < len(refused) < 90
     told = "The hub takes 32 requests at a time. Received: one more. Ask again when others have been answered."
     assert {reply.json["message"] for reply in refused} == {told}
-    assert all(reply.json["next"] == 32 << 20 for reply in replies if reply.status == 200)
+    assert all(reply.json["lines"] == [] for reply in replies if reply.status == 200)
     assert server.ask("GET", address).status == 200
 
 
