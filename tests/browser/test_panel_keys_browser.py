@@ -165,9 +165,9 @@ def open_log_of_rank_1(page: Page, run: Path) -> None:
     ask = "run => void window.jupyterapp.commands.execute('jupyter-ddl:open-log', {run, rank: 1})"
     page.evaluate(ask, run.name)
     page.wait_for_function("document.querySelector('.ddl-log-page select').value === '1'")
-    (run / "rank-1.log").write_text("x" * 5_000 + "\n")
+    (run / "rank-1.log").write_text("x" * 4_999 + "\n")
     ranks.focus()
-    page.wait_for_function("document.querySelector('.ddl-log-page select').selectedOptions[0].text.includes('5 KB')")
+    page.wait_for_function("document.querySelector('.ddl-log-page select').selectedOptions[0].text.includes('5 kB')")
 
 
 def open_run_without_training(page: Page, run: Path) -> None:
