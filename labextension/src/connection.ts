@@ -13,8 +13,10 @@ import { isRecord } from './model/parse';
 import { linesPageOf } from './model/parse_lines';
 import type { ExportRequest, Place } from './model/place';
 import { factsOf } from './model/run_facts';
+import { type Query, queryOf } from './model/run_filter';
+import { runValuesOf, type RunValues } from './model/run_values';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
-import type { ControlName, LinesQuery, LogSize, RunDetails, Server } from './model/server';
+import { type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
 
 const PATH = 'jupyter-ddl';
@@ -111,18 +113,29 @@ export class Connection implements RunWire, Server {
   }
 
   async runs(search: string, before: string | null, limit: number): Promise<RunPage> {
-    const query = { search, limit: String(limit), ...(before === null ? {} : { before }) };
-    return runPageOf(await this.request('GET', ['runs'], query));
+    const page: Query = [['limit', String(limit)], ...(before === null ? [] : [['before', before] as const])];
+    return runPageOf(await this.request('GET', ['runs'], [...queryOf(search), ...page]));
+  }
+
+  async runValues(search: string): Promise<RunValues> {
+    return runValuesOf(await this.request('GET', ['run-values'], queryOf(search)));
   }
 
   async run(run: string): Promise<RunDetails> {
     const found = await this.request('GET', ['runs', run]);
-    const record = recordOf(found);
-    if (record === null) {
-      throw new TypeError(`The server must tell of the run ${run}. Received: ${JSON.stringify(found).slice(0, 80)}.`);
-    }
-    const cell = isRecord(found) ? found['cell'] : null;
-    return { record, cell: typeof cell === 'string' ? cell : '', facts: factsOf(found) };
+    const record = needed(recordOf(found), run);
+    const { cell, place } = isRecord(found) ? found : {};
+    return { record, cell: typeof cell === 'string' ? cell : '', place: placeOf(place), facts: factsOf(found) };
+  }
+
+  async labelRun(run: string, change: LabelChange): Promise<RunRecord> {
+    return needed(recordOf(await this.request('PATCH', ['runs', run], [], JSON.stringify(change))), run);
+  }
+
+  async report(run: string, withCode: boolean): Promise<RunReport> {
+    const found = await this.request('POST', ['runs', run, 'report'], [], JSON.stringify({ with_code: withCode }));
+    const report = needed(listOf<RunReport>([found], ['file', 'parts', 'zip'])[0] ?? null, run);
+    return { ...report, parts: listOf(report.parts, ['name', 'bytes', 'note']) };
   }
 
   async runOrNull(run: string): Promise<RunRecord | null> {
@@ -155,7 +168,7 @@ export class Connection implements RunWire, Server {
       ...(query.rank === null ? {} : { rank: String(query.rank) }),
       ...(most === undefined ? {} : { most: String(most) }),
     };
-    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], asked));
+    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], Object.entries(asked)));
   }
 
   logFileUrl(run: string, rank: number | null): string {
@@ -179,7 +192,7 @@ export class Connection implements RunWire, Server {
   }
 
   async export(notebook: string, request: ExportRequest): Promise<string> {
-    const found = await this.request('POST', ['export'], {}, JSON.stringify({ notebook, ...request }));
+    const found = await this.request('POST', ['export'], [], JSON.stringify({ notebook, ...request }));
     return isRecord(found) && typeof found['text'] === 'string' ? found['text'] : '';
   }
 
@@ -266,15 +279,23 @@ export class Connection implements RunWire, Server {
     }
   }
 
-  private async request(method: string, path: readonly string[], query: Record<string, string> = {}, body: string | null = null): Promise<unknown> {
+  private async request(method: string, path: readonly string[], query: Query = [], body: string | null = null): Promise<unknown> {
     const { settings } = this;
-    const url = URLExt.join(settings.baseUrl, PATH, ...path.map(encodeURIComponent)) + URLExt.objectToQueryString(query);
+    const asked = query.map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
+    const url = URLExt.join(settings.baseUrl, PATH, ...path.map(encodeURIComponent)) + (asked === '' ? '' : `?${asked}`);
     const response = await ServerConnection.makeRequest(url, { method, body }, settings);
     if (!response.ok) {
       throw await ServerConnection.ResponseError.create(response);
     }
     return response.status === 204 ? null : ((await response.json()) as unknown);
   }
+}
+
+function needed<T>(found: T | null, run: string): T {
+  if (found === null) {
+    throw new TypeError(`The server must tell of the run ${run}. Received: something else.`);
+  }
+  return found;
 }
 
 /** Return the objects of a list that have the fields. */

@@ -6,10 +6,11 @@ import { completion } from './plugins/completion';
 import { controls } from './plugins/controls';
 import { example } from './plugins/example';
 import { hub } from './plugins/hub';
+import { labels } from './plugins/labels';
 import { notifications } from './plugins/notifications';
 import { outputs } from './plugins/outputs';
 import { pages } from './plugins/pages';
 import { panel } from './plugins/panel';
 import { status } from './plugins/status';
 
-export default [hub, panel, controls, pages, cells, example, outputs, completion, status, notifications];
+export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, status, notifications];

@@ -7,6 +7,7 @@ import { type KeptFields, START_FIELDS, type StartFields } from './model/start';
 import { NAMESPACE } from './tokens';
 
 const FORM = `${NAMESPACE}:form`;
+const SEARCH = `${NAMESPACE}:search`;
 const CELLS = `${NAMESPACE}:cells`;
 const MAX_CELLS = 200;
 const KEPT = START_FIELDS.filter((name) => name !== 'name');
@@ -29,6 +30,16 @@ export function keepMarks(state: IStateDB, marks: CellMarks, restored: () => voi
     const newest = marks.all().slice(-MAX_CELLS).map(({ place, notice }) => ({ place, notice: { ...notice } }));
     void state.save(CELLS, newest);
   });
+}
+
+/** Return what the runs were searched for last. */
+export async function searchOf(state: IStateDB): Promise<string> {
+  const found = await state.fetch(SEARCH);
+  return typeof found === 'string' ? found : '';
+}
+
+export function keepSearch(state: IStateDB, search: string): void {
+  void state.save(SEARCH, search);
 }
 
 /** Return what the form held last. */

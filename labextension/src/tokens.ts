@@ -25,6 +25,7 @@ export namespace PluginIDs {
   export const controls = 'jupyter-ddl:controls';
   export const pages = 'jupyter-ddl:pages';
   export const example = 'jupyter-ddl:example';
+  export const labels = 'jupyter-ddl:labels';
   export const cells = 'jupyter-ddl:cells';
   export const outputs = 'jupyter-ddl:outputs';
   export const completion = 'jupyter-ddl:completion';
@@ -47,6 +48,12 @@ export namespace CommandIDs {
   export const openExample = 'jupyter-ddl:open-example';
   export const openRun = 'jupyter-ddl:open-run';
   export const openLog = 'jupyter-ddl:open-log';
+  /** These return what went wrong, as a sentence; empty where nothing did. */
+  export const goToCell = 'jupyter-ddl:go-to-cell';
+  export const renameRun = 'jupyter-ddl:rename-run';
+  export const noteRun = 'jupyter-ddl:note-run';
+  export const tagRun = 'jupyter-ddl:tag-run';
+  export const reportRun = 'jupyter-ddl:report-run';
   export const compare = 'jupyter-ddl:compare-runs';
   export const toggleDistributed = 'jupyter-ddl:toggle-distributed';
   export const toggleWhole = 'jupyter-ddl:toggle-whole-notebook';

@@ -17,6 +17,9 @@ export class FakeServer implements Server {
   readonly control = this.asks<Server['control']>('control');
   readonly runs = this.asks<Server['runs']>('runs');
   readonly run = this.asks<Server['run']>('run');
+  readonly runValues = this.asks<Server['runValues']>('runValues');
+  readonly labelRun = this.asks<Server['labelRun']>('labelRun');
+  readonly report = this.asks<Server['report']>('report');
   readonly runOrNull = this.asks<Server['runOrNull']>('runOrNull');
   readonly pictureOrNull = this.asks<Server['pictureOrNull']>('pictureOrNull');
   readonly deleteRun = this.asks<Server['deleteRun']>('deleteRun');
@@ -88,7 +91,7 @@ export async function settled(): Promise<void> {
 }
 
 export function record(run: string, state = 'finished'): RunRecord {
-  return { run, start_s: 0, ranks: [0], world_size: 1, state, seconds: null, samples_per_s: null, loss: null, model: null, computes_on: null, notebook: null, cell_number: null, name: null, tags: [] };
+  return { run, start_s: 0, ranks: [0], world_size: 1, state, seconds: null, samples_per_s: null, loss: null, model: null, computes_on: null, script: null, notebook: null, cell_id: null, cell_number: null, name: null, note: null, tags: [] };
 }
 
 /** Return runs from one number down to another, newest first, as a page of the list. */

@@ -8,6 +8,7 @@ import type { Notice } from '../src/model/notice';
 import { parseHubMessage } from '../src/model/parse_hub';
 import { OpenEnds } from '../src/model/open_ends';
 import type { RunRecord } from '../src/model/runs';
+import { record as bareRecord } from './fake_server';
 
 const FROM_HUB = new Set(['kernel_state', 'kernel_gone', 'run_notice', 'answer']);
 const examples = fixture.filter(({ type }) => FROM_HUB.has(type));
@@ -148,7 +149,7 @@ describe('CellMarks', () => {
 
 describe('OpenEnds', () => {
   const record = (state: string, seconds: number | null = null): RunRecord => {
-    return { run: 'r', start_s: 1, ranks: [0, 1], world_size: 2, state, seconds, samples_per_s: null, loss: null, model: null, computes_on: null, notebook: null, cell_number: null, name: null, tags: [] };
+    return { ...bareRecord('r', state), ranks: [0, 1], seconds };
   };
 
   function begin(found: readonly (RunRecord | null)[]) {

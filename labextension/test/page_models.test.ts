@@ -10,6 +10,7 @@ import { LogModel } from '../src/model/log_model';
 import type { LinesPage, LogLine } from '../src/model/log_window';
 import { RoomModel } from '../src/model/room';
 import { factsOf } from '../src/model/run_facts';
+import { ReportModel } from '../src/model/report_model';
 import { RunDetailsModel } from '../src/model/run_details';
 import { StacksModel } from '../src/model/stacks_model';
 import { FakeServer, record } from './fake_server';
@@ -40,9 +41,40 @@ function count(signal: { connect(slot: () => void): unknown }): { value: number 
   return counted;
 }
 
+describe('the file for support', () => {
+  const made = (part: string): object => ({ file: 'r.zip', parts: [{ name: part, bytes: 1, note: '' }], zip: '' });
+
+  it('is the one of the newest choice, whichever comes first', async () => {
+    const model = new ReportModel(server, 'r');
+    void model.read(false);
+    void model.read(true);
+    expect(model.report).toBeNull();
+    await server.answer('report r true', made('cell.py'));
+    await server.answer('report r false', made('run.json'));
+    expect(model.report?.parts.map(({ name }) => name)).toEqual(['cell.py']);
+    void model.read(false);
+    expect(model.report).toBeNull();
+    await server.refuse('report r false', 'There is no run r.');
+    expect([model.report, model.problem]).toEqual([null, 'There is no run r.']);
+  });
+});
+
 describe('the page of a run', () => {
+  it('has its labels, also once another page has changed them', async () => {
+    const model = new RunDetailsModel(server, 'r', hub);
+    void model.read();
+    await server.answer('run r', { record: record('r'), cell: '' });
+    hub.handle({ type: 'run_labelled', run: 'another' });
+    hub.handle({ type: 'run_labelled', run: 'r' });
+    await server.answer('run r', { record: { ...record('r'), name: 'small batch' }, cell: '' });
+    expect([model.record?.name, server.waiting]).toEqual(['small batch', []]);
+    model.dispose();
+    hub.handle({ type: 'run_labelled', run: 'r' });
+    expect(server.waiting).toEqual([]);
+  });
+
   it('has its cell, and what its ranks wrote', async () => {
-    const model = new RunDetailsModel(server, 'r');
+    const model = new RunDetailsModel(server, 'r', hub);
     const changes = count(model.changed);
     void model.read();
     await server.answer('run r', { record: record('r'), cell: 'x = 1' });
@@ -52,7 +84,7 @@ describe('the page of a run', () => {
   });
 
   it('says what is wrong with the run, and leaves the logs to their own page', async () => {
-    const model = new RunDetailsModel(server, 'r');
+    const model = new RunDetailsModel(server, 'r', hub);
     void model.read();
     await server.refuse('run r', 'There is no run r.');
     void model.readLogSize();

@@ -3,12 +3,14 @@ import { Signal } from '@lumino/signaling';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { HubModel } from '../src/model/hub';
 import type { Notice } from '../src/model/notice';
+import { runValuesOf, RunValuesModel } from '../src/model/run_values';
 import { RunsModel } from '../src/model/runs_model';
 import { FakeServer, page, record, settled } from './fake_server';
 
-class FakeHub implements Pick<HubModel, 'isConnected' | 'noticed'> {
+class FakeHub implements Pick<HubModel, 'isConnected' | 'noticed' | 'labelled'> {
   isConnected = true;
   readonly noticed = new Signal<HubModel, Notice>(this as unknown as HubModel);
+  readonly labelled = new Signal<HubModel, string>(this as unknown as HubModel);
 
   notice(run: string, state: string): void {
     this.noticed.emit({ type: 'run_notice', kernel: 'k', run, state, cell_id: null, ranks: '0', seconds: null, fault: null });
@@ -229,5 +231,60 @@ describe('runs that are chosen', () => {
     await settled();
     expect([[...model.chosen], ids()[0]]).toEqual([['r98'], 'r98']);
     expect([model.status, model.problem]).toEqual(['failed', 'A run that goes on must not be deleted.']);
+  });
+});
+
+describe('labels that another page has changed', () => {
+  it('are read, wherever in the list the run is', async () => {
+    await watched();
+    await more('r51', page(50, 1));
+    hub.labelled.emit('r7');
+    vi.advanceTimersByTime(0);
+    await server.answer(HEAD, page(100, 51, 'r51'));
+    await server.answer('runOrNull r7', { ...record('r7'), name: 'small batch' });
+    expect(model.runs.find(({ run }) => run === 'r7')?.name).toBe('small batch');
+    expect(model.runs.length).toBe(100);
+  });
+
+  it('bring a run to what is searched for, and take it from there, with as many runs as there were', async () => {
+    await watched();
+    model.searchFor('tag:paper');
+    vi.advanceTimersByTime(0);
+    await server.answer('runs tag:paper null 50', page(100, 51, 'r51'));
+    void model.readMore();
+    await server.answer('runs tag:paper r51 50', page(50, 41, 'r41'));
+    expect(model.runs.length).toBe(60);
+    hub.labelled.emit('r45');
+    vi.advanceTimersByTime(0);
+    await server.answer('runs tag:paper null 50', page(100, 51, 'r51'));
+    await server.answer('runs tag:paper r51 50', { ...page(50, 41), runs: page(50, 41).runs.filter(({ run }) => run !== 'r45') });
+    expect([model.runs.length, ids().includes('r45')]).toEqual([59, false]);
+  });
+});
+
+describe('what runs can be chosen by', () => {
+  const told = (chosen: number): object => ({ total: 9, read: 9, chosen, values: { state: [['failed', 2]], tag: [['paper', 'x'], 3] } });
+
+  it('is counted for what is searched for, each time the list is read', async () => {
+    const values = new RunValuesModel(server, model);
+    await watched();
+    expect([values.counts, server.waiting]).toEqual([null, []]);
+    model.searchFor('tag:paper');
+    vi.advanceTimersByTime(0);
+    await server.answer('runs tag:paper null 50', page(30, 1));
+    await server.answer('runValues tag:paper', runValuesOf(told(2)));
+    expect([values.counts?.chosen, values.counts?.total]).toEqual([2, 9]);
+    expect([values.values?.state, values.values?.tag, values.values?.model]).toEqual([[['failed', 2]], [], []]);
+    model.searchFor('');
+    vi.advanceTimersByTime(0);
+    await server.answer(HEAD, page(100, 51, 'r51'));
+    expect([values.counts, server.waiting]).toEqual([null, []]);
+  });
+
+  it('leaves it to the list to say what is wrong with the server', async () => {
+    const values = new RunValuesModel(server, model);
+    const asked = values.read();
+    await server.refuse('runValues ', 'no');
+    expect([await asked, values.values]).toEqual([null, null]);
   });
 });

@@ -1,10 +1,11 @@
 // A list that is one stop of the Tab key: arrows move in it, Space ticks and Enter opens.
 import { setAttribute } from './dom';
-import type { VirtualRows } from './virtual';
 
 export interface KeyedList {
   /** What is in the list, in its order. */
   readonly ids: () => readonly string[];
+  /** Have one in sight. */
+  readonly reveal: (id: string) => void;
   /** What a row shows. */
   readonly idOf: (row: HTMLElement) => string | null;
   /** The last one was moved to. */
@@ -14,13 +15,10 @@ export interface KeyedList {
 export class ListKeys {
   /** What the keyboard is on; null for the first. */
   private active: string | null = null;
-  /** The list has the focus because the active row is not in the page. */
-  private isParked = false;
 
   /** @param body has the rows, each with a box to tick and a button to open it, neither of them a stop of the Tab key. */
   constructor(
     private readonly body: HTMLElement,
-    private readonly rows: VirtualRows,
     private readonly rowHeight: number,
     private readonly list: KeyedList,
   ) {
@@ -31,30 +29,11 @@ export class ListKeys {
     body.addEventListener('focusout', () => setAttribute(body, 'tabindex', '0'));
   }
 
-  /** Keep the focus on what it is on, though its row may show something else by now. Call it when rows were drawn. */
-  follow(): void {
-    const { activeElement } = document;
-    if (activeElement === this.body || !this.body.contains(activeElement)) {
-      return;
-    }
-    const row = this.rowOf(this.active);
-    if (row === null) {
-      // Out of sight, which it stays until a key moves it.
-      this.isParked = true;
-      this.body.focus({ preventScroll: true });
-    } else if (!row.contains(activeElement)) {
-      row.querySelector('button')?.focus({ preventScroll: true });
-    }
-  }
-
   private onFocus({ target }: FocusEvent): void {
     // Or Shift Tab would lead from a row to the list, and that to the row.
     setAttribute(this.body, 'tabindex', '-1');
     if (target === this.body) {
-      if (!this.isParked) {
-        this.focus();
-      }
-      this.isParked = false;
+      this.focus();
       return;
     }
     const row = target instanceof Element ? target.closest<HTMLElement>('.ddl-run-row') : null;
@@ -87,9 +66,10 @@ export class ListKeys {
   }
 
   private focus(): void {
-    const { index } = this;
-    this.active = this.list.ids()[index] ?? null;
-    this.rows.reveal(index);
+    this.active = this.list.ids()[this.index] ?? null;
+    if (this.active !== null) {
+      this.list.reveal(this.active);
+    }
     this.rowOf(this.active)?.querySelector('button')?.focus({ preventScroll: true });
   }
 

@@ -6,8 +6,8 @@ import type { Notice } from './notice';
 export class HubModel {
   /** By kernel id, in the order in which they first reported. */
   readonly kernels = new Map<string, KernelState>();
-  /** By kernel, the text of the fault that was last reported as that of a run. */
-  private readonly ofRuns = new Map<string, string>();
+  /** By kernel, the text of the fault that was last reported as that of a run, and the run. */
+  private readonly ofRuns = new Map<string, { readonly text: string; readonly run: string }>();
   private connected = false;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _noticed = new Signal<this, Notice>(this);
@@ -58,7 +58,7 @@ export class HubModel {
         this.kernels.set(message.kernel, message);
         const text = message.fault?.text;
         const isNew = text !== undefined && before !== undefined && before.fault?.text !== text;
-        if (isNew && this.ofRuns.get(message.kernel) !== text) {
+        if (isNew && this.ofRuns.get(message.kernel)?.text !== text) {
           this._faulted.emit(message);
         }
         this._changed.emit();
@@ -76,7 +76,7 @@ export class HubModel {
       }
       case 'run_notice':
         if (message.fault !== null) {
-          this.ofRuns.set(message.kernel, message.fault.text);
+          this.ofRuns.set(message.kernel, { text: message.fault.text, run: message.run });
         } else if (message.state === 'running') {
           this.ofRuns.delete(message.kernel);
         }
@@ -93,6 +93,12 @@ export class HubModel {
   /** Whether a kernel's cells without a magic run on its ranks; null for one that does not report. */
   runsWhole(kernel: string | undefined): boolean | null {
     return (kernel === undefined ? null : this.kernels.get(kernel)?.whole_notebook) ?? null;
+  }
+
+  /** Return the run that a kernel's fault is of; null where there is none, or that is not known. */
+  runAtFault({ kernel, run, fault }: KernelState): string | null {
+    const found = this.ofRuns.get(kernel);
+    return fault === null ? null : (run ?? (found?.text === fault.text ? found.run : null));
   }
 
   /** Those that have ranks, or whose ranks start or were lost. */

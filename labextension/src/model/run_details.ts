@@ -1,9 +1,13 @@
 // What the page of a run shows beside its events: its cell, and how much its ranks wrote. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
+import type { HubModel } from './hub';
+import type { RunRecord } from './runs';
 import { sentence, type Server } from './server';
 
 export class RunDetailsModel {
   cell = '';
+  /** Null until it has been read. */
+  record: RunRecord | null = null;
   /** What went wrong, as a sentence; empty where nothing did. */
   problem = '';
   /** Of all ranks; null where that is not known. */
@@ -13,7 +17,14 @@ export class RunDetailsModel {
   constructor(
     private readonly server: Pick<Server, 'run' | 'logSizes'>,
     readonly run: string,
-  ) {}
+    hub: Pick<HubModel, 'labelled'>,
+  ) {
+    hub.labelled.connect(this.relabelled, this);
+  }
+
+  dispose(): void {
+    Signal.clearData(this);
+  }
 
   get changed(): ISignal<this, void> {
     return this._changed;
@@ -21,7 +32,9 @@ export class RunDetailsModel {
 
   async read(): Promise<void> {
     try {
-      this.cell = (await this.server.run(this.run)).cell;
+      const { cell, record } = await this.server.run(this.run);
+      this.cell = cell;
+      this.record = record;
       this.problem = '';
     } catch (error) {
       this.problem = sentence(error);
@@ -37,5 +50,11 @@ export class RunDetailsModel {
       this.logBytes = null;
     }
     this._changed.emit();
+  }
+
+  private relabelled(_: unknown, run: string): void {
+    if (run === this.run) {
+      void this.read();
+    }
   }
 }

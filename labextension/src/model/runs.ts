@@ -12,11 +12,16 @@ export interface RunRecord {
   readonly loss: number | null;
   readonly model: string | null;
   readonly computes_on: string | null;
+  /** As its command line named it; null of a cell. */
+  readonly script: string | null;
   /** The path of the cell's notebook when its kernel started. */
   readonly notebook: string | null;
+  /** JupyterLab's id of the cell. */
+  readonly cell_id: string | null;
   /** The number in the cell's brackets. */
   readonly cell_number: number | null;
   readonly name: string | null;
+  readonly note: string | null;
   readonly tags: readonly string[];
 }
 
@@ -47,16 +52,19 @@ export function recordOf(value: unknown): RunRecord | null {
     loss: numberOrNull(value['loss']),
     model: textOrNull(value['model']),
     computes_on: textOrNull(value['computes_on']),
+    script: textOrNull(value['script']),
     notebook: textOrNull(value['notebook']),
+    cell_id: textOrNull(value['cell_id']),
     cell_number: numberOrNull(value['cell_number']),
     name: textOrNull(value['name']),
+    note: textOrNull(value['note']),
     tags: Array.isArray(tags) ? tags.filter((tag) => typeof tag === 'string') : [],
   };
 }
 
-/** Return where a run comes from, as a cell is known: `train.ipynb [7]`; empty where that is not known. */
-export function cellText({ notebook, cell_number: number }: Pick<RunRecord, 'notebook' | 'cell_number'>): string {
-  const name = notebook?.split('/').pop() ?? '';
+/** Return where a run comes from, as a cell is known: `train.ipynb [7]`, or `train.py`; empty where that is not known. */
+export function cellText({ script, notebook, cell_number: number }: Pick<RunRecord, 'script' | 'notebook' | 'cell_number'>): string {
+  const name = (notebook ?? script)?.split('/').pop() ?? '';
   return name === '' || number === null ? name : `${name} [${number}]`;
 }
 

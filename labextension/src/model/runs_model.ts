@@ -20,9 +20,13 @@ export class RunsModel {
   readonly chosen = new Set<string>();
   /** Whether the last runs that are held are in sight: what comes after them is read then. */
   isAtEnd: () => boolean = () => false;
+  /** How often the list was read from its head. */
+  reads = 0;
   private readonly list = new RunList();
   /** Runs of which a notice has come, until a read has applied it. */
   private readonly pending = new Set<string>();
+  /** Likewise, runs whose labels were changed: they may have come to what is searched for, or may have left it. */
+  private readonly relabelled = new Set<string>();
   private wanted = '';
   private searched = '';
   private state: RunsStatus = 'unread';
@@ -36,7 +40,7 @@ export class RunsModel {
 
   constructor(
     private readonly server: Pick<Server, 'opened' | 'runs' | 'runOrNull' | 'deleteRun'>,
-    private readonly hub: Pick<HubModel, 'isConnected' | 'noticed'>,
+    private readonly hub: Pick<HubModel, 'isConnected' | 'noticed' | 'labelled'>,
   ) {
     hub.noticed.connect((_, { run, state }) => {
       this.pending.add(run);
@@ -44,6 +48,11 @@ export class RunsModel {
       if (state === 'running') {
         setTimeout(() => this.refresh(), DESCRIBED_MS);
       }
+    });
+    hub.labelled.connect((_, run) => {
+      this.pending.add(run);
+      this.relabelled.add(run);
+      this.refresh();
     });
     server.opened.connect((_, isOpen) => (isOpen ? this.refresh() : this.disconnected()));
   }
@@ -159,21 +168,25 @@ export class RunsModel {
     const generation = ++this.generation;
     const search = this.wanted;
     const isOther = search !== this.searched;
+    const relabelled = [...this.relabelled];
+    const isRelabelled = relabelled.length > 0 && search !== '' && !isOther;
     let added = 0;
     try {
-      const head = await this.head(search, isOther);
+      const head = await this.head(search, isOther, isRelabelled ? this.list.runs.length : 0);
       const applied = [...this.pending];
-      const changed = await this.changedBelow(head);
+      const changed = isRelabelled ? [] : await this.changedBelow(head);
       if (generation !== this.generation) {
         return;
       }
       // Not before this: a read that a later one overtakes would take the notices with it.
       applied.forEach((run) => this.pending.delete(run));
-      if (isOther || !this.list.reaches(head)) {
+      relabelled.forEach((run) => this.relabelled.delete(run));
+      if (isOther || isRelabelled || !this.list.reaches(head)) {
         this.list.reset(head);
       } else {
         added = this.list.join(head);
       }
+      this.reads++;
       changed.forEach(([run, record]) => (record === null ? this.list.remove(run) : this.list.update(record)));
       this.searched = search;
       this.state = 'read';
@@ -186,10 +199,12 @@ export class RunsModel {
     this.notify(added);
   }
 
-  /** Return the newest runs, as many as it takes to reach those that are there. */
-  private async head(search: string, isOther: boolean): Promise<RunPage> {
+  /** Return the newest runs, as many as it takes to reach those that are there, and at least so many. */
+  private async head(search: string, isOther: boolean, least: number): Promise<RunPage> {
     let head = await this.server.runs(search, null, PAGE);
-    while (!isOther && this.list.runs.length > 0 && !this.list.reaches(head) && head.runs.length < MAX_HEAD) {
+    const isShort = (): boolean => head.next !== null && head.runs.length < least;
+    const isApart = (): boolean => !isOther && this.list.runs.length > 0 && !this.list.reaches(head);
+    while ((isShort() || isApart()) && head.runs.length < MAX_HEAD) {
       const more = await this.server.runs(search, head.next, PAGE);
       head = { runs: [...head.runs, ...more.runs], more: more.more, next: more.next };
     }

@@ -5,17 +5,48 @@ import type { BatchJob } from './jobs';
 import type { KeptCluster } from './kept';
 import type { LogPattern } from './log_model';
 import type { LinesPage, LinesPlace } from './log_window';
+import { isRecord } from './parse';
 import type { ExportRequest, Place } from './place';
 import type { RunFacts } from './run_facts';
+import type { RunValues } from './run_values';
 import type { RunPage, RunRecord } from './runs';
 import type { Device, HostRoom } from './start';
 
 export type ControlName = 'interrupt' | 'stop' | 'restart' | 'stacks' | 'profile' | 'complete' | 'inspect';
 
+/** Where a run's notebook is among the server's files, or why it is not: the run has none, it is outside them, or gone. */
+export interface NotebookPlace {
+  readonly path: string | null;
+  readonly problem: 'none' | 'outside' | 'gone' | null;
+}
+
 export interface RunDetails {
   readonly record: RunRecord;
   readonly cell: string;
   readonly facts: RunFacts;
+  readonly place: NotebookPlace;
+}
+
+/** What a run's user says of it, as it is to change; what is left out stays. */
+export interface LabelChange {
+  /** Empty to remove it, as a note. */
+  readonly name?: string;
+  readonly note?: string;
+  readonly remove_tags?: readonly string[];
+  readonly add_tags?: readonly string[];
+}
+
+export interface ReportPart {
+  readonly name: string;
+  readonly bytes: number;
+  readonly note: string;
+}
+
+/** The file for support: its name, what is in it, and itself in base64. */
+export interface RunReport {
+  readonly file: string;
+  readonly parts: readonly ReportPart[];
+  readonly zip: string;
 }
 
 export interface LogSize {
@@ -37,13 +68,20 @@ export interface Server {
   /** Have a kernel's control thread do something, which it does also while a cell runs. */
   control(kernel: string, what: ControlName, given?: ReadonlyJSONObject): Promise<unknown>;
 
+  /** Return a page of the runs that a text of the search field means (`model/run_filter`). */
   runs(search: string, before: string | null, limit: number): Promise<RunPage>;
+  /** Return how many runs a text of the search field means, and what there is to choose by. */
+  runValues(search: string): Promise<RunValues>;
   run(run: string): Promise<RunDetails>;
   /** Return a run's record; null where there is none, or no longer. */
   runOrNull(run: string): Promise<RunRecord | null>;
   /** Return the final state of a run, by MIME type; null where it leaves none: it did not train, or is not over. */
   pictureOrNull(run: string): Promise<Record<string, string> | null>;
+  /** Change a run's name, note or tags; return what is known of it then. */
+  labelRun(run: string, change: LabelChange): Promise<RunRecord>;
   deleteRun(run: string): Promise<void>;
+  /** Make the file for support; it takes the seconds that the checks of the server's host take. */
+  report(run: string, withCode: boolean): Promise<RunReport>;
 
   logSizes(run: string): Promise<LogSize[]>;
   /** Read lines of a log at a place; a call looks at a bounded part of it, and may find none. */
@@ -75,4 +113,11 @@ export interface Server {
 /** Return what went wrong, as a sentence. */
 export function sentence(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Return where a notebook is, as the server says it; one that says nothing is an older server. */
+export function placeOf(value: unknown): NotebookPlace {
+  const { path, problem } = isRecord(value) ? value : {};
+  const known = (['none', 'outside', 'gone'] as const).find((one) => one === problem) ?? null;
+  return typeof path === 'string' ? { path, problem: known } : { path: null, problem: known ?? 'none' };
 }

@@ -63,6 +63,7 @@ export interface Notebook extends Widget {
   readonly activeCell: NotebookCell | null;
   activeCellIndex: number;
   deselectAll(): void;
+  scrollToItem(index: number, align?: 'center'): Promise<void>;
   readonly widgets: readonly NotebookCell[];
   readonly activeCellChanged: ISignal<unknown, unknown>;
   readonly rendermime: ITooltipManager.IOptions['rendermime'];
@@ -72,6 +73,7 @@ export interface Notebook extends Widget {
 export interface NotebookPanel extends Widget {
   readonly content: Notebook;
   readonly sessionContext: ISessionContext;
+  readonly revealed: Promise<void>;
   readonly context: {
     readonly path: string;
     readonly isReady: boolean;

@@ -4,6 +4,7 @@ import { ellipsesIcon, type LabIcon, listIcon, stopIcon } from '@jupyterlab/ui-c
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { number } from '../components/format';
 import { RankList } from '../components/rank_list';
+import type { HubModel } from '../model/hub';
 import type { KernelState } from '../model/hub_messages';
 import type { LiveRun } from '../model/live';
 import { rankRows } from '../model/rank_rows';
@@ -24,6 +25,9 @@ export class ClusterCard {
   private readonly fault = h('p', { class: 'ddl-fault-box', role: 'alert', tabindex: '0' });
   /** The fault of an active run: a stall, or lost ranks. */
   private readonly look: HTMLButtonElement;
+  private readonly report: HTMLButtonElement;
+  private runAtFault: string | null = null;
+  private readonly hub: HubModel;
   private readonly run = h('button', { type: 'button', class: 'ddl-run-link' });
   private readonly ranks: RankList;
   private readonly interrupt: HTMLButtonElement;
@@ -37,13 +41,16 @@ export class ClusterCard {
   private canRestart = false;
   private readonly trans: TranslationBundle;
   private readonly canLook: boolean;
+  private readonly canReport: boolean;
 
   constructor(
-    { trans, act, can }: Pick<Context, 'trans' | 'act' | 'can'>,
+    { trans, act, can, hub }: Pick<Context, 'trans' | 'act' | 'can' | 'hub'>,
     kernel: string,
   ) {
     this.trans = trans;
+    this.hub = hub;
     this.canLook = can(CommandIDs.stacks);
+    this.canReport = can(CommandIDs.reportRun);
     const acts = (made: HTMLButtonElement, command: string): HTMLButtonElement => {
       made.addEventListener('click', () => act(command, { kernel }));
       made.hidden = !can(command);
@@ -57,6 +64,9 @@ export class ClusterCard {
     this.more.hidden = !can(CommandIDs.stop);
     this.more.addEventListener('click', () => this.showMenu(() => act(CommandIDs.restart, { kernel }), () => act(CommandIDs.stop, { kernel })));
     this.look = acts(h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title: where }, trans.__('Show where the ranks are')), CommandIDs.stacks);
+    const title = trans.__('See what support would get, and download it');
+    this.report = h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title }, trans.__('Report…'));
+    this.report.addEventListener('click', () => act(CommandIDs.reportRun, { run: this.runAtFault ?? '' }));
     this.run.addEventListener('click', () => {
       if (this.runId !== null) {
         act(CommandIDs.openRun, { run: this.runId });
@@ -73,6 +83,7 @@ export class ClusterCard {
       this.step,
       this.fault,
       this.look,
+      this.report,
       this.run,
       this.ranks.element,
     );
@@ -109,6 +120,8 @@ export class ClusterCard {
     this.head.classList.toggle('ddl-has-fault', fault !== '');
     setAttribute(this.head, 'title', fault);
     setHidden(this.look, !this.canLook || kernel.fault === null || kernel.run === null);
+    this.runAtFault = this.canReport ? this.hub.runAtFault(kernel) : null;
+    setHidden(this.report, this.runAtFault === null);
     this.runId = kernel.run;
     this.run.hidden = kernel.run === null;
     const rate = live?.model.means.rate();

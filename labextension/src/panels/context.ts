@@ -9,6 +9,8 @@ export interface Context {
   readonly runs: LiveRuns;
   /** Execute a command; nothing happens where the plugin that has it is disabled. */
   readonly act: (command: string, given?: ReadonlyJSONObject) => void;
+  /** Execute a command, and return what went wrong, as a sentence; empty where nothing did. */
+  readonly ask: (command: string, given: Readonly<Record<string, string>>) => Promise<string>;
   /** Whether a command is there. */
   readonly can: (command: string) => boolean;
   readonly trans: TranslationBundle;

@@ -2,6 +2,7 @@
 import type { Message } from '@lumino/messaging';
 import { h, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
+import { whatText } from '../components/run_rows';
 import type { LiveRun } from '../model/live';
 import type { RunDetailsModel } from '../model/run_details';
 import { CommandIDs } from '../tokens';
@@ -19,6 +20,8 @@ export class RunPage extends LivePage {
   private readonly error: HTMLButtonElement;
   /** The rank that failed first, or was lost. */
   private failed: number | null = null;
+  private readonly labels = h('p', { class: 'ddl-note ddl-run-labels' });
+  private readonly toCell: HTMLButtonElement;
   private isOver = false;
 
   constructor(
@@ -26,17 +29,22 @@ export class RunPage extends LivePage {
     private readonly details: RunDetailsModel,
   ) {
     super();
-    const { trans, act } = context;
+    const { trans, act, can } = context;
     const { run } = details;
     this.view = new RunView(context, run, (live) => this.onChange(live));
     this.logs = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Whole logs'));
     this.logs.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.view.rank) }));
     this.error = h('button', { type: 'button', class: 'ddl-button', hidden: '' });
     this.error.addEventListener('click', () => act(CommandIDs.openLog, { run, ...asked(this.failed), at: 'last error' }));
+    this.toCell = h('button', { type: 'button', class: 'ddl-button', hidden: '' }, trans.__('Go to its cell'));
+    this.toCell.addEventListener('click', () => void this.goToCell());
+    const report = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Report…'));
+    report.addEventListener('click', () => act(CommandIDs.reportRun, { run }));
+    setHidden(report, !can(CommandIDs.reportRun));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.logs);
-    this.node.append(bar, this.problem, this.note, this.view.element, this.cell);
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, this.logs);
+    this.node.append(bar, this.labels, this.problem, this.note, this.view.element, this.cell);
     details.changed.connect(() => this.draw());
     void details.read();
   }
@@ -53,6 +61,7 @@ export class RunPage extends LivePage {
   override dispose(): void {
     if (!this.isDisposed) {
       super.dispose();
+      this.details.dispose();
       this.view.destroy();
     }
   }
@@ -79,9 +88,18 @@ export class RunPage extends LivePage {
     }
   }
 
+  private async goToCell(): Promise<void> {
+    setText(this.problem, '');
+    setText(this.problem, await this.context.ask(CommandIDs.goToCell, { run: this.run }));
+  }
+
   private draw(): void {
-    const { cell, problem, logBytes } = this.details;
-    const { trans } = this.context;
+    const { cell, problem, logBytes, record } = this.details;
+    const { trans, can } = this.context;
+    const known = record === null ? [] : [whatText(record), record.tags.join(', '), record.note ?? ''];
+    setText(this.labels, known.filter((part) => part !== '').join(' · '));
+    setHidden(this.labels, this.labels.textContent === '');
+    setHidden(this.toCell, record?.notebook == null || !can(CommandIDs.goToCell));
     setText(this.code, cell);
     setText(this.problem, problem);
     // The page has the newest of what the ranks wrote.

@@ -1,78 +1,76 @@
-// The sidebar's lower part: what ran, newest first, with a search.
+// The sidebar's lower part: what ran, newest first, by days, with a search.
 import { Dialog, showDialog } from '@jupyterlab/apputils';
 import { Widget } from '@lumino/widgets';
-import { h, setAttribute, setText } from '../components/dom';
+import { DayRows } from '../components/day_rows';
+import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { ListKeys } from '../components/list_keys';
-import { fillRunRow, makeRunRow, type RowTexts } from '../components/run_rows';
+import { fillDayRow, fillRunRow, makeDayRow, makeRunRow } from '../components/run_rows';
 import { followTheme } from '../components/theme';
-import { VirtualRows } from '../components/virtual';
+import { type ListRow, rowsOf } from '../model/run_days';
+import type { RunValuesModel } from '../model/run_values';
 import type { RunRecord } from '../model/runs';
 import type { RunsModel } from '../model/runs_model';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { ExampleOffer } from './example_offer';
+import { type Choice, type Entry, showMenu } from './popup_menu';
+import { Problem } from './problem';
+import { RunSearch } from './run_search';
+import { rowTexts } from './texts';
 
 const ROW_HEIGHT = 42;
-const TYPING_MS = 200;
+const DAY_HEIGHT = 26;
 
 export class RunsSection extends Widget {
-  private readonly search: HTMLInputElement;
+  private readonly search: RunSearch;
   private readonly compare: HTMLButtonElement;
   private readonly remove: HTMLButtonElement;
   private readonly status = h('p', { class: 'ddl-hint', role: 'status' });
   private readonly example: ExampleOffer;
+  private readonly problem: Problem;
   private readonly space = h('div', { class: 'ddl-space', role: 'presentation' });
   private readonly body: HTMLElement;
-  private readonly rows: VirtualRows;
+  private readonly rows: DayRows<ListRow>;
   private readonly places = new Map<HTMLElement, RunRecord>();
-  private readonly texts: RowTexts;
-  private readonly keys: ListKeys;
 
+  /** @param keep keeps what is searched for, for when the page is loaded again. */
   constructor(
     private readonly context: Context,
     private readonly model: RunsModel,
+    values: RunValuesModel,
+    keep: (search: string) => void,
   ) {
     super();
     const { trans } = context;
     this.addClass('ddl-panel');
     this.addClass('ddl-runs-section');
     this.title.label = trans.__('Runs');
-    this.search = h('input', { type: 'text', placeholder: trans.__('search'), 'aria-label': trans.__('Search runs'), spellcheck: 'false' });
+    this.search = new RunSearch(trans, model, values, keep);
     this.compare = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Choose two runs or more') }, trans.__('Compare'));
     this.remove = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Delete…'));
-    this.texts = {
-      word: (text) => trans.__(text),
-      choose: (when, state) => trans.__('Choose the run of %1, %2', when, state),
-    };
+    this.problem = new Problem(trans.__('Dismiss'));
     this.body = h('div', { class: 'ddl-run-list', role: 'group', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
-    const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search, this.compare, this.remove);
+    const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search.count, this.compare, this.remove);
     this.example = new ExampleOffer(context);
-    this.node.append(bar, this.status, this.example.element, this.body);
-    this.rows = new VirtualRows(
-      this.body,
-      this.space,
-      ROW_HEIGHT,
-      () => makeRunRow((row) => this.open(row), (row, isChosen) => this.choose(row, isChosen)),
-      (row, at) => this.fill(row, at),
-      (isAtEnd) => {
-        this.keys.follow();
-        if (isAtEnd) {
-          void model.readMore();
-        }
-      },
-    );
-    this.keys = new ListKeys(this.body, this.rows, ROW_HEIGHT, {
+    this.node.append(this.search.element, bar, this.problem.element, this.status, this.example.element, this.body);
+    this.rows = this.makeRows();
+    new ListKeys(this.body, ROW_HEIGHT, {
       ids: () => model.runs.map(({ run }) => run),
+      reveal: (run) => this.rows.reveal(run),
       idOf: (row) => this.places.get(row)?.run ?? null,
       reachedEnd: () => void model.readMore(),
     });
-    this.search.addEventListener('input', () => model.searchFor(this.search.value, TYPING_MS));
-    this.compare.addEventListener('click', () => context.act(CommandIDs.compare, { runs: [...model.chosen].sort() }));
-    this.remove.addEventListener('click', () => void this.removeChosen());
+    this.compare.addEventListener('click', () => this.compareRuns([...model.chosen]));
+    this.remove.addEventListener('click', () => void this.removeRuns([...model.chosen]));
     model.isAtEnd = () => this.rows.isAtEnd;
     model.changed.connect((_, added) => this.draw(added));
     followTheme(this.node, () => undefined);
     this.enable();
+  }
+
+  /** Search for what was searched for when the page was there before. */
+  restore(search: string): void {
+    this.search.restore(search);
   }
 
   protected override onAfterShow(): void {
@@ -95,27 +93,45 @@ export class RunsSection extends Widget {
 
   protected override onResize(): void {
     this.rows.resize();
-    if (this.model.runs.length > 0) {
-      this.rows.update(this.model.runs.length);
-    }
+  }
+
+  private makeRows(): DayRows<ListRow> {
+    const texts = rowTexts(this.context.trans);
+    const actions = {
+      open: (row: HTMLElement) => this.open(row),
+      choose: (row: HTMLElement, isChosen: boolean) => this.choose(row, isChosen),
+      menu: (row: HTMLElement, x: number, y: number) => this.showMenu(row, x, y),
+    };
+    const run = {
+      height: ROW_HEIGHT,
+      make: () => makeRunRow(actions, texts),
+      fill: (element: HTMLElement, row: ListRow) => {
+        if (row.kind === 'run') {
+          this.places.set(element, row.record);
+          fillRunRow(element, row.record, this.model.chosen.has(row.id), texts);
+        }
+      },
+    };
+    const day = {
+      height: DAY_HEIGHT,
+      make: makeDayRow,
+      fill: (element: HTMLElement, row: ListRow) => row.kind === 'day' && fillDayRow(element, row.start_s, texts),
+    };
+    return new DayRows<ListRow>(this.body, this.space, { run, day }, () => this.rows.isAtEnd && void this.model.readMore());
   }
 
   /** @param added how many runs came above those that were there: these stay in sight. */
   private draw(added: number): void {
-    const { length } = this.model.runs;
+    const { runs } = this.model;
     const status = this.statusText();
     setText(this.status, status);
     this.status.hidden = status === '';
     const { trans } = this.context;
     this.example.show(this.isEmpty ? trans.__('No run yet. A cell that begins with %1 is one.', '%%distributed') : '');
-    this.rows.update(length);
-    if (added > 0 && this.body.scrollTop > 0) {
-      this.rows.shift(added);
-    }
+    this.rows.update(rowsOf(runs), added > 0);
     // A list must have items, and what has no role no label.
-    setAttribute(this.body, 'role', length > 0 ? 'list' : 'group');
+    setAttribute(this.body, 'role', runs.length > 0 ? 'list' : 'group');
     this.enable();
-    this.keys.follow();
   }
 
   private statusText(): string {
@@ -136,14 +152,6 @@ export class RunsSection extends Widget {
     return !['unread', 'failed', 'stale'].includes(status) && runs.length === 0 && search === '';
   }
 
-  private fill(row: HTMLElement, at: number): void {
-    const record = this.model.runs[at];
-    if (record !== undefined) {
-      this.places.set(row, record);
-      fillRunRow(row, record, this.model.chosen.has(record.run), this.texts);
-    }
-  }
-
   private open(row: HTMLElement): void {
     const record = this.places.get(row);
     if (record !== undefined) {
@@ -161,14 +169,54 @@ export class RunsSection extends Widget {
 
   private enable(): void {
     const { size } = this.model.chosen;
-    this.compare.hidden = !this.context.can(CommandIDs.compare);
+    setHidden(this.compare, !this.context.can(CommandIDs.compare));
     this.compare.disabled = size < 2;
     this.remove.disabled = size === 0;
   }
 
-  private async removeChosen(): Promise<void> {
+  private showMenu(row: HTMLElement, x: number, y: number): void {
+    const record = this.places.get(row);
+    if (record === undefined) {
+      return;
+    }
+    const { trans, can } = this.context;
+    const { run } = record;
+    const { activeElement } = document;
+    const origin = activeElement instanceof HTMLElement && row.contains(activeElement) ? activeElement : row.querySelector('button')!;
+    const asks = (label: string, command: string, isEnabled = true): Choice => ({
+      label,
+      isEnabled: isEnabled && can(command),
+      act: () => void this.ask(command, run),
+    });
+    const ticked = [...this.model.chosen].filter((one) => one !== run);
+    const compares = { label: trans.__('Compare with what is ticked'), isEnabled: ticked.length > 0 && can(CommandIDs.compare) };
+    const entries: Entry[] = [
+      asks(trans.__('Open'), CommandIDs.openRun),
+      asks(trans.__('Go to its cell'), CommandIDs.goToCell, record.notebook !== null),
+      'separator',
+      asks(trans.__('Rename…'), CommandIDs.renameRun),
+      asks(trans.__('Note…'), CommandIDs.noteRun),
+      asks(trans.__('Tags…'), CommandIDs.tagRun),
+      'separator',
+      { ...compares, act: () => this.compareRuns([run, ...ticked]) },
+      asks(trans.__('Report…'), CommandIDs.reportRun),
+      'separator',
+      { label: trans.__('Delete…'), act: () => void this.removeRuns([run]) },
+    ];
+    showMenu(entries, x, y, origin);
+  }
+
+  private async ask(command: string, run: string): Promise<void> {
+    this.problem.show('');
+    this.problem.show(await this.context.ask(command, { run }));
+  }
+
+  private compareRuns(runs: readonly string[]): void {
+    this.context.act(CommandIDs.compare, { runs: [...runs].sort() });
+  }
+
+  private async removeRuns(runs: readonly string[]): Promise<void> {
     const { trans } = this.context;
-    const runs = [...this.model.chosen];
     const { button } = await showDialog({
       title: trans._n('Delete %1 run?', 'Delete %1 runs?', runs.length),
       body: trans.__('Its code, its logs and its figures are deleted from disk for good: %1', runs.join(', ')),

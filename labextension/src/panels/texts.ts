@@ -1,6 +1,7 @@
 // Texts of components, which know nothing of translations.
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { timeLeft, whole } from '../components/format';
+import type { RowTexts } from '../components/run_rows';
 import type { StartTexts } from '../components/start_form';
 import type { TrainingProgress } from '../model/training_progress';
 
@@ -41,4 +42,17 @@ export function progressText({ epoch, epochs, leftS }: TrainingProgress, trans: 
   }
   const far = trans.__('epoch %1 of %2', whole(epoch), whole(epochs));
   return leftS === null ? far : trans.__('%1, %2 left', far, timeLeft(leftS));
+}
+
+export function rowTexts(trans: TranslationBundle): RowTexts {
+  return {
+    word: (text) => trans.__(text),
+    choose: (when, state) => trans.__('Choose the run of %1, %2', when, state),
+    loss: (value) => trans.__('loss %1', value),
+    ranks: (ranks, count) => (count === 1 ? trans.__('rank %1', ranks) : trans.__('ranks %1', ranks)),
+    menu: (when, state) => trans.__('Menu of the run of %1, %2', when, state),
+    more: trans.__('More for this run'),
+    today: trans.__('Today'),
+    yesterday: trans.__('Yesterday'),
+  };
 }

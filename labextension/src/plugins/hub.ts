@@ -51,6 +51,10 @@ function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: I
     // A script's run has no kernel: its notice names the script.
     nameOf: (kernel) => paths.of(kernel) ?? (kernel.endsWith('.py') ? kernel : trans.__('kernel %1', kernel.slice(0, 8))),
     act: (command, given) => void (commands.hasCommand(command) && commands.execute(command, given)),
+    ask: async (command, given) => {
+      const problem: unknown = commands.hasCommand(command) ? await commands.execute(command, given) : '';
+      return typeof problem === 'string' ? problem : '';
+    },
     can: (command) => commands.hasCommand(command),
   };
 }

@@ -39,7 +39,7 @@ function addRuns({ commands }: JupyterFrontEnd, distributed: Distributed, shown:
     execute: async (given: Given) => {
       const run = textOf(given, 'run');
       const [{ RunPage }, { RunDetailsModel }] = await Promise.all([import('../panels/run_page'), import('../model/run_details')]);
-      const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run));
+      const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run, distributed.hub));
       return shown.show((page) => page.run === run, make, trans.__('Run %1', shortOf(run)));
     },
   });

@@ -11,13 +11,14 @@ import { JobsModel } from '../model/jobs_model';
 import { KeptModel } from '../model/kept_model';
 import type { ExportRequest } from '../model/place';
 import { RoomModel } from '../model/room';
+import { RunValuesModel } from '../model/run_values';
 import { RunsModel } from '../model/runs_model';
 import type { NotebookPanel } from '../notebook/panels';
 import { runLine } from '../notebook/start';
 import { RanksSection } from '../panels/ranks_section';
 import { RunsSection } from '../panels/runs_section';
 import { fitFirstSection } from '../panels/section_height';
-import { formOf, keepForm } from '../state';
+import { formOf, keepForm, keepSearch, searchOf } from '../state';
 import { CommandIDs, type Distributed, IDistributed, PANEL, PluginIDs } from '../tokens';
 import { inPalette } from './palette';
 
@@ -40,14 +41,14 @@ function activate(
   state: IStateDB | null,
 ): void {
   const { commands, shell } = app;
-  const { trans, server, hub } = distributed;
+  const { trans } = distributed;
   const ranks = ranksSection(distributed, state);
   const sidebar = new SidePanel({ ...(translator === null ? {} : { translator }) });
   sidebar.id = PANEL;
   sidebar.title.icon = ranksIcon;
   sidebar.title.caption = trans.__('Distributed');
   sidebar.addWidget(ranks);
-  sidebar.addWidget(new RunsSection(distributed, new RunsModel(server, hub)));
+  sidebar.addWidget(runsSection(distributed, state));
   if (sidebar.content instanceof AccordionPanel) {
     fitFirstSection(sidebar.content, ranks.content);
   }
@@ -65,6 +66,16 @@ function activate(
   });
   inPalette(palette, trans, [CommandIDs.showPanel, CommandIDs.start]);
   launcher?.add({ command: CommandIDs.showPanel, category: trans.__('Other') });
+}
+
+function runsSection(distributed: Distributed, state: IStateDB | null): RunsSection {
+  const { server, hub } = distributed;
+  const model = new RunsModel(server, hub);
+  const runs = new RunsSection(distributed, model, new RunValuesModel(server, model), (search) => void (state !== null && keepSearch(state, search)));
+  if (state !== null) {
+    void searchOf(state).then((search) => runs.restore(search));
+  }
+  return runs;
 }
 
 function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSection {
