@@ -36,16 +36,16 @@ def zipped(parts: Sequence[Part]) -> bytes:
     return file.getvalue()
 
 
-def write(path: Path, parts: Sequence[Part]) -> None:
+def write(file: Path, parts: Sequence[Part]) -> None:
     """Write the parts into a zip file that only this user can read.
 
     Raises:
         InvalidInput: something is there already, or it cannot be written.
     """
     remedy = "Name another one with -o FILE."
-    if os.path.lexists(path):
-        raise InvalidInput("A report is a new file.", f"{path}, which is there", remedy)
+    if os.path.lexists(file):
+        raise InvalidInput("A report is a new file.", f"{file}, which is there", remedy)
     try:
-        files.replace(path, zipped(parts))
+        files.replace(file, zipped(parts))
     except OSError as error:
-        raise InvalidInput("A report must be written whole.", f"{path}: {error.strerror}", remedy) from error
+        raise InvalidInput("A report must be written whole.", f"{file}: {error.strerror}", remedy) from error

@@ -10,7 +10,7 @@ import type { KeptCluster } from './model/kept';
 import type { RunWire } from './model/live';
 import type { LinesPage, LinesPlace } from './model/log_window';
 import { isRecord } from './model/parse';
-import { linesPageOf } from './model/parse_lines';
+import { linesAsked, linesPageOf } from './model/parse_lines';
 import type { ExportRequest, Place } from './model/place';
 import { factsOf } from './model/run_facts';
 import { type Query, queryOf } from './model/run_filter';
@@ -23,7 +23,6 @@ const PATH = 'jupyter-ddl';
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 const NEWLINE = 10;
-const MILLION = 1_000_000;
 
 interface Waiting {
   readonly resolve: (result: unknown) => void;
@@ -156,19 +155,7 @@ export class Connection implements RunWire, Server {
   }
 
   async lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage> {
-    const flag = (is: boolean): string => (is ? '1' : '0');
-    const where = place === 'end' ? {} : 'share' in place ? { share: String(Math.round(place.share * MILLION)) } : place;
-    const asked: Record<string, string> = {
-      ...where,
-      stderr: flag(query.stderr),
-      errors: flag(query.onlyErrors),
-      pattern: query.text,
-      regex: flag(query.isExpression),
-      case: flag(query.isExact),
-      ...(query.rank === null ? {} : { rank: String(query.rank) }),
-      ...(most === undefined ? {} : { most: String(most) }),
-    };
-    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], Object.entries(asked)));
+    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], linesAsked(query, place, most)));
   }
 
   logFileUrl(run: string, rank: number | null): string {

@@ -16,12 +16,15 @@ from jupyter_ddl.host import process_identity
 from jupyter_ddl.protocol import events
 from jupyter_ddl.protocol.codec import as_line, decode, encode
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, LastSample, RankProcess, Remedy, StackPlace, Thread, Wait
+from jupyter_ddl.runs.choice import Choice
 from jupyter_ddl.runs.folder import RunFolder, this_process, unfinished
 from jupyter_ddl.runs.prune import plan_pruning, reason_to_stay
 from jupyter_ddl.runs.reading import event_of, rank_files, run_events
 from jupyter_ddl.runs.store import find, foreign, newest_first, read_record, resolve
 from jupyter_ddl.runs.unseen import last_words
 from jupyter_ddl.server import runs as hub
+from jupyter_ddl.server.log_pages import LinesQuery, page_of
+from jupyter_ddl.server.run_lists import listing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,11 +87,11 @@ def test_whatever_is_in_a_files_place_every_run_can_be_listed_and_read(
             continue
         assert main(["logs", BAD, *options]) == 0
     assert [record.run for record in newest_first()] == [BAD, GOOD]
-    assert hub._listing("", None, 10)["more"] is False
+    assert listing(Choice(), None, 10)["more"] is False
     json.dumps([hub.as_json(read_record(bad)), hub._details(bad), hub._sizes(bad)], allow_nan=False)
     for only_stderr in (False, True):
-        hub._page(read_record(bad), 0, 0, 1 << 16, only_stderr)
-        hub._search(bad, 0, "hello", 0, only_stderr)
+        for rank in (None, 0):
+            page_of(read_record(bad), LinesQuery(rank=rank, only_stderr=only_stderr, pattern="hello"))
     assert list(last_words(bad, BAD, {}, [])) == []
     assert reason_to_stay(read_record(bad)) in (None, *STAYS, f"it holds files that are not a run's: {name}")
 
@@ -110,7 +113,7 @@ def test_whatever_run_json_says_all_runs_are_listed(
     for arguments in (("runs",), ("show", BAD), ("runs", "--prune", "--keep-days", "1")):
         assert main([*arguments]) == 0
     assert GOOD in capsys.readouterr().out
-    json.dumps(hub._listing("", None, 10), allow_nan=False)
+    json.dumps(listing(Choice(), None, 10), allow_nan=False)
 
 
 @pytest.mark.parametrize("value", NUMBERS, ids=lambda value: str(value)[:12])

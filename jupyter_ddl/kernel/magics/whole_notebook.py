@@ -77,7 +77,7 @@ def installed(shell: InteractiveShell) -> WholeNotebook:
 
 def goes_to_ranks(cell: str) -> bool:
     """Return whether a cell of this kernel's goes to the ranks though it does not say so."""
-    shell = get_ipython()  # type: ignore[no-untyped-call]
+    shell = get_ipython()
     return shell is not None and installed(shell).applies_to(cell.lstrip())
 
 
