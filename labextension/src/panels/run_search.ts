@@ -90,10 +90,10 @@ export class RunSearch {
     const written = this.input.value;
     const entries = FIELDS.map((field) => ({
       label: fields[field],
-      entries: (known?.values[field] ?? []).map(([value, runs]) => ({
-        label: `${field === 'state' ? trans.__(value) : value} (${runs})`,
-        isToggled: hasValue(written, field, value),
-        act: () => this.write(toggled(written, field, value)),
+      entries: (known?.values[field] ?? []).map(([word, runs]) => ({
+        label: `${field === 'state' ? trans.__(word) : word} (${runs})`,
+        isToggled: hasValue(written, field, word),
+        act: () => this.write(toggled(written, field, word)),
       })),
     }));
     const { left, bottom } = button.getBoundingClientRect();
