@@ -18,6 +18,7 @@ _MAGIC = re.compile(r"^\s*%ddl[ \t]+(\w+)(.*)$", re.MULTILINE)
 _ON_RANKS = re.compile(r"\s*%%distributed\b")
 _STARTS = ("start", "submit")
 _START = "%load_ext jupyter_ddl\n%ddl start"
+_WHOLE = "%ddl auto on"
 
 
 def read_notebook(path: Path) -> Any:
@@ -35,9 +36,9 @@ def read_notebook(path: Path) -> Any:
         raise InvalidInput(
             "What is exported must be a notebook.", f"{path} ({reason})", "Name a file.ipynb."
         ) from error
-    if not any(_ON_RANKS.match(cell.source) for cell in code_cells(notebook)):
+    if not _uses_ranks(notebook):
         raise InvalidInput(
-            "What is exported must have cells with %%distributed.",
+            "What is exported must have cells with %%distributed, or run on ranks as a whole.",
             f"{path}, which has none",
             "Submit a notebook without ranks as any other program: papermill runs it.",
         )
@@ -66,7 +67,10 @@ def ranks_of(notebook: Any) -> int | None:
 
 
 def job_copy(notebook: Any) -> Any:
-    """Return the notebook without outputs; where nothing in it starts ranks, a cell of its own does."""
+    """Return the notebook without outputs; where nothing in it starts ranks, a cell of its own does.
+
+    A notebook that the panel runs on ranks as a whole says so in its metadata, which no kernel sees: a line does here.
+    """
     import nbformat
 
     copy = nbformat.from_dict(notebook)  # type: ignore[no-untyped-call]
@@ -75,10 +79,27 @@ def job_copy(notebook: Any) -> Any:
     copy.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     for cell in code_cells(copy):
         cell.outputs, cell.execution_count = [], None
-    if not any(_starts(cell.source) for cell in code_cells(copy)):
-        first = next(at for at, cell in enumerate(copy.cells) if _is_on_ranks(cell))
-        copy.cells.insert(first, nbformat.v4.new_code_cell(_START))  # type: ignore[no-untyped-call]
+    is_whole = _is_whole(copy)
+    start = next((at for at, cell in enumerate(copy.cells) if cell.cell_type == "code" and _starts(cell.source)), None)
+    if start is None:
+        start = 0 if is_whole else next((at for at, cell in enumerate(copy.cells) if _is_on_ranks(cell)), 0)
+        copy.cells.insert(start, nbformat.v4.new_code_cell(_START))  # type: ignore[no-untyped-call]
+    if is_whole:
+        copy.cells.insert(start + 1, nbformat.v4.new_code_cell(_WHOLE))  # type: ignore[no-untyped-call]
     return copy
+
+
+def _uses_ranks(notebook: Any) -> bool:
+    return _is_whole(notebook) or any(
+        _ON_RANKS.match(cell.source) or any(word == "auto" for word, _ in magic_lines(cell.source))
+        for cell in code_cells(notebook)
+    )
+
+
+def _is_whole(notebook: Any) -> bool:
+    """Return whether the panel runs it on ranks as a whole, as labextension/src/notebook/whole_notebook.ts writes."""
+    kept = notebook.metadata.get("jupyter_ddl")
+    return isinstance(kept, dict) and kept.get("auto") is True
 
 
 def code_cells(notebook: Any) -> Iterator[Any]:

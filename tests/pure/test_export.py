@@ -15,7 +15,7 @@ from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.export import cell_teller, execution, results
-from jupyter_ddl.export.notebook import job_copy, parameter_names, ranks_of
+from jupyter_ddl.export.notebook import job_copy, parameter_names, ranks_of, read_notebook
 from jupyter_ddl.export.order import ExportFolder, ExportOrder
 from jupyter_ddl.export.parameters import points_of, value_of
 from jupyter_ddl.export.scripts import point_of
@@ -127,7 +127,11 @@ def test_a_job_of_an_array_knows_its_point(variables: dict[str, str], point: int
 @pytest.mark.parametrize(
     ("cells", "options", "said"),
     [
-        (("1",), (), r"must have cells with %%distributed\. Received: .*my course\.ipynb, which has none\. Submit"),
+        (
+            ("1",),
+            (),
+            r"must have cells with %%distributed, or .*\. Received: .*my course\.ipynb, which has none\. Submit",
+        ),
         (
             (START, "%ddl attach x", "%%distributed\n1"),
             (),
@@ -454,6 +458,37 @@ def test_a_submit_with_variables_or_none_of_its_options_says_nothing() -> None:
     assert jobs_of(notebook_of(*sources)) == []
     twice = notebook_of("%ddl submit -N 2", "%ddl submit -N 2", "jupyter_ddl.submit(2, name='x')")
     assert [asked.given for asked in jobs_of(twice)] == [{"nodes": 2}]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (("1",), [PARAMETERS, "1"]),
+        ((START, "1"), [PARAMETERS, START, "%ddl auto on", "1"]),
+    ],
+    ids=["nothing starts ranks", "a cell starts them"],
+)
+def test_a_notebook_that_runs_on_ranks_as_a_whole_says_so_in_its_job(
+    cells: tuple[str, ...], expected: list[str]
+) -> None:
+    notebook = notebook_of(*cells)
+    notebook.metadata["jupyter_ddl"] = {"auto": True}
+    if START not in cells:
+        expected = ["%load_ext jupyter_ddl\n%ddl start", "%ddl auto on", *expected]
+    assert [cell.source for cell in job_copy(notebook).cells] == expected
+    assert "%ddl auto on" not in [cell.source for cell in job_copy(notebook_of(START, "%%distributed\n1")).cells]
+
+
+@pytest.mark.parametrize("kept", [{"auto": True}, {"auto": False}, "on", None], ids=repr)
+def test_such_a_notebook_may_be_exported(kept: object, tmp_path: Path) -> None:
+    notebook = notebook_of("1")
+    notebook.metadata["jupyter_ddl"] = kept
+    nbformat.write(notebook, tmp_path / "whole.ipynb")
+    if kept == {"auto": True}:
+        assert len(read_notebook(tmp_path / "whole.ipynb").cells) == 2
+    else:
+        with pytest.raises(InvalidInput, match="or run on ranks as a whole"):
+            read_notebook(tmp_path / "whole.ipynb")
 
 
 def test_a_notebook_whose_ranks_the_panel_started_starts_them_itself() -> None:

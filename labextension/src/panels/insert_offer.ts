@@ -3,6 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setHidden, setText } from '../components/dom';
 import { startCell } from '../model/start';
 import type { NotebookPanel } from '../notebook/panels';
+import { isSavedWhole } from '../notebook/whole_notebook';
 
 export class InsertOffer {
   readonly element: HTMLElement;
@@ -34,7 +35,7 @@ export class InsertOffer {
   private insert(): void {
     if (this.last !== null && !this.last.panel.isDisposed) {
       const { panel, line } = this.last;
-      panel.content.model?.sharedModel.insertCell(0, { cell_type: 'code', source: startCell(line) });
+      panel.content.model?.sharedModel.insertCell(0, { cell_type: 'code', source: startCell(line) + (isSavedWhole(panel) ? '\n%ddl auto on' : '') });
       this.draw(panel);
     }
   }
