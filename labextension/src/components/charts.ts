@@ -161,7 +161,7 @@ function metricOf(metric: string, model: RunModel, curves: readonly MetricCurve[
 const emptyOf = (metric: string, model: RunModel, trans: Words): string =>
   metric === 'loss'
     ? trans.__('Nothing to draw: the loss is %1.', loss(model.means.loss()))
-    : trans.__('Nothing to draw: %1 is %2.', metric, number(model.curves.newest.get(metric)));
+    : trans.__('Nothing to draw: the %1 is %2.', metric, number(model.curves.newest.get(metric)));
 
 /** Each value, and where there is none the one before: two curves have places of their own. */
 function heldOf(values: Column): Column {
