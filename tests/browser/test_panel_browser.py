@@ -206,7 +206,7 @@ def test_all_ranks_are_merged_filtered_searched_by_keys_and_downloaded(page: Pag
     assert page.locator(".jp-DocumentSearch-overlay").count() == 0
     field.fill("STEP 12.4 of")
     log.get_by_role("button", name="Regular expression").click()
-    found = log.locator(".ddl-found .ddl-line-text")
+    found = log.locator(".ddl-found:not([hidden]) .ddl-line-text")
     for key, shown in (
         ("F3", "step 1204 of rank 0"),
         ("F3", "step 1204 of rank 3"),

@@ -320,7 +320,7 @@ def test_a_stall_is_reported_and_ends_where_that_was_asked_for(n: int, who: str)
     world = World(waits, hangs, *[waits] * (n - 2))
     error = world.run(code="", stalls=StallOptions(10.0, "abort"))
     assert isinstance(error, RunStalled)
-    assert re.match(r"The cell has stalled for \d+ s: not every rank has entered\n", str(error))
+    assert re.match(r"The cell has stalled for [\d.]+ s: not every rank has entered\n", str(error))
     assert f"\n  a: {who} in it for rank 1\n" in str(error)
     assert str(error).endswith("The ranks were released, as --on-stall abort says.")
     assert [reason for _, reason, _ in world.released()] == ["the cell stalled"]

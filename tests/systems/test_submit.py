@@ -239,7 +239,7 @@ def test_the_end_of_the_wall_time_is_warned_of_and_named(slurm: Slurm, login: Ke
     with pytest.raises(KernelError, match=rf"(?s)Received: Slurm job {job} reached its time limit.*%ddl submit"):
         login.do("run.wait()")
     warning = (
-        rf"jupyter_ddl: Slurm job {job} has \d+ s left: then its scheduler ends the ranks, and what they hold is lost"
+        rf"jupyter_ddl: Slurm job {job} has [\w ]+ left: then its scheduler ends the ranks, and what they hold is lost"
     )
     assert re.search(warning, login.do("answer = shows.text"))
 

@@ -51,7 +51,7 @@ def test_a_training_that_the_wall_time_ends_is_resumed_by_the_next_job(slurm: Sl
         ended = rf"(?s)Slurm job {job} reached its time limit\..*%ddl submit.*{saved}"
         with pytest.raises(KernelError, match=ended):
             login.do(f"s.run({cell!r}, checkpoint={str(saved)!r}, view=lambda run: shows)")
-        assert re.search(rf"Slurm job {job} has \d+ s left: .* --checkpoint saves", login.do("answer = shows.text"))
+        assert re.search(rf"Slurm job {job} has [\w ]+ left: .* --checkpoint saves", login.do("answer = shows.text"))
         assert eventually(lambda: not left_on_nodes(slurm)), left_on_nodes(slurm)
         slow.unlink()
         login.do(SHOWN + SUBMIT.format(""))

@@ -45,7 +45,7 @@ def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_stall_is_reported_and_recorded_and_a_rank_that_raises_releases_those_in_a_collective(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     report = [
-        r"The script has stalled for \d+ s: not every rank has entered",
+        r"The script has stalled for [\d.]+ s: not every rank has entered",
         r"HorovodAllreduce: rank 0 waits in it for rank 1",
         r"Rank 0 of 2 on \S+",
         rf'{script}:13: hvd\.allreduce\(tf\.constant\(1\.0\), name="loss"\)',
@@ -103,7 +103,7 @@ def test_a_stall_aborts(tmp_path: Path) -> None:
     ended = run(tmp_path, SAYS_THAT_IT_STALLS, "-n2", "--stall-after=5", "--on-stall=abort")
     assert ended.returncode == 1, ended.stderr
     # As it was reported, and again at the end.
-    assert len(re.findall(r"(?m)The script has stalled for \d+ s: not every rank has entered$", ended.stderr)) == 2
+    assert len(re.findall(r"(?m)The script has stalled for [\d.]+ s: not every rank has entered$", ended.stderr)) == 2
     assert ended.stderr.endswith("The ranks were released, as --on-stall abort says.\n")
     record = next(newest_first())
     assert record.state == "stalled"

@@ -146,7 +146,7 @@ def test_full_disks_little_shared_memory_loopback_only_and_a_host_without_a_name
         pytest.param(
             f'{NETWORK}; mount -t tmpfs -o size=64k none "${paths.RUNTIME_VARIABLE}"',
             "HostUnfit: The folder of the clusters must take 1 MiB. Received: {JUPYTER_DDL_RUNTIME}/clusters "
-            "(No space left on device; 0.1 MiB free).",
+            "(No space left on device; 0.0625 MiB free).",
             "Make room there, or set JUPYTER_DDL_RUNTIME to a folder elsewhere.",
             id="clusters' disk full",
         ),
@@ -210,7 +210,7 @@ def test_the_doctor_names_the_same(folders: dict[str, str]) -> None:
     assert room[:2] == ["Room", "note"]
     assert "The folder of the runs must take 1 MiB." in room[2]
     assert room[3].endswith("Cells train meanwhile, and leave no record.")
-    assert memory[:3] == ["Shared memory", "note", "1.0 MiB free in /dev/shm"]
+    assert memory[:3] == ["Shared memory", "note", "1 MiB free in /dev/shm"]
     assert "docker run --shm-size" in memory[3]
     assert loopback[:2] == ["Loopback", "problem"]
     assert "Network is unreachable" in loopback[2]

@@ -65,7 +65,7 @@ def test_what_is_no_array_is_told(notebook: Kernel) -> None:
 
 def test_no_room_says_of_each_place_why(notebook: Kernel) -> None:
     told = notebook.run("data.load_once(lambda: np.broadcast_to(np.zeros(1, 'int8'), (10**16,)))").told
-    assert "InvalidInput: What is loaded once needs room where all ranks of this host find it: 10,000.0 TB. " in told
+    assert "InvalidInput: What is loaded once needs room where all ranks of this host find it: 10,000 TB. " in told
     assert "/dev/shm has room for " in told
     assert "; /tmp has room for " in told
     assert " Set TMPDIR to a folder with room." in told
