@@ -15,10 +15,10 @@ export function fitFirstSection(accordion: AccordionPanel, content: HTMLElement)
     if (section === null || first === undefined || first.isHidden || others.every(({ isHidden }) => isHidden)) {
       return;
     }
-    const titles = accordion.titles.reduce((sum, title) => sum + title.offsetHeight, 0);
-    const room = accordion.node.clientHeight - titles;
+    const room = accordion.widgets.reduce((sum, { node }) => sum + node.offsetHeight, 0);
     const { paddingTop, paddingBottom } = getComputedStyle(section);
-    const needed = content.offsetHeight + parseFloat(paddingTop) + parseFloat(paddingBottom);
+    // A part of a pixel too little would be a scroll bar.
+    const needed = Math.ceil(content.getBoundingClientRect().height + parseFloat(paddingTop) + parseFloat(paddingBottom)) + 1;
     if (room > 0) {
       const part = Math.min(needed / room, 1 - LEFT_TO_OTHERS);
       accordion.setRelativeSizes([part, ...others.map(() => (1 - part) / others.length)]);
