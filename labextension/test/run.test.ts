@@ -67,6 +67,7 @@ describe('figures', () => {
     model.handle(sample(1, 10, { samples_per_s: 50 }));
     model.handle(sample(2, 1));
     expect(model.means.rate()).toEqual({ total: 150, ranks: 2 });
+    expect(model.means.range()).toEqual({ least: 50, greatest: 100 });
     expect(model.means.efficiency()).toBeNull();
     model.means.singleRankSamplesPerS = 100;
     expect(model.means.efficiency()).toBeCloseTo(0.75);
@@ -79,6 +80,7 @@ describe('figures', () => {
     model.handle(sample(0, 1));
     model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, n: 0 });
     expect(model.means.rate().total).toBe(0);
+    expect(model.means.range()).toBeNull();
     model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2, fault: null });
     expect(model.means.rate().total).toBe(100);
   });

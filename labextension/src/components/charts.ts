@@ -113,12 +113,11 @@ function ratesOf(model: RunModel, seconds: Float64Array, palette: Palette, trans
   }
   if (own.length === 0) {
     const thin = { axis: 'right', width: 1 } as const;
-    const each = model.means.rates();
-    const of = (pick: (a: number, b: number) => number): number | null => (each.length === 0 ? null : each.reduce(pick));
+    const range = model.means.range();
     const inTheMean = ranks > 0 ? rate / ranks : null;
-    lines.push({ label: trans.__('fastest'), values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: of(Math.max) });
+    lines.push({ label: trans.__('fastest'), values: greatest.slice(0, shown), colour: palette.lines[2]!, ...thin, summary: range?.greatest ?? null });
     lines.push({ label: trans.__('mean'), values: mean.slice(0, shown), colour: palette.lines[3]!, ...thin, summary: inTheMean });
-    lines.push({ label: trans.__('slowest'), values: least.slice(0, shown), colour: palette.lines[1]!, ...thin, summary: of(Math.min) });
+    lines.push({ label: trans.__('slowest'), values: least.slice(0, shown), colour: palette.lines[1]!, ...thin, summary: range?.least ?? null });
   }
   return {
     title: trans.__('Samples/s: all ranks (left), each rank (right)'),

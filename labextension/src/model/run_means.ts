@@ -53,8 +53,14 @@ export class RunMeans {
     return { total: total(rates) ?? 0, ranks: rates.length };
   }
 
+  /** Samples/s of the slowest and the fastest rank; null where none counts. */
+  range(): { readonly least: number; readonly greatest: number } | null {
+    const rates = this.rates();
+    return rates.length === 0 ? null : { least: Math.min(...rates), greatest: Math.max(...rates) };
+  }
+
   /** Samples/s of each rank that counts. */
-  rates(): number[] {
+  private rates(): number[] {
     return this.counted().map((rank) => this.of(rank).samples_per_s).filter((rate) => rate !== null);
   }
 
