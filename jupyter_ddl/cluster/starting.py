@@ -54,9 +54,9 @@ def start(
         spec = occupancy.with_sharers_told(spec)
         found, hosts = look(spec, folder, progress, given_up, calls_back=not spec.place.through_ssh)
         if through_ssh.is_needed(spec.place, hosts):
-            return through_ssh.start(spec, hosts, progress, given_up)
+            return _ready(through_ssh.begin(spec, hosts, progress, given_up), progress, given_up)
         prepare(spec, folder, found, hosts, os.getpid())
-        return _start(folder, progress, given_up)
+        return _ready(Cluster(folder, leases.start(folder)), progress, given_up)
 
 
 def check_name(folder: ClusterFolder) -> None:
@@ -129,8 +129,8 @@ def prepare(
     folder.create(spec, {"world_id": world_id, "kernel_pid": kernel_pid, **settings.to_record(), **more})
 
 
-def _start(folder: ClusterFolder, progress: Callable[[str], None], given_up: threading.Event | None) -> Cluster:
-    cluster = Cluster(folder, leases.start(folder))
+def _ready(cluster: Cluster, progress: Callable[[str], None], given_up: threading.Event | None) -> Cluster:
+    """Return a cluster whose lease has begun when every rank is ready."""
     progress(f"starting {cluster.world_size} ranks")
     try:
         # While the ranks start, so that the first push or pull need not wait for it.

@@ -64,13 +64,13 @@ def is_needed(place: Place, hosts: Sequence[Surveyed]) -> bool:
     return is_fit and any(one.unreached for one in hosts)
 
 
-def start(
+def begin(
     spec: ClusterSpec,
     hosts: Sequence[Surveyed],
     progress: Callable[[str], None],
     given_up: threading.Event | None,
 ) -> Cluster:
-    """Start a cluster from the first host and return it when every rank is ready.
+    """Have the first host start a cluster, and return it while its ranks start.
 
     Args:
         spec: what to start.
@@ -100,17 +100,11 @@ def start(
             folder = _seen(ClusterFolder(spec.name, Path(begun["begun"]).parent), begun["cluster"], first.host)
         else:
             folder = mirrors.filled(mirror, begun["cluster"], _lines(link, first.host, given_up))
-        cluster = Cluster(folder, link, Head(first.host, first.clock_offset_s))
+        return Cluster(folder, link, Head(first.host, first.clock_offset_s))
     except BaseException:
+        # Also on KeyboardInterrupt: nothing is left half started.
         _end(link)
         raise
-    progress(f"starting {spec.n} ranks")
-    try:
-        cluster.connect(progress=progress, given_up=given_up)
-    except BaseException:
-        cluster.stop()
-        raise
-    return cluster
 
 
 def _noted(spec: ClusterSpec, first: Surveyed, hosts: Sequence[Surveyed]) -> ClusterSpec:

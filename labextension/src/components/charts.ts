@@ -14,7 +14,7 @@ const OWN_LINES = 16;
 const TRAINING_CHARTS = 3;
 /** The place of the loss among them, which other metrics follow. */
 const LOSS = 1;
-/** So many metrics besides the loss have a chart each: the page of compared runs has all. */
+/** The most metrics besides the loss that have a chart each: the page of compared runs has all. */
 const MAX_METRICS = 5;
 const VALIDATION_DASH = [6, 4];
 

@@ -7,7 +7,7 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Beyond so many differences two texts have nothing to do with each other: all between is replaced. */
+/** The most differences that are looked for: beyond it two texts have nothing to do with each other: all between is replaced. */
 const MAX_DIFFERENCES = 1000;
 
 /** Return the lines of both texts in order: those of both, those of the first only, and those of the second only.

@@ -38,7 +38,7 @@ export type ReadLines = (place: LinesPlace) => Promise<LinesPage>;
 /** Held at once: a log of 2 GB takes no more memory than one of 500 KB. A page of a filter may have one line, or none. */
 const MAX_CHARACTERS = 400_000;
 const MAX_HELD_LINES = 12_000;
-/** So many lines are wanted at first where most are left out. */
+/** The fewest lines that are read at first where a filter leaves most out. */
 const ENOUGH_LINES = 200;
 
 interface Page extends Pick<LinesPage, 'lines' | 'beginShare' | 'nextShare'> {
