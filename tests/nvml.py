@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 H200_BYTES = 141 * 2**30
+RESERVED_BYTES = 2**29  # what the driver keeps for itself, of each GPU
 NOT_SUPPORTED = 3  # nvmlReturn_t
 NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
@@ -47,22 +48,27 @@ def build_nvml(
     init_result: int = 0,
     count_result: int = 0,
     levels: dict[tuple[int, int], int] | None = None,
+    knows_reserved: bool = True,
 ) -> dict[str, str]:
     """Return the environment in which NVML shows the devices, or fails with an nvmlReturn_t.
 
     Args:
         levels: of a pair of GPUs, the lower index first, the nvmlGpuTopologyLevel_t, or NO_LEVEL; 50 by default.
+        knows_reserved: the driver tells what it keeps for itself apart, as those from 510 on do.
     """
     folder = tmp_path / "nvml"
     folder.mkdir(exist_ok=True)
     source = folder / "nvml.c"
-    source.write_text(_source(devices, init_result, count_result) + _topology_source(devices, levels or {}))
+    source.write_text(
+        _source(devices, init_result, count_result, knows_reserved=knows_reserved)
+        + _topology_source(devices, levels or {})
+    )
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", folder / "libnvidia-ml.so.1", source], check=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CUDA_")}
     return {**environment, "LD_LIBRARY_PATH": str(folder)}
 
 
-def _source(devices: list[FakeGpu], init_result: int, count_result: int) -> str:
+def _source(devices: list[FakeGpu], init_result: int, count_result: int, *, knows_reserved: bool) -> str:
     # uuid, name, memory, mig mode, first slot, slots, memory in use, use in percent
     rows: list[tuple[str, str, int | None, int, int, int, int, int]] = []
     slots: list[tuple[str, str, int | None, int, int, int, int, int]] = []
@@ -102,7 +108,14 @@ int nvmlDeviceGetName(Row *row, char *text, unsigned size) {{ strncpy(text, row-
 int nvmlDeviceGetUUID(Row *row, char *text, unsigned size) {{ strncpy(text, row->uuid, size); return 0; }}
 int nvmlDeviceGetMemoryInfo(Row *row, unsigned long long *memory) {{
     if (row->memory < 0) return {NOT_SUPPORTED};
-    memory[0] = row->memory; memory[1] = row->memory - row->used; memory[2] = row->used; return 0;
+    unsigned long long free = row->memory - row->used - {RESERVED_BYTES};
+    memory[0] = row->memory; memory[1] = free; memory[2] = row->memory - free; return 0;
+}}
+typedef struct {{ unsigned version; unsigned long long total, reserved, free, used; }} Memory;
+int {"nvmlDeviceGetMemoryInfo_v2" if knows_reserved else "unused"}(Row *row, Memory *memory) {{
+    if (row->memory < 0) return {NOT_SUPPORTED};
+    memory->total = row->memory; memory->reserved = {RESERVED_BYTES}; memory->used = row->used;
+    memory->free = row->memory - row->used - {RESERVED_BYTES}; return 0;
 }}
 int nvmlDeviceGetUtilizationRates(Row *row, unsigned *rates) {{
     if (row->use < 0) return {NOT_SUPPORTED};

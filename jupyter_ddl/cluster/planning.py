@@ -147,7 +147,8 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
     """
     wanted: dict[str, Any] = {
         "n": spec.n,
-        "gpus": list(spec.devices) or "none",
+        # Ranks that share a GPU have it several times.
+        "gpus": list(dict.fromkeys(spec.devices)) or "none",
         "threads": spec.threads,
         "name": spec.name,
         "keep": spec.keep,

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host.link_rates import Rates
-from jupyter_ddl.host.topology import handle_of
+from jupyter_ddl.host.topology import handle_of, memory_of
 from jupyter_ddl.protocol.events import GpuReading
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Gpu:
     def read(self) -> GpuReading:
         """Return the device's readings; one that fails is None."""
         nvml, handle = self._nvml, self._handle
-        memory = self._ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+        memory = self._ask(lambda: memory_of(nvml, handle))
         used, total = (int(memory.used), int(memory.total)) if memory is not None else (None, None)
         if self._is_mig:
             return GpuReading(gpu_memory_used_bytes=used, gpu_memory_total_bytes=total)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from nvml import H200_BYTES, FakeGpu, build_nvml, h200s
+from nvml import H200_BYTES, RESERVED_BYTES, FakeGpu, build_nvml, h200s
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +63,12 @@ def test_a_rank_reads_its_own_device(environment: dict[str, str], index: int) ->
     }
     assert reading(environment, str(index)) == expected
     assert reading(environment, h200s(8)[index].uuid) == expected
+
+
+def test_a_driver_that_does_not_tell_what_it_keeps_counts_it_as_used(tmp_path: Path) -> None:
+    gpus = [replace(gpu, memory_used_bytes=2**30) for gpu in h200s(1)]
+    environment = build_nvml(tmp_path, gpus, knows_reserved=False) | {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert reading(environment, "0")["gpu_memory_used_bytes"] == 2**30 + RESERVED_BYTES
 
 
 def test_nvlinks_have_a_rate_from_the_second_reading_on(tmp_path: Path) -> None:

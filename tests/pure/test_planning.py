@@ -85,6 +85,10 @@ class TestOnCores:
 
 @pytest.mark.usefixtures("four_gpus")
 class TestOnGpus:
+    def test_a_restart_keeps_gpus_that_ranks_share(self) -> None:
+        shared = plan(n=4, gpus="1,3", oversubscribe=True)
+        assert replanned(shared, {}).devices == shared.devices == ("1", "3", "1", "3")
+
     def test_default(self) -> None:
         planned = plan()
         assert (planned.n, planned.devices, planned.threads) == (4, ("0", "1", "2", "3"), 4)
