@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 from jupyter_ddl import __version__
 from jupyter_ddl.cli import (
     build_horovod,
+    clusters,
     doctor,
     execute,
     export,
@@ -53,7 +54,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report),
+    *(export, execute, serve, modernise, report, clusters),
 )
 
 

@@ -4,6 +4,7 @@ CLUSTERS/HOST-ID/NAME/      0700
 cluster.json            what was requested, and the world's id; written by the kernel that starts it
 lease.json              the lease's process; written by the lease
 lease.lock              locked while the lease lives
+use.lock                locked while a kernel uses the ranks
 ended.json              how it ended; written by the lease
 security/               ipyparallel's connection files, 0600
 log/                    what controller, mpiexec and ranks print outside cells
@@ -26,6 +27,7 @@ import psutil
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import registry
 from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.cluster.use_lock import make_use_lock
 from jupyter_ddl.errors import FolderNotWritable, InvalidInput, NoCluster
 from jupyter_ddl.host import files, process_identity, untrusted_files
 from jupyter_ddl.host.private_folders import check_private, is_private, private_folder
@@ -130,6 +132,7 @@ class ClusterFolder:
             self.path.mkdir(mode=0o700)
             for name in ("security", "log", "pid", "startup"):
                 (self.path / name).mkdir(mode=0o700)
+            make_use_lock(self.path)
         except FolderNotWritable:
             raise
         except OSError as error:

@@ -35,6 +35,7 @@ from jupyter_ddl.cluster.end_requests import EndRequests
 from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.hand_over import HandOver
+from jupyter_ddl.cluster.idle_end import ending_on_request
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants
@@ -236,7 +237,8 @@ class Lease:
         self._finish(Fault("lost", "controller", at_s=time.time(), facts=facts))
 
     def _end_asked(self, by: Literal["user", "kernel"]) -> None:
-        self._finish(Fault("stopped", by, at_s=time.time()))
+        is_user = by == "user"
+        self._finish(ending_on_request(self._folder.path) if is_user else Fault("stopped", by, at_s=time.time()))
 
     def _finish(self, ending: Fault) -> None:
         assert self._ended is not None

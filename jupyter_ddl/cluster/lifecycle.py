@@ -23,6 +23,7 @@ from jupyter_ddl.cluster.remote_lease import job_is_over
 from jupyter_ddl.cluster.supervisor import Supervisor
 from jupyter_ddl.cluster.tunnel import Tunnel
 from jupyter_ddl.cluster.tunnel import is_needed as tunnel_is_needed
+from jupyter_ddl.cluster.use_lock import UseLock
 from jupyter_ddl.errors import ClusterError, ClusterLost, ClusterStartFailed
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.threads import ErrorsOnce
@@ -66,6 +67,7 @@ class Cluster:
         spec: what was requested.
         supervisor: reports whether it lives.
         files: brings the files of ranks on hosts that share no folder.
+        use: is held while ranks are used, so that they are not ended as idle.
         world_id: identifies this world of ranks, which none before or after it has.
         kernel: identifies this kernel among those that use the cluster.
         hosts: each host's own name -> the name with which it was given; empty where all ranks are on this host.
@@ -84,6 +86,7 @@ class Cluster:
 
     def __init__(self, folder: ClusterFolder, lease: subprocess.Popen[bytes] | None, head: Head | None = None) -> None:
         self.folder = folder
+        self.use = UseLock(folder.path)
         self.spec = folder.spec()
         settings = folder.settings()
         self.world_id: str = settings["world_id"]

@@ -96,11 +96,17 @@ def host_of(folder: Path) -> str | None:
     return named if runs else None
 
 
-def is_locked(folder: Path, name: str) -> bool:
-    """Return whether a process holds the lock of a file of a folder; False where there are no locks."""
+def is_locked(folder: Path, name: str, *, shared: bool = True) -> bool:
+    """Return whether a process holds the lock of a file of a folder; False where there are no locks.
+
+    Args:
+        folder: of the file.
+        name: the file's.
+        shared: a lock that others may share does not count.
+    """
     try:
         with untrusted_files.open_file(folder / name, only_own=True) as file:
-            files.lock(file, shared=True, wait=False)
+            files.lock(file, shared=shared, wait=False)
     except BlockingIOError:
         return True
     except OSError:

@@ -100,6 +100,11 @@ def lock(file: BinaryIO, *, shared: bool = False, wait: bool = True) -> None:
     fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
 
 
+def unlock(file: BinaryIO) -> None:
+    """Release the lock of an open file, also where a process that was forked meanwhile has the file open too."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+
+
 @contextmanager
 def locked(path: Path, *, mode: int = PRIVATE) -> Iterator[BinaryIO]:
     """Wait for a file's lock, and hold it in the block; make the folder where it is missing.

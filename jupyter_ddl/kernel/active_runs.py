@@ -123,6 +123,8 @@ class ActiveRuns:
 
     def begin(self, run: Run) -> None:
         """Route events to a run from here on."""
+        # Without the lock: it waits while idle ranks are ended.
+        self._cluster.use.hold()
         with self._lock:
             self._runs[run.id] = run
             lost = self.lost
@@ -147,6 +149,7 @@ class ActiveRuns:
     def resume(self, run: Run) -> None:
         """Route to another kernel's run all its events: the past ones, and those to come."""
         run.is_resumed = True
+        self._cluster.use.hold()
         with self._lock:
             # What comes meanwhile waits for the lock.
             self._cluster.files.bring(run.id)
@@ -228,7 +231,10 @@ class ActiveRuns:
 
     def _remove(self, run: Run) -> None:
         """Remove a run from the active ones. Called under the lock."""
-        if self._runs.pop(run.id, None) is not None and not self._runs:
+        if self._runs.pop(run.id, None) is None:
+            return
+        self._cluster.use.free()
+        if not self._runs:
             self._owner.runs_ended(self, run)
 
     def bring_last_files(self, run: Run) -> None:
@@ -240,6 +246,7 @@ class ActiveRuns:
         with self._lock:
             for run in self._runs.values():
                 run.folder.update(session=None)
+        self._cluster.use.close()
 
     def stuck(self) -> str | None:
         """Return the ranks that did not answer their release, as text; None where there are none."""

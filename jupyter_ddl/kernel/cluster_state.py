@@ -70,8 +70,10 @@ def why_not_ready(now: Snapshot) -> str | None:
 
 
 def fault_of_loss(now: Snapshot) -> Fault | None:
-    """Return the fault by which the ranks were lost; None while they live, and after a stop."""
+    """Return the fault by which the ranks were lost; None while they live, and after a stop by this kernel's user."""
     lost = None if now.incarnation is None else now.incarnation.runs.lost
+    if now.state is LifecycleState.STOPPED and lost is not None and lost.fault.subject == "idle":
+        return lost.fault
     is_lost = now.state in (LifecycleState.LOST, LifecycleState.REBUILDING)
     return lost.fault if is_lost and lost is not None and not lost.asked else None
 

@@ -248,7 +248,8 @@ class Session:
         """
         self.wait_rebuilt()
         now = usable_ranks(self._lifecycle)
-        now.transfer.push(dict(values), now.chosen(ranks))
+        with now.cluster.use.held():
+            now.transfer.push(dict(values), now.chosen(ranks))
 
     def pull(self, name: str, ranks: Iterable[int] | None = None) -> dict[int, Any]:
         """Return a variable's value on each rank: rank -> value.
@@ -258,7 +259,8 @@ class Session:
         """
         self.wait_rebuilt()
         now = usable_ranks(self._lifecycle)
-        return now.transfer.pull(name, now.chosen(ranks))
+        with now.cluster.use.held():
+            return now.transfer.pull(name, now.chosen(ranks))
 
     def interrupt(self, reason: str = "Session.interrupt") -> None:
         """Release every rank from its run, also from another kernel's. Safe from any thread."""

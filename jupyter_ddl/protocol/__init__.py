@@ -7,6 +7,7 @@
 | `faults` | what failed, as data |
 | `requests`, `transport` | what a session asks of a rank; the interface that carries it |
 | `hub_messages` | the messages between kernels, the hub and browsers |
+| `cluster_summaries` | what who looks after others sees of a cluster |
 | `cell_options` | the options of a cell or a script |
 | `plan_texts` | the plan of `--auto`, in the same words for `--auto` and `--explain` |
 | `number_texts` | numbers, sizes and durations as people read them, as the browser writes them too |

@@ -38,6 +38,7 @@ Subject = Literal[
     "connection",  # SSH's, to the host that holds ranks for a kernel to which the hosts cannot connect
     "release",  # ranks that did not answer their release: all were ended
     "user",
+    "idle",  # no run used the ranks for `facts.seconds`, and `facts.by` ended them
     "kernel",
     "unknown",  # an older version wrote a sentence, which is in `facts.note`
 ]
@@ -193,7 +194,7 @@ class Facts:
         killed: the ranks of a script that did not end when they were asked to.
         seconds: how long it lasted, or until then.
         limit_s: the time that was allowed.
-        by: what interrupted it, where that was not the cell's user.
+        by: what interrupted it, or ended idle ranks, where that was not the cell's user.
         outcome: how the run had ended when its ranks were asked to end.
         program: what stalled: a cell or a script.
         waits: the collectives in which ranks wait for others.

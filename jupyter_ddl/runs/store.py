@@ -62,6 +62,7 @@ class RunRecord:
         loss: the last one.
         computes_on: what its first rank computed with, e.g. "CPU, 4 threads"; None where not recorded.
         options: as the cell, or the script, had them.
+        world_id: of the ranks, which no others before or after them have; None of a script.
         fault: why it did not finish well; None where it did, and where not recorded.
         script: as its command line named it; None of a cell.
         notebook: the path of the cell's notebook when its kernel started; None where no front end said it.
@@ -87,6 +88,7 @@ class RunRecord:
     model: str | None = None
     computes_on: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    world_id: str | None = None
     fault: Fault | None = None
     script: str | None = None
     notebook: str | None = None
@@ -160,7 +162,7 @@ def read_record(path: Path) -> RunRecord:
     if not (isinstance(ranks, list) and all(map(_is_count, ranks))):
         ranks = list(rank_files(path, _LOG))
     outcome, model, options = content.get("outcome"), content.get("model"), content.get("options")
-    script, labels = content.get("script"), read_labels(path)
+    script, world_id, labels = content.get("script"), content.get("world_id"), read_labels(path)
     return RunRecord(
         path=path,
         run=path.name,
@@ -174,6 +176,7 @@ def read_record(path: Path) -> RunRecord:
         model=model[:_MOST_CHARACTERS] if isinstance(model, str) else None,
         computes_on=_computes_on(content),
         options=options if isinstance(options, dict) else {},
+        world_id=world_id if isinstance(world_id, str) else None,
         fault=_fault(content.get("fault")),
         script=script[:_MOST_CHARACTERS] if isinstance(script, str) else None,
         name=labels.name,

@@ -18,6 +18,7 @@ from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.jobs import JobHandler, JobsHandler
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.log_lines import LinesHandler, LogFileHandler
+from jupyter_ddl.server.oversight import OverviewHandler, StopIdleHandler
 from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
@@ -50,6 +51,8 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/example", ExampleHandler, own),
                 (r"/jupyter-ddl/clusters", ClustersHandler, own),
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
+                (r"/jupyter-ddl/overview", OverviewHandler, own),
+                (r"/jupyter-ddl/overview/stop", StopIdleHandler, own),
                 (r"/jupyter-ddl/jobs", JobsHandler, own),
                 (r"/jupyter-ddl/jobs/([^/]+)", JobHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),

@@ -90,6 +90,8 @@ def in_short(fault: Fault) -> Fault:
 
 def describe(fault: Fault) -> str:
     """Return how ranks were lost, or stopped, as sentences; below them what mpiexec, or the controller, printed."""
+    if fault.kind == "stopped" and fault.subject == "idle":
+        return f"stopped by {fault.facts.by}, after {duration(fault.facts.seconds)} without a run"
     if fault.kind == "stopped":
         return fault.facts.note or STOPPED.get(fault.subject, "stopped")
     parts = [f"{_end(fault)}."]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.cluster.apart_files import ApartFiles, ApartHosts
 from jupyter_ddl.cluster.spec import ClusterSpec
+from jupyter_ddl.cluster.use_lock import UseLock
 from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
 from jupyter_ddl.kernel.incarnation import Incarnation
@@ -47,6 +48,8 @@ class TestCluster:
         self.world_size = len(RANKS)
         self.world_id = "world-1"
         self.folder = SimpleNamespace(log_dir=None)
+        # Of no folder, so that it locks nothing.
+        self.use = UseLock(Path("/nowhere"))
         self.connection_file = "no file"
         self.files = ApartFiles(ApartHosts(HERE, {}), Path())
         self.kernel = "kernel-1"

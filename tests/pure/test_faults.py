@@ -174,6 +174,10 @@ TEXTS: list[tuple[Fault, str]] = [
     ),
     (Fault("stopped", "kernel"), LOST + "its kernel ended\nLogs: /runs/r"),
     (
+        Fault("stopped", "idle", facts=Facts(by="a teacher", seconds=2700.0)),
+        LOST + "stopped by a teacher, after 45 min 0 s without a run\nLogs: /runs/r",
+    ),
+    (
         Fault("unanswered", "ranks", (1, 2), facts=Facts(limit_s=15.0, outcome="timed out")),
         (
             "Every rank must answer its release within 15 s. "

@@ -65,6 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     # It lists the clusters that run.
     "doctor": {"cluster", "errors", "horovod_build", "host", "launch", "paths", "protocol", "views"},
     "support": {"cluster", "commands", "errors", "host", "paths", "protocol", "runs", "views"},
+    # What a server, and a terminal, show of all clusters.
+    "oversight": {"cluster", "errors", "host", "paths", "protocol", "runs"},
     # It examines its host, and makes the file for support, where a page asks for it.
     "server": {
         "cluster",
@@ -73,6 +75,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "export",
         "host",
         "launch",
+        "oversight",
         "paths",
         "protocol",
         "runs",
@@ -109,6 +112,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "host",
         "launch",
         "modernise",
+        "oversight",
         "paths",
         "protocol",
         "runs",
@@ -131,6 +135,7 @@ KERNEL_SIDE = {
     "kernel",
     "launch",
     "modernise",
+    "oversight",
     "runs",
     "script",
     "server",

@@ -85,7 +85,7 @@ export interface Facts {
 /** What failed, where, since when, what is known of it, why, and what helps. */
 export interface Fault {
   readonly kind: "raised" | "lost" | "stopped" | "silent" | "unanswered" | "stalled" | "timed out" | "interrupted" | "cut off";
-  readonly subject: "rank" | "ranks" | "mpiexec" | "host" | "job" | "controller" | "lease" | "event reader" | "lease watch" | "host watch" | "connection" | "release" | "user" | "kernel" | "unknown";
+  readonly subject: "rank" | "ranks" | "mpiexec" | "host" | "job" | "controller" | "lease" | "event reader" | "lease watch" | "host watch" | "connection" | "release" | "user" | "idle" | "kernel" | "unknown";
   readonly ranks: readonly number[];
   readonly host: string | null;
   readonly at_s: number;

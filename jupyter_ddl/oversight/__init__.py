@@ -1,0 +1,8 @@
+"""Shows who looks after others which clusters run, and ends those that are idle: on a server, and in a JupyterHub.
+
+| module | what is in it |
+|---|---|
+| `clusters` | what is shown of each cluster of this user, and when it was used last |
+| `table` | clusters as text |
+| `stopping` | the end of idle ones, and its log |
+"""
