@@ -27,6 +27,7 @@ test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
 	$(BIN)/python -m pytest -m "not slow and not systems" -n $(WORKERS) --dist loadfile
 
+# All servers of a JupyterHub take DDL_TEST_JUPYTERHUB, a python with jupyterhub, and configurable-http-proxy on PATH.
 test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
 	$(BIN)/python -m pytest -m "slow and not systems" --timeout 3000

@@ -9,6 +9,7 @@ Each says the rule, what was received, and the remedy.
     ├── ClusterError
     │   ├── HostUnfit                           this host lacks what ranks take: loopback, room on a disk
     │   ├── NoCluster                           nothing is running, or nothing of that name
+    │   ├── HubRefused                          JupyterHub, or a server of it, does not allow what was asked
     │   ├── ClusterStartFailed                  the ranks did not come up; says what mpiexec printed
     │   └── ClusterLost                         a running cluster's ranks or controller went away
     ├── RunError                                a cell did not finish well
@@ -110,6 +111,10 @@ class HostUnfit(ClusterError):
 
 class NoCluster(ClusterError):
     """Nothing is running, or nothing of that name."""
+
+
+class HubRefused(ClusterError):
+    """JupyterHub, or a server of it, does not allow what was asked."""
 
 
 class ClusterStartFailed(ClusterError):

@@ -42,6 +42,9 @@ class Reply:
 class Server:
     """A Jupyter server on a port of its own, which it has again when it is started again. A context manager.
 
+    Attributes:
+        token: the one that it takes.
+
     Args:
         folder: its configuration, data and sockets; folder/notebooks has its notebooks.
         options: of its command line.
@@ -49,6 +52,8 @@ class Server:
         variables: of its environment, and so of its kernels'.
         base_url: below which it serves, with slashes around it.
     """
+
+    token = TOKEN
 
     def __init__(
         self,
@@ -170,7 +175,9 @@ class Notebook:
         self._server = server
         self.id: str = kernel or server.api("POST", "kernels", {"name": name})["id"]
         address = f"ws://127.0.0.1:{server.port}{server.base_url}api/kernels/{self.id}/channels"
-        self._socket = websocket.create_connection(f"{address}?token={TOKEN}", timeout=UP_S)
+        self._socket = websocket.create_connection(
+            address, timeout=UP_S, header=[f"Authorization: token {server.token}"]
+        )
 
     def __enter__(self) -> Notebook:
         return self

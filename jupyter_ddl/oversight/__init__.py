@@ -3,6 +3,8 @@
 | module | what is in it |
 |---|---|
 | `clusters` | what is shown of each cluster of this user, and when it was used last |
+| `hub_access` | JupyterHub's API, and tokens for one server each |
+| `all_servers` | the same clusters, of all servers of a JupyterHub |
 | `table` | clusters as text |
 | `stopping` | the end of idle ones, and its log |
 """

@@ -16,6 +16,7 @@ from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
 from jupyter_ddl.host import files
 from jupyter_ddl.oversight import clusters
+from jupyter_ddl.oversight.table import shown
 from jupyter_ddl.protocol.number_texts import counted, duration
 
 if TYPE_CHECKING:
@@ -24,13 +25,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.cluster.folder import ClusterFolder
     from jupyter_ddl.protocol.cluster_summaries import ClusterSummary, StopOutcome, StopRequest
 
-_OUTCOMES: dict[StopOutcome, str] = {
-    "stopped": "stopped",
-    "used": "left: it is used, or was just now",
-    "elsewhere": "left: it runs on another host, and is stopped there",
-    "gone": "it had ended",
-    "failed": "left: the note for its user could not be written",
-}
 _log = logging.getLogger("jupyter_ddl")
 
 
@@ -51,11 +45,6 @@ def stop_idle(request: StopRequest, by: str) -> dict[str, StopOutcome]:
     for cluster in request.clusters:
         outcomes[cluster] = _stop(*known[cluster], request.idle_s, by) if cluster in known else "gone"
     return outcomes
-
-
-def outcome_text(outcome: StopOutcome) -> str:
-    """Return what became of a cluster that was to be stopped."""
-    return _OUTCOMES[outcome]
 
 
 def is_idle_for(summary: ClusterSummary, idle_s: float) -> bool:
@@ -94,8 +83,6 @@ def _note(summary: ClusterSummary, idle_s: float, by: str) -> None:
     with suppress(OSError):
         descriptor = files.open_to_append(log_file())
         try:
-            # A name may hold what a terminal would act on.
-            text = "".join(character if character.isprintable() else "?" for character in line)
-            files.append(descriptor, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {text}\n".encode())
+            files.append(descriptor, f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {shown(line)}\n".encode())
         finally:
             os.close(descriptor)

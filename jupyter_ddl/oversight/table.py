@@ -10,10 +10,23 @@ from jupyter_ddl.protocol.number_texts import NOTHING, duration, time_left
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jupyter_ddl.protocol.cluster_summaries import ClusterSummary
+    from jupyter_ddl.protocol.cluster_summaries import ClusterSummary, ServerProblem, StopOutcome
 
 _COLUMNS = ("user", "cluster", "ranks", "devices", "hosts", "since", "idle for", "last fault")
 _HOSTS_SHOWN = 3
+_OUTCOMES: dict[StopOutcome, str] = {
+    "stopped": "stopped",
+    "used": "left: it is used, or was just now",
+    "elsewhere": "left: it runs on another host, and is stopped there",
+    "gone": "it had ended",
+    "failed": "left: the note for its user could not be written",
+}
+_PROBLEMS = {
+    "missing": "has no jupyter_ddl, or an older one",
+    "refused": "is not open to this token",
+    "silent": "does not answer",
+    "broken": "answers something else",
+}
 
 
 def clusters_table(clusters: Sequence[ClusterSummary], now_s: float | None = None) -> str:
@@ -34,6 +47,22 @@ def devices_text(cluster: ClusterSummary) -> str:
     return f"GPU {','.join(cluster.devices)}" if cluster.devices else "GPUs of their hosts"
 
 
+def outcome_text(outcome: StopOutcome) -> str:
+    """Return what became of a cluster that was to be stopped."""
+    return _OUTCOMES[outcome]
+
+
+def problem_text(problem: ServerProblem) -> str:
+    """Return why the clusters of a server are not known, as a sentence."""
+    server = f" ({shown(problem.server)})" if problem.server else ""
+    return f"The server of {shown(problem.user)}{server} {_PROBLEMS[problem.reason]}: its clusters are not known."
+
+
+def shown(text: str) -> str:
+    """Return a name without what a terminal would act on: another user's server may send any."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
 def _cells(cluster: ClusterSummary, now_s: float) -> tuple[str, ...]:
     user = f"{cluster.user} ({cluster.server})" if cluster.server else cluster.user
     name = f"{cluster.name} (job {cluster.job})" if cluster.job else cluster.name
@@ -46,5 +75,4 @@ def _cells(cluster: ClusterSummary, now_s: float) -> tuple[str, ...]:
         ago = "" if cluster.fault_at_s is None else f", {time_left(now_s - cluster.fault_at_s)} ago"
         fault = f"{cluster.fault_kind}{ago}"
     texts = (user, name, str(cluster.world_size), devices_text(cluster), hosts, since, idle, fault)
-    # A name that another user's server sends may hold what a terminal would act on.
-    return tuple("".join(one if one.isprintable() else "?" for one in text) for text in texts)
+    return tuple(map(shown, texts))

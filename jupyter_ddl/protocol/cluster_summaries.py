@@ -13,6 +13,20 @@ from jupyter_ddl.protocol.faults import Kind  # noqa: TC001  get_type_hints read
 
 
 @dataclass(frozen=True)
+class HubCluster:
+    """A cluster of a JupyterHub, by its user, the user's server, and its id there."""
+
+    user: str
+    server: str
+    id: str
+
+    @property
+    def key(self) -> str:
+        """All three as one text."""
+        return f"{self.user}/{self.server} {self.id}"
+
+
+@dataclass(frozen=True)
 class ClusterSummary:
     """One cluster.
 
@@ -48,6 +62,11 @@ class ClusterSummary:
     is_elsewhere: bool = False
     server: str = ""
 
+    @property
+    def in_hub(self) -> HubCluster:
+        """Which one it is among those of a JupyterHub."""
+        return HubCluster(self.user, self.server, self.id)
+
 
 # Of each cluster that was to be stopped.
 StopOutcome = Literal[
@@ -69,6 +88,14 @@ class StopRequest:
     """
 
     clusters: tuple[str, ...]
+    idle_s: float
+
+
+@dataclass(frozen=True)
+class HubStopRequest:
+    """As `StopRequest`, of clusters of a JupyterHub."""
+
+    clusters: tuple[HubCluster, ...]
     idle_s: float
 
 

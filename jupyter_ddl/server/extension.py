@@ -18,7 +18,7 @@ from jupyter_ddl.server.hub import Hub
 from jupyter_ddl.server.jobs import JobHandler, JobsHandler
 from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.log_lines import LinesHandler, LogFileHandler
-from jupyter_ddl.server.oversight import OverviewHandler, StopIdleHandler
+from jupyter_ddl.server.oversight import HubOverviewHandler, HubStopIdleHandler, OverviewHandler, StopIdleHandler
 from jupyter_ddl.server.places import PlacesHandler
 from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
@@ -53,6 +53,8 @@ class HubExtension(ExtensionApp):
                 (r"/jupyter-ddl/clusters/([^/]+)", ClusterHandler, own),
                 (r"/jupyter-ddl/overview", OverviewHandler, own),
                 (r"/jupyter-ddl/overview/stop", StopIdleHandler, own),
+                (r"/jupyter-ddl/hub-overview", HubOverviewHandler, own),
+                (r"/jupyter-ddl/hub-overview/stop", HubStopIdleHandler, own),
                 (r"/jupyter-ddl/jobs", JobsHandler, own),
                 (r"/jupyter-ddl/jobs/([^/]+)", JobHandler, own),
                 (r"/jupyter-ddl/runs", RunsHandler, own),

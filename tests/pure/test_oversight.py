@@ -259,11 +259,12 @@ def test_the_command_lists_and_stops(
     # Nobody can be asked: standard input is no terminal.
     assert main(["clusters", "--stop-idle", "30m"]) == 1
     told = capsys.readouterr()
-    assert told.out == "None was stopped.\n"
+    assert told.out == ""
+    assert told.err.endswith("None was stopped.\n")
     assert "--yes stops them without asking." in told.err
     assert ended == []
     assert main(["clusters", "--stop-idle", "30m", "--yes"]) == 0
-    assert capsys.readouterr().out == f"a: stopped\nLogged in {stopping.log_file()}\n"
+    assert capsys.readouterr().out == f"a of alice: stopped\nLogged in {stopping.log_file()}\n"
     assert ended == [os.getpid()]
 
 
