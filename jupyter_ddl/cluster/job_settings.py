@@ -178,6 +178,7 @@ def _rank_environment(
         "devices": None if spec.finds_devices else list(spec.devices),
         "oversubscribe": spec.oversubscribe,
         "threads": spec.threads,
+        "framework": spec.framework,
         "folder": str(folder.path),
         "apart": dict(apart),
         "is_handed_over": not spec.place.is_here,

@@ -26,6 +26,7 @@ from jupyter_ddl.host.topology import (
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol import settled_variables
+from jupyter_ddl.protocol.frameworks import AUTO, checked
 from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def plan(
     keep: bool = False,
     oversubscribe: bool = False,
     place: Place = HERE,
+    framework: str = AUTO,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
@@ -66,6 +68,7 @@ def plan(
         keep: let the ranks outlive this kernel.
         oversubscribe: let several ranks, or clusters, share a GPU, or more ranks than slots onto a host.
         place: where the ranks are.
+        framework: what the ranks import before the first cell, as `protocol.frameworks` names it.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -82,6 +85,7 @@ def plan(
         "keep": keep,
         "oversubscribe": oversubscribe,
         "place": place,
+        "framework": checked(framework),
     }
     wanted = threads or _threads_from(variables)
     if place.is_here:
@@ -154,6 +158,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         "keep": spec.keep,
         "oversubscribe": spec.oversubscribe,
         "place": spec.place,
+        "framework": spec.framework,
     }
     if spec.finds_devices:
         del wanted["gpus"]

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.profiles.limits import Allowed
+from jupyter_ddl.protocol.frameworks import AUTO
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class ClusterSpec:
         finds_devices: each rank takes a GPU of the host that it is on, where there is one.
         served: the batch job that brings them; None where a kernel starts them.
         allowed: what the profile that they were started with allows, also at a restart; None without one.
+        framework: what the ranks import before the first cell; "auto" for what is installed there.
     """
 
     name: str
@@ -62,6 +64,7 @@ class ClusterSpec:
     finds_devices: bool = False
     served: Served | None = None
     allowed: Allowed | None = None
+    framework: str = AUTO
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""

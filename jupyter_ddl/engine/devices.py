@@ -73,6 +73,11 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
     return Pinned(_label(devices[local_rank]) if devices else "CPU", count)
 
 
+def shared(devices: Sequence[str], local_rank: int, pinned: Pinned) -> str | None:
+    """Return the GPU that this rank shares with another one, for people; None where it shares none."""
+    return pinned.device if devices and devices.count(devices[local_rank]) > 1 else None
+
+
 def of_this_host(local_size: int, *, oversubscribe: bool) -> list[str]:
     """Return the device of each local rank: this host's GPUs in their order, none where it has none.
 

@@ -1,7 +1,8 @@
 """Runs a cell on this rank so that it always ends: with its value, its own exception, or released.
 
 A rank that raises shuts Horovod down at once, which gives the ranks blocked in a collective an error within
-milliseconds. A `Release` from the session does the same, and raises KeyboardInterrupt in Python code.
+milliseconds. A `Release` from the session does the same, ends the groups of other libraries, and raises
+KeyboardInterrupt in Python code.
 
 Runs on: every rank. `run` is called in the main thread, `release` in ipykernel's control thread.
 """
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import advice, collective_mismatch, late_variables
 from jupyter_ddl.engine.cells import Cell
+from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.error_text import text_of
 from jupyter_ddl.engine.failure_memory import let_go_of_the_failure
 from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
@@ -91,7 +93,7 @@ class Guard:
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
             self._interrupts.disarm()
             self._interrupts.end(request.run)
-            self._last_resort.report(request.run, error, tuple(self._shell.traceback_lines), self._abandon)
+            self._last_resort.report(request.run, error, tuple(self._shell.traceback_lines), self._let_others_go)
             self._capture.flush_streams()
             failed = True
         if failed:
@@ -109,9 +111,9 @@ class Guard:
             # An exception of its own stays a cause, even if a release came meanwhile.
             was_released = self._was_released
         if error is not None:
-            self._abandon()
+            self._let_others_go()
         else:
-            self._state.horovod.end_cell()
+            self._state.collectives.end_cell()
         self._sampler.end()
         self._capture.drain()
         if error is None:
@@ -120,17 +122,21 @@ class Guard:
         self._emit(self._failed(request, error, was_released, reason))
         return True
 
-    def _abandon(self) -> None:
-        """End this rank's collectives; where no thread can be started for that, the session asks other ranks to."""
+    def _let_others_go(self) -> None:
+        """Keep no rank waiting for this one; where no thread can be started for it, the session asks other ranks to."""
         with suppress(RuntimeError):
-            self._state.horovod.abandon()
+            self._state.collectives.raised()
 
     def release(self, request: Release) -> None:
-        """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by Horovod's shutdown."""
+        """End the run, wherever it is: Python code by KeyboardInterrupt, a blocked collective by its library's end.
+
+        A rank that has ended the run is asked too: others may wait in a collective with it.
+        """
         run = request.run or self._interrupts.armed or self._outlet.run
         is_on = self._interrupts.request(run, request.reason)
         if self._outlet.run == run and (is_on or request.run):
-            self._abandon()
+            with suppress(RuntimeError):
+                self._state.collectives.release()
 
     @property
     def interrupted(self) -> str | None:
@@ -170,7 +176,7 @@ class Guard:
         late: InvalidInput | None = None
         options = request.options
         on_subset = len(request.ranks) < self._world.world_size
-        self._state.horovod.begin_cell(on_subset=on_subset, stall_after_s=self._stall_after_s(request))
+        self._state.collectives.begin_cell(Turn(request.run, on_subset, self._stall_after_s(request)))
         self._state.cells.begin(Cell(len(request.ranks), options))
         try:
             try:
@@ -255,6 +261,7 @@ class Guard:
             time(),
             uses_horovod=self._state.horovod.is_used(),
             horovod_runs=self._state.horovod.is_running(),
+            entered=self._state.collectives.entered(),
         )
 
     def _failed(self, request: RunCell, error: BaseException, was_released: bool, reason: str | None) -> RankFailed:
@@ -284,15 +291,16 @@ class Guard:
             uses_horovod=self._state.horovod.is_used(),
             reason=reason if was_released else None,
             given=collective_mismatch.given(error, message),
+            entered=self._state.collectives.entered(),
         )
 
     def _when_raised(self, error: BaseException | None) -> bool:
         """Note that the cell has raised, and end its collectives; return whether a plain traceback will do."""
         # A release that comes now would interrupt the formatting, not the cell.
         self._interrupts.disarm()
-        # Asked first: this rank is about to end Horovod, too.
-        self._is_effect = error is not None and self._state.horovod.was_ended_elsewhere(text_of(error))
-        self._abandon()
+        # Asked first: this rank is about to end its collectives, too.
+        self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(text_of(error))
+        self._let_others_go()
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)
         # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.

@@ -27,6 +27,7 @@ from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.late_variables import LateVariables
 
 # What Horovod's C++ core says in every collective that it gives up when any rank shuts down.
@@ -128,15 +129,10 @@ class HorovodRuntime:
         """Return how often Horovod has been initialised on this rank."""
         return self._generation
 
-    def begin_cell(self, *, on_subset: bool, stall_after_s: float | None = None) -> None:
-        """Set what holds for the cell that begins.
-
-        Args:
-            on_subset: it runs on some of the ranks only, which cannot initialise Horovod alone.
-            stall_after_s: the time within which Horovod's stall inspector finds a stall; None leaves it as it is.
-        """
-        self._on_subset = on_subset
-        self._stall = stall_check(stall_after_s)
+    def begin_cell(self, turn: Turn) -> None:
+        """Set what holds for the cell that begins: its stalls are found by Horovod's own inspector."""
+        self._on_subset = turn.on_subset
+        self._stall = stall_check(turn.stall_after_s)
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
@@ -190,13 +186,22 @@ class HorovodRuntime:
             with self._lock:
                 self._shut_down(basics)
 
-    def abandon(self) -> None:
+    def raised(self) -> None:
+        """Shut Horovod down at once: other ranks may wait in a collective, and each cell initialises it anyway."""
+        self.release()
+
+    def entered(self) -> int | None:
+        """Return None: each cell initialises Horovod again."""
+        return None
+
+    def release(self) -> None:
         """Shut Horovod down from a thread of its own, so that ranks blocked in a collective get an error now.
 
         Never blocks: `shutdown` itself waits for a peer that is frozen.
         """
         basics = core_of()
-        if basics is None:
+        if basics is None or self._stock_shutdown is None:
+            # Of a script Horovod is the script's own.
             return
         generation = self._generation
 

@@ -1,6 +1,7 @@
-"""Imports TensorFlow, Keras and Horovod in the background as soon as the rank starts.
+"""Imports TensorFlow with Keras and Horovod, or PyTorch, or JAX, in the background as soon as the rank starts.
 
-Meanwhile the user reads the table of ranks and types a cell, whose `import tensorflow` then finds it done.
+Meanwhile the user reads the table of ranks and types a cell, whose `import tensorflow` then finds it done. What is not
+chosen is not imported: a program that imports it waits for that itself.
 
 Runs on: every rank.
 """
@@ -20,6 +21,7 @@ from jupyter_ddl.engine import devices
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.protocol.events import RankWarm
+from jupyter_ddl.protocol.frameworks import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,20 +32,29 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.host.patching import Patch
 
-_IMPORTED = ("tensorflow", "keras", "horovod")
+# What a cell waits for while the framework is imported.
+_IMPORTED = {"tensorflow": ("tensorflow", "keras", "horovod"), "torch": ("torch",), "jax": ("jax", "jaxlib"), NONE: ()}
 
 
 class Warmup:
     """The background imports of one rank.
+
+    Args:
+        world: this rank's.
+        horovod: this rank's.
+        framework: what to import, the same on all ranks: "tensorflow", "torch", "jax" or "none".
+        threads: TensorFlow's.
+        began_s: when the rank began, on the monotonic clock.
 
     Attributes:
         done: set when they have ended, well or not.
         report: of the result; None until `done`.
     """
 
-    def __init__(self, world: World, horovod: HorovodRuntime, threads: int, began_s: float) -> None:
+    def __init__(self, world: World, horovod: HorovodRuntime, framework: str, threads: int, began_s: float) -> None:
         self._world = world
         self._horovod = horovod
+        self._framework = framework
         self._threads = threads
         self._began_s = began_s
         self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
@@ -74,11 +85,11 @@ class Warmup:
         import that fails in one thread the import statement of another, which waited for it, gets the half-made module
         and no error (seen in CPython 3.10 to 3.13).
         """
-        main = threading.main_thread()
+        main, imported = threading.main_thread(), _IMPORTED[self._framework]
 
         def held(stock: Callable[..., Any], name: str, *arguments: Any, **options: Any) -> Any:
             package = name.partition(".")[0]
-            if package in _IMPORTED and threading.current_thread() is main:
+            if package in imported and threading.current_thread() is main:
                 (self._keras_ended if package == "keras" else self.done).wait()
             return stock(name, *arguments, **options)
 
@@ -86,13 +97,18 @@ class Warmup:
 
     def _warm_up(self) -> None:
         with _without_collections():
-            self._prepare()
-            # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
-            _import_keras()
+            if self._framework == "tensorflow":
+                self._report(*self._prepare_horovod())
+                # Last, since no start-up step waits for it; a cell that imports Keras meanwhile waits for this import.
+                _import_keras()
+            else:
+                import_hooks.when_imported("horovod.common.basics", lambda _: self._horovod.watch())
+                self._report(*_import_alone(self._framework))
         self._held_import.undo()
         self._keras_ended.set()
 
-    def _prepare(self) -> None:
+    def _prepare_horovod(self) -> tuple[dict[str, str], str | None]:
+        """Import TensorFlow and Horovod; return their versions, and what went wrong."""
         versions: dict[str, str] = {}
         problem = None
         try:
@@ -107,6 +123,9 @@ class Warmup:
             problem = "another rank cannot import Horovod"
         if problem is not None:
             self._horovod.refuse(problem)
+        return versions, problem
+
+    def _report(self, versions: dict[str, str], problem: str | None) -> None:
         report = RankWarm(self._world.rank, versions, round(time.monotonic() - self._began_s, 2), problem)
         with self._lock:
             self.report = report
@@ -162,6 +181,17 @@ def _import_all(versions: dict[str, str], horovod: HorovodRuntime, threads: int)
     devices.configure_tensorflow(threads)
     versions["horovod"] = horovod.load()
     versions["keras"] = metadata.version("keras")
+
+
+def _import_alone(framework: str) -> tuple[dict[str, str], str | None]:
+    """Import PyTorch or JAX, or nothing; return its version, and what went wrong. Touches no device."""
+    if framework == NONE:
+        return {}, None
+    try:
+        module = importlib.import_module(framework)
+    except Exception as error:  # noqa: BLE001  as above
+        return {}, f"{type(error).__name__}: {error}"
+    return {framework: str(module.__version__)}, None
 
 
 @contextmanager

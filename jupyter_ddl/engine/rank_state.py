@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_ddl.engine.cells import Cells
+from jupyter_ddl.engine.collectives.library import Libraries
 from jupyter_ddl.engine.horovod_runtime import HorovodRuntime
 from jupyter_ddl.engine.late_variables import LateVariables
 from jupyter_ddl.engine.meter import Meter
@@ -31,6 +32,7 @@ class RankState:
         cells: what runs, and what ran last.
         variables: the environment as it was when the cell began.
         horovod: its initialisations and shutdowns.
+        collectives: all libraries of collectives: Horovod, and what the composition root adds.
         meter: what the training reports.
     """
 
@@ -38,6 +40,7 @@ class RankState:
         self.cells = Cells()
         self.variables = LateVariables()
         self.horovod = HorovodRuntime(self.variables)
+        self.collectives = Libraries([self.horovod])
         self.meter = Meter()
         self._parts: dict[type, Any] = {}
 

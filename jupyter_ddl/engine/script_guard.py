@@ -135,7 +135,7 @@ class ScriptRank:
 
     def _raised(self, error: BaseException, path: str) -> NoReturn:
         text = text_of(error)
-        is_effect = self._state.horovod.was_ended_elsewhere(text)
+        is_effect = self._state.collectives.was_ended_elsewhere(text)
         released = self._give_up() or is_effect
         told = bounded(_formatted(error, path)).splitlines()
         what_to_write = advice.of(error)
@@ -151,9 +151,13 @@ class ScriptRank:
         self._interrupts.disarm()
         self._raised_s = time.time()
         released = self._interrupts.is_requested(self._run)
-        self._horovod.begin()
+        self._end_collectives()
         self._sampler.end()
         return released
+
+    def _end_collectives(self) -> None:
+        self._horovod.begin()
+        self._state.collectives.release()
 
     def _failed(self, error: BaseException, text: str, told: tuple[str, ...], *, released: bool) -> RankFailed:
         world = self._world
@@ -165,7 +169,7 @@ class ScriptRank:
         for request in self._pipes.requests():
             if isinstance(request, Release):
                 self._interrupts.request(self._run, request.reason)
-                self._horovod.begin()
+                self._end_collectives()
             elif isinstance(request, LookAtStacks):
                 self._send(self._stacks.answer(request))
             elif isinstance(request, ReportStall):

@@ -161,8 +161,8 @@ class ActiveRuns:
         self.notify(run)
 
     def release(self, run: Run, reason: str) -> None:
-        """Release the ranks on which a run is pending."""
-        self._cluster.send(Release(run.id, reason), sorted(run.pending), now=True)
+        """Release a run's ranks; those on which it has ended too, since others may wait in a collective with them."""
+        self._cluster.send(Release(run.id, reason), sorted(run.ranks), now=True)
 
     def ask(self, run: Run) -> None:
         """Ping the ranks on which a run is pending."""

@@ -9,6 +9,7 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import batch_job, finding, starting, submission
@@ -24,6 +25,7 @@ from jupyter_ddl.launch.place_options import place_of
 from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
+from jupyter_ddl.protocol.frameworks import AUTO, imported
 from jupyter_ddl.views.job_texts import interrupted_text
 
 if TYPE_CHECKING:
@@ -171,6 +173,7 @@ def start(
     profile: str | None = None,
     launcher: str | None = None,
     rebuild: Rebuild = True,
+    framework: str = AUTO,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Start a cluster and return its session when every rank is ready.
@@ -194,6 +197,8 @@ def start(
         profile: of a site's or a user's file; what is given here wins over what it says.
         launcher: what starts them in a job of LSF: "jsrun", or "mpiexec", the default.
         rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
+        framework: what the ranks import before the first cell: "tensorflow", "torch", "jax" or "none"; by default what
+            this process has imported, else what is installed.
         progress: called with a sentence at each step.
 
     Raises:
@@ -223,7 +228,8 @@ def start(
         container=options.container,
         launcher=options.launcher,
     )
-    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place)
+    chosen = imported(sys.modules) if framework == AUTO else framework
+    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen)
     if named is not None:
         spec = limited(spec, allowed_by(named))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))

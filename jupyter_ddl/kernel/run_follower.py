@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.views.view import View
 
 _TICK_S = 0.1
+# Of more ranks the first are named.
+_NAMED_RANKS = 8
 
 
 class Follower:
@@ -206,6 +208,9 @@ class Follower:
         elif run.pending and self._outcome == "finished":
             # Given up after a release from elsewhere.
             self._outcome = "interrupted"
+        if run.is_apart and run.lost is None and not self._release.policy.is_released:
+            with guarded("the end of the ranks' groups"):
+                self._end_groups()
         with guarded("the cause of the run's end"):
             run.fault = fault_of(run, self._outcome, self._circumstances(), time.time())
         finished = RunFinished(run.id, self._outcome, run.seconds, run.fault)
@@ -223,6 +228,16 @@ class Follower:
             self._runs.end(run)
         if self._outcome == "finished" and self._finished is not None:
             self._finished()
+
+    def _end_groups(self) -> None:
+        """End process groups whose ranks are apart: their next collective would hang, or take another one's data."""
+        run = self.run
+        counts = ", ".join(f"rank {rank}: {count}" for rank, count in sorted(run.entered.items())[:_NAMED_RANKS])
+        self._runs.release(run, "the ranks are apart")
+        self._notes.tell(
+            f"the ranks have entered different numbers of collectives ({counts}), so their process groups were ended: "
+            "call init_process_group() again"
+        )
 
     def _outcome_of_failures(self) -> Outcome:
         return "failed" if self._reason_elsewhere() is None else "interrupted"

@@ -21,6 +21,7 @@
 | `host_topology` | what a host has for the exchange: its GPUs, how they are joined, its network interfaces |
 | `network_figures` | what `jupyter ddl doctor --network` measures of the ranks' exchange |
 | `exported_job` | what the job of an exported notebook tells its kernel |
+| `frameworks` | the frameworks that ranks import first, by name |
 | `parameters` | what describes a run by name, each one JSON scalar |
 | `sample_means` | the one mean of a run's samples, in tables, lists and pictures |
 

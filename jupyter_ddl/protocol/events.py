@@ -288,6 +288,7 @@ class RankFinished(Wire):
     Attributes:
         uses_horovod: the cell, or an earlier one, has called `hvd.init()` itself.
         horovod_runs: Horovod is initialised now, and must be shut down.
+        entered: how many collectives of all ranks it has entered; None where its library does not count them.
     """
 
     type: ClassVar[str] = "rank_finished"
@@ -296,6 +297,7 @@ class RankFinished(Wire):
     at_s: float
     uses_horovod: bool = False
     horovod_runs: bool = False
+    entered: Int64 | None = None
     n: Int64 = 0
 
 
@@ -312,6 +314,7 @@ class RankFailed(Wire):
         at_s: when it was raised, seconds since the epoch on the rank's host.
         reason: why it was released, as its Release says; None where none came.
         given: what the rank passed to a collective that was refused because the ranks passed different things.
+        entered: as in RankFinished.
     """
 
     type: ClassVar[str] = "rank_failed"
@@ -326,6 +329,7 @@ class RankFailed(Wire):
     uses_horovod: bool = False
     reason: str | None = None
     given: str | None = None
+    entered: Int64 | None = None
     n: Int64 = 0
 
 

@@ -19,6 +19,7 @@ VERSIONS = {
     "tensorflow": ">=2.16",
     "keras": ">=3,<4",
     "horovod": "0.28.1",
+    "torch": ">=2.6",
 }
 
 
@@ -123,6 +124,12 @@ PATCHES = (
         ("add_process_set", "remove_process_set"),
         Layer.RANK,
         "process sets are there again after Horovod's rest",
+    ),
+    Declared(
+        "torch.distributed.distributed_c10d",
+        ("init_process_group", "new_group"),
+        Layer.RANK,
+        "ranks find each other at our store, and a blocked collective can be released",
     ),
     Declared(
         "tensorflow.python.eager.polymorphic_function.polymorphic_function.Function",

@@ -41,8 +41,10 @@ def main() -> None:
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
+    from jupyter_ddl.protocol.frameworks import AUTO, installed
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
     # be added to a module that is already being imported.
@@ -57,7 +59,11 @@ def main() -> None:
         folder = HostFolder.of_this_host(settings, world.host)
     except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
-    warmup = Warmup(world, state.horovod, pinned.threads, began_s)
+    state.collectives.add(TorchGroups.of(world, devices.shared(own, world.local_rank, pinned)))
+    # One choice for all: what is installed may differ between hosts.
+    chosen = settings["framework"]
+    framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
+    warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     warmup.start()
 
     from jupyter_ddl.engine.app import RankEngine

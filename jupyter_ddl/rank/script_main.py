@@ -52,6 +52,8 @@ def main() -> None:
 
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.cells import Cell
+    from jupyter_ddl.engine.collectives.library import Turn
+    from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.rank.install import install
 
@@ -69,6 +71,8 @@ def main() -> None:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
+    state.collectives.add(TorchGroups.of(world, devices.shared(own, world.local_rank, pinned)))
+    state.collectives.begin_cell(Turn(request.run))
     rank = ScriptRank(world, state, pipes, request)
     rank.describe(pinned)
     _look_in_folder_of(script)

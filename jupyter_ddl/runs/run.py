@@ -84,6 +84,7 @@ class Run:
         pending: the ranks that have neither finished nor failed.
         seen_bytes: rank -> how much of its log the events hold.
         last_samples: rank -> its last sample.
+        entered: rank -> how many collectives of all ranks it has entered, where its library counts them.
         unwinding: the ranks that reported that their code was interrupted.
         lost: why the cluster was lost, or None.
         fault: why the run did not finish well; None where it did, and before its end.
@@ -108,6 +109,7 @@ class Run:
         self.uses_horovod = False
         self.horovod_runs = False
         self.last_samples: dict[int, MetricsSample] = {}
+        self.entered: dict[int, int] = {}
         self.unwinding: set[int] = set()
         self.lost: RankLost | None = None
         self.fault: Fault | None = None
@@ -177,7 +179,14 @@ class Run:
 
     def _end(self, event: RankFinished | RankFailed) -> None:
         self.pending.discard(event.rank)
+        if event.entered is not None:
+            self.entered[event.rank] = event.entered
         self._last_end_s = max(self._last_end_s, event.at_s)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether ranks have entered different numbers of collectives: the next one would join two different ones."""
+        return len(set(self.entered.values())) > 1
 
     def take_what_came(self) -> None:
         """Take every event that still waits: the run has no follower any more."""

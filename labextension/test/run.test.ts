@@ -20,7 +20,7 @@ function started(ranks: number): RunModel {
 
 function failed(rank: number, at_s: number, released = false): RankFailed {
   const told = { name: 'ValueError', message: 'no\nmore', traceback: ['Traceback', '\x1b[31mValueError\x1b[0m: no'] };
-  return { type: 'rank_failed', run: 'r', rank, host: 'h', ...told, released, at_s, uses_horovod: false, reason: null, given: null, n: 0 };
+  return { type: 'rank_failed', run: 'r', rank, host: 'h', ...told, released, at_s, uses_horovod: false, reason: null, given: null, entered: null, n: 0 };
 }
 
 describe('the state of a rank', () => {
@@ -39,7 +39,7 @@ describe('the state of a rank', () => {
     expect(model.rank(0).state).toBe('straggler');
     model.handle({ ...mark, is_straggler: false });
     expect(model.rank(0).state).toBe('training');
-    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 5, uses_horovod: false, horovod_runs: false, n: 0 });
+    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 5, uses_horovod: false, horovod_runs: false, entered: null, n: 0 });
     model.handle(failed(1, 5));
     model.handle(failed(2, 6, true));
     expect(model.ranks.slice(0, 3).map(({ state }) => state)).toEqual(['finished', 'failed', 'released']);
@@ -78,7 +78,7 @@ describe('figures', () => {
   it('keeps the last figures when the run is over', () => {
     const model = started(1);
     model.handle(sample(0, 1));
-    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, n: 0 });
+    model.handle({ type: 'rank_finished', run: 'r', rank: 0, at_s: 2, uses_horovod: false, horovod_runs: false, entered: null, n: 0 });
     expect(model.means.rate().total).toBe(0);
     expect(model.means.range()).toBeNull();
     model.handle({ type: 'run_finished', run: 'r', outcome: 'finished', seconds: 2, fault: null });

@@ -164,7 +164,6 @@ NOT_FOR = {
         "host.threads",
         "protocol.checkpoint_folder",
         "protocol.hub_messages",
-        "protocol.rank_sets",
         "protocol.sample_means",
     },
     "legacy": {f"protocol.{file.stem}" for file in (PACKAGE / "protocol").glob("*.py")} - {"protocol.old_spellings"},

@@ -7,6 +7,7 @@ import pytest
 import jupyter_ddl
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.engine.cells import Cell
+from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import PLAIN_OPTIONS, CellOptions
@@ -41,7 +42,7 @@ def test_two_ranks_share_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InvalidInput, match="XLA_FLAGS=--a, set in a cell"):
             one.variables.check()
     one.horovod.refuse("another rank cannot import Horovod")
-    one.horovod.begin_cell(on_subset=True)
+    one.horovod.begin_cell(Turn("r", on_subset=True))
     assert not any(state.horovod.is_used() for state in (one, other))
 
 

@@ -18,6 +18,7 @@ from jupyter_ddl.kernel.magics import job_commands, stack_commands, whole_notebo
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
+from jupyter_ddl.protocol.frameworks import AUTO
 from jupyter_ddl.protocol.number_texts import time_left
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
@@ -45,6 +46,9 @@ def _ddl_parser() -> MagicParser:
             "--rebuild",
             choices=tuple(BY_OPTION),
             help="replace lost ranks without being asked (default: auto); shrink: without a host that was lost",
+        )
+        command.add_argument(
+            "--framework", help="what ranks import first: tensorflow, torch, jax, none (default: auto)"
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
@@ -124,13 +128,14 @@ class DdlMagics(Magics):
             container=arguments.container,
             launcher=arguments.launcher,
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
+            framework=arguments.framework or AUTO,
             progress=progress,
         )
         progress.conclude("\n".join([session.note, *_tables(session, arguments)]))
 
     def _restart(self, arguments: Namespace) -> None:
         session = current.current()
-        given = {"n": arguments.n, "gpus": arguments.gpus, "threads": arguments.threads}
+        given = {name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework")}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if arguments.oversubscribe:
             changes["oversubscribe"] = True

@@ -262,6 +262,7 @@ export interface RankFinished {
   readonly at_s: number;
   readonly uses_horovod: boolean;
   readonly horovod_runs: boolean;
+  readonly entered: number | null;
   readonly n: number;
 }
 
@@ -279,6 +280,7 @@ export interface RankFailed {
   readonly uses_horovod: boolean;
   readonly reason: string | null;
   readonly given: string | null;
+  readonly entered: number | null;
   readonly n: number;
 }
 
@@ -527,6 +529,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     at_s: NUMBER,
     uses_horovod: OPTIONAL_BOOLEAN,
     horovod_runs: OPTIONAL_BOOLEAN,
+    entered: OPTIONAL_NULLABLE_NUMBER,
     n: OPTIONAL_NUMBER,
   },
   rank_failed: {
@@ -541,6 +544,7 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     uses_horovod: OPTIONAL_BOOLEAN,
     reason: OPTIONAL_NULLABLE_STRING,
     given: OPTIONAL_NULLABLE_STRING,
+    entered: OPTIONAL_NULLABLE_NUMBER,
     n: OPTIONAL_NUMBER,
   },
   rank_lost: {

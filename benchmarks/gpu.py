@@ -1,0 +1,193 @@
+"""What only a real GPU shows: pinning, figures beside nvidia-smi's, memory that is freed, CUDA's errors.
+
+    python -m benchmarks.gpu              all checks, each of which prints one JSON line
+    python -m benchmarks.gpu pinning      one of them
+
+Needs one NVIDIA GPU and PyTorch. docs/gpu.md has the figures that were taken.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jupyter_ddl
+from jupyter_ddl.errors import DdlError
+from jupyter_ddl.host.topology import list_gpus, nvml_open
+from jupyter_ddl.protocol.events import MetricsSample
+from jupyter_ddl.runs.reading import run_events
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
+
+MIB = 2**20
+LOAD_S = 45.0
+HELD_MIB = 8192
+LOAD = f"""
+import time, torch
+a = torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16)
+until = time.monotonic() + {LOAD_S}
+while time.monotonic() < until:
+    for _ in range(50):
+        b = a @ a
+    torch.cuda.synchronize()
+"""
+HOLD = f"import torch\nheld = torch.empty({HELD_MIB} * 2**20, dtype=torch.uint8, device='cuda')\n"
+TOO_LARGE = "import torch\ntorch.empty(2**50, dtype=torch.uint8, device='cuda')"
+ASSERT = "import torch\ntorch.zeros(4, device='cuda')[torch.tensor([9], device='cuda')]\ntorch.cuda.synchronize()"
+
+
+def pinning() -> dict[str, Any]:
+    """Which device each rank has, and what is refused."""
+    found: dict[str, Any] = {"gpus": [f"{gpu.index} {gpu.name}" for gpu in list_gpus()]}
+    with _ranks(n=1) as session:
+        seen = session.run("import os, torch; (torch.cuda.device_count(), os.environ['CUDA_VISIBLE_DEVICES'])")
+        found["one rank"] = [session.ranks[0].device, seen.ranks[0].value]
+    refused: dict[str, dict[str, Any]] = {"two ranks": {"n": 2}, "a GPU that is not there": {"n": 1, "gpus": "7"}}
+    for name, asked in refused.items():
+        found[name] = _error(partial(_start_and_stop, asked))
+    with _ranks(n=2, oversubscribe=True) as session:
+        found["two ranks that share it"] = [ready.device for ready in session.ranks]
+    return found
+
+
+def figures() -> dict[str, Any]:
+    """The dashboard's figures beside those of nvidia-smi, over the same load."""
+    with _ranks(n=1) as session:
+        session.run("import torch; torch.ones(1, device='cuda')")
+        with _Smi() as smi:
+            result = session.run(LOAD, sample_every_s=1.0)
+        samples = [event for event in run_events(Path(result.folder)) if isinstance(event, MetricsSample)]
+    ours: dict[str, list[float | None]] = {
+        "use_pct": [sample.gpu_pct for sample in samples],
+        "memory_mib": [(sample.gpu_memory_used_bytes or 0) / MIB for sample in samples],
+        "watts": [sample.gpu_watts for sample in samples],
+        "celsius": [sample.gpu_celsius for sample in samples],
+    }
+    found: dict[str, Any] = {"seconds": round(result.seconds, 1), "samples": len(samples), "smi_samples": len(smi.rows)}
+    for name, values in ours.items():
+        # The first three seconds are those in which both begin.
+        mine = statistics.fmean([value for value in values[3:] if value is not None])
+        theirs = statistics.fmean([row[name] for row in smi.rows[4:-1]])
+        found[name] = {"ours": round(mine, 1), "nvidia-smi": round(theirs, 1), "ratio": round(mine / theirs, 4)}
+    return found
+
+
+def memory() -> dict[str, Any]:
+    """How much of the GPU is in use after a cell that failed, a restart and the end."""
+    found = {"before": _used_mib()}
+    with _ranks(n=1) as session:
+        session.run("import torch; torch.ones(1, device='cuda')")
+        found["with a context"] = _used_mib()
+        _error(
+            lambda: session.run(
+                f"def f():\n    {HOLD.splitlines()[1]}\n    raise ValueError('held')\nimport torch\nf()"
+            )
+        )
+        session.run("torch.cuda.empty_cache()")
+        found["after a cell that failed, and empty_cache()"] = _used_mib()
+        session.run(HOLD)
+        found["while a cell's variable holds memory"] = _used_mib()
+        session.restart()
+        found["after a restart"] = _used_mib()
+        session.run(HOLD)
+    found["after the end"] = _used_mib()
+    return {name: round(value) for name, value in found.items()}
+
+
+def faults() -> dict[str, Any]:
+    """What is told of CUDA's errors, and of a rank that is killed while it holds memory."""
+    found: dict[str, Any] = {}
+    with _ranks(n=2, oversubscribe=True) as session:
+        found["out of memory"] = _error(lambda: session.run(TOO_LARGE))
+        found["then a cell"] = session.run("torch.ones(2, device='cuda').sum().item()").ranks[0].value
+        found["assert in a kernel"] = _error(lambda: session.run(ASSERT, ranks=[1]))
+        found["then a cell on it"] = _error(lambda: session.run("torch.ones(2, device='cuda').sum().item()"))
+        session.restart()
+        session.run(HOLD)
+        time.sleep(2)
+        killer = threading.Timer(1.5, lambda: os.kill(session.ranks[1].pid, 9))
+        killer.start()
+        found["a kill"] = _error(lambda: session.run("import time; time.sleep(20)"))
+        began_s = time.monotonic()
+        session.wait_rebuilt()
+        found["then a cell on new ranks"] = (
+            session.run("import torch; torch.ones(1, device='cuda').item()").ranks[1].value
+        )
+        found["seconds until it ended"] = round(time.monotonic() - began_s, 2)
+    return found
+
+
+class _Smi:
+    """nvidia-smi's figures once a second, while the block lasts."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, float]] = []
+
+    def __enter__(self) -> _Smi:
+        fields = "utilization.gpu,memory.used,power.draw,temperature.gpu"
+        argv = ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader,nounits", "--loop-ms=1000"]
+        self._process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self._thread = threading.Thread(target=self._read)
+        self._thread.start()
+        return self
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            use, used, watts, celsius = (float(part) for part in line.split(","))
+            self.rows.append({"use_pct": use, "memory_mib": used, "watts": watts, "celsius": celsius})
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._thread.join()
+        self._process.wait()
+
+
+def _ranks(**options: Any) -> Session:
+    return jupyter_ddl.start(name=f"gpu-{os.getpid()}", **options)
+
+
+def _start_and_stop(options: dict[str, Any]) -> None:
+    _ranks(**options).stop()
+
+
+def _error(step: Callable[[], object]) -> str:
+    """Return the text of the error that a step ends with; a step that does not fail is named so."""
+    try:
+        step()
+    except DdlError as error:
+        return f"{type(error).__name__}: {error}"
+    return "no error"
+
+
+def _used_mib() -> float:
+    with nvml_open() as nvml:
+        return float(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).used / MIB)
+
+
+CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
+    check.__name__: check for check in (pinning, memory, faults, figures)
+}
+
+
+def main() -> None:
+    """Run the checks that the command line names; all where it names none."""
+    for name in sys.argv[1:] or CHECKS:
+        began_s = time.monotonic()
+        found = CHECKS[name]()
+        print(json.dumps({"name": f"gpu {name}", "took_s": round(time.monotonic() - began_s, 1), **found}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

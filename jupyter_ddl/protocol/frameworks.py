@@ -1,0 +1,52 @@
+"""Names the frameworks that ranks import before the first cell, and checks a user's choice of one.
+
+Runs on: kernel and every rank. Imports none of them.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+AUTO = "auto"
+NONE = "none"
+# In the order in which an installed one is chosen.
+FRAMEWORKS = ("tensorflow", "torch", "jax")
+
+
+def checked(choice: str) -> str:
+    """Return the choice of a framework.
+
+    Raises:
+        InvalidInput: there is no such choice.
+    """
+    if choice not in (*FRAMEWORKS, AUTO, NONE):
+        raise InvalidInput(
+            "--framework must be what the ranks import before the first cell.",
+            repr(choice),
+            f"Pass {', '.join(FRAMEWORKS)}, {AUTO} for what the notebook imports or what is installed, or {NONE}.",
+        )
+    return choice
+
+
+def imported(modules: Container[str]) -> str:
+    """Return the one framework among modules that a program has imported; AUTO where it is none, or not one.
+
+    >>> imported({"torch", "numpy"}), imported({"torch", "tensorflow"})
+    ('torch', 'auto')
+    """
+    found = [name for name in FRAMEWORKS if name in modules]
+    return found[0] if len(found) == 1 else AUTO
+
+
+def installed() -> str:
+    """Return the framework that is installed; of several TensorFlow, if Horovod can train with it, else PyTorch."""
+    found = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is not None]
+    if len(found) > 1 and found[0] == "tensorflow" and importlib.util.find_spec("horovod") is None:
+        return found[1]
+    return found[0] if found else NONE
