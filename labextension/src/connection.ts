@@ -1,6 +1,6 @@
 // The only I/O of the extension: one WebSocket to the hub, and its REST calls. Whose base_url and token, ServerConnection says.
 import { URLExt } from '@jupyterlab/coreutils';
-import { ServerConnection } from '@jupyterlab/services';
+import type { ServerConnection } from '@jupyterlab/services';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { FromBrowser, ToBrowser } from './model/hub_messages';
@@ -11,6 +11,7 @@ import type { RunWire } from './model/live';
 import type { LinesPage, LinesPlace } from './model/log_window';
 import { isRecord } from './model/parse';
 import { linesAsked, linesPageOf } from './model/parse_lines';
+import { type ClusterSummary, outcomesOf, type Overview, overviewOf, type StopOutcome } from './model/overview';
 import type { ExportRequest, Place } from './model/place';
 import { factsOf } from './model/run_facts';
 import { type Query, queryOf } from './model/run_filter';
@@ -18,8 +19,8 @@ import { runValuesOf, type RunValues } from './model/run_values';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
 import { type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
+import { listOf, PATH, Rest } from './rest';
 
-const PATH = 'jupyter-ddl';
 const FIRST_WAIT_MS = 500;
 const LONGEST_WAIT_MS = 10_000;
 const NEWLINE = 10;
@@ -47,7 +48,11 @@ export class Connection implements RunWire, Server {
   private readonly _message = new Signal<this, ToBrowser>(this);
   private readonly _batch = new Signal<this, RunBatch>(this);
 
-  constructor(private readonly settings: ServerConnection.ISettings) {}
+  private readonly rest: Rest;
+
+  constructor(private readonly settings: ServerConnection.ISettings) {
+    this.rest = new Rest(settings);
+  }
 
   /** The connection came up, or is lost. */
   get opened(): ISignal<this, boolean> {
@@ -113,49 +118,49 @@ export class Connection implements RunWire, Server {
 
   async runs(search: string, before: string | null, limit: number): Promise<RunPage> {
     const page: Query = [['limit', String(limit)], ...(before === null ? [] : [['before', before] as const])];
-    return runPageOf(await this.request('GET', ['runs'], [...queryOf(search), ...page]));
+    return runPageOf(await this.rest.request('GET', ['runs'], [...queryOf(search), ...page]));
   }
 
   async runValues(search: string): Promise<RunValues> {
-    return runValuesOf(await this.request('GET', ['run-values'], queryOf(search)));
+    return runValuesOf(await this.rest.request('GET', ['run-values'], queryOf(search)));
   }
 
   async run(run: string): Promise<RunDetails> {
-    const found = await this.request('GET', ['runs', run]);
+    const found = await this.rest.request('GET', ['runs', run]);
     const record = needed(recordOf(found), run);
     const { cell, place } = isRecord(found) ? found : {};
     return { record, cell: typeof cell === 'string' ? cell : '', place: placeOf(place), facts: factsOf(found) };
   }
 
   async labelRun(run: string, change: LabelChange): Promise<RunRecord> {
-    return needed(recordOf(await this.request('PATCH', ['runs', run], [], JSON.stringify(change))), run);
+    return needed(recordOf(await this.rest.request('PATCH', ['runs', run], [], JSON.stringify(change))), run);
   }
 
   async report(run: string, withCode: boolean): Promise<RunReport> {
-    const found = await this.request('POST', ['runs', run, 'report'], [], JSON.stringify({ with_code: withCode }));
+    const found = await this.rest.request('POST', ['runs', run, 'report'], [], JSON.stringify({ with_code: withCode }));
     const report = needed(listOf<RunReport>([found], ['file', 'parts', 'zip'])[0] ?? null, run);
     return { ...report, parts: listOf(report.parts, ['name', 'bytes', 'note']) };
   }
 
   async runOrNull(run: string): Promise<RunRecord | null> {
-    return recordOf(await this.requestOrNull(['runs', run]));
+    return recordOf(await this.rest.requestOrNull(['runs', run]));
   }
 
   async pictureOrNull(run: string): Promise<Record<string, string> | null> {
-    const found = await this.requestOrNull(['runs', run, 'picture']);
+    const found = await this.rest.requestOrNull(['runs', run, 'picture']);
     return isRecord(found) ? Object.fromEntries(Object.entries(found).map(([type, text]) => [type, String(text)])) : null;
   }
 
   async deleteRun(run: string): Promise<void> {
-    await this.request('DELETE', ['runs', run]);
+    await this.rest.request('DELETE', ['runs', run]);
   }
 
   async logSizes(run: string): Promise<LogSize[]> {
-    return listOf<LogSize>(await this.request('GET', ['runs', run, 'logs']), ['rank', 'bytes']);
+    return listOf<LogSize>(await this.rest.request('GET', ['runs', run, 'logs']), ['rank', 'bytes']);
   }
 
   async lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage> {
-    return linesPageOf(await this.request('GET', ['runs', run, 'lines'], linesAsked(query, place, most)));
+    return linesPageOf(await this.rest.request('GET', ['runs', run, 'lines'], linesAsked(query, place, most)));
   }
 
   logFileUrl(run: string, rank: number | null): string {
@@ -166,42 +171,59 @@ export class Connection implements RunWire, Server {
 
   async devices(): Promise<Device[]> {
     const fields = ['index', 'name', 'uuid', 'device', 'total_bytes', 'free_bytes'];
-    return listOf<Device>(await this.request('GET', ['devices']), fields);
+    return listOf<Device>(await this.rest.request('GET', ['devices']), fields);
   }
 
   async hostRoom(): Promise<HostRoom | null> {
-    return listOf<HostRoom>([await this.request('GET', ['host'])], ['cores', 'free_bytes', 'ranks'])[0] ?? null;
+    return listOf<HostRoom>([await this.rest.request('GET', ['host'])], ['cores', 'free_bytes', 'ranks'])[0] ?? null;
   }
 
   async places(): Promise<Place[]> {
     const fields = ['profile', 'launcher', 'title', 'description', 'ranks', 'nodes', 'ntasks_per_node', 'time', 'partition'];
-    return listOf<Place>(await this.request('GET', ['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
+    return listOf<Place>(await this.rest.request('GET', ['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
   }
 
   async export(notebook: string, request: ExportRequest): Promise<string> {
-    const found = await this.request('POST', ['export'], [], JSON.stringify({ notebook, ...request }));
+    const found = await this.rest.request('POST', ['export'], [], JSON.stringify({ notebook, ...request }));
     return isRecord(found) && typeof found['text'] === 'string' ? found['text'] : '';
   }
 
   example(): Promise<unknown> {
-    return this.request('GET', ['example']);
+    return this.rest.request('GET', ['example']);
   }
 
   async keptClusters(): Promise<KeptCluster[]> {
-    return listOf<KeptCluster>(await this.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
+    return listOf<KeptCluster>(await this.rest.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
   }
 
   async stopCluster(name: string): Promise<void> {
-    await this.request('DELETE', ['clusters', name]);
+    await this.rest.request('DELETE', ['clusters', name]);
+  }
+
+  async overview(): Promise<Overview> {
+    return overviewOf(await this.rest.request('GET', ['overview']));
+  }
+
+  async hubOverview(): Promise<Overview> {
+    return overviewOf(await this.rest.request('GET', ['hub-overview']));
+  }
+
+  async stopIdle(clusters: readonly string[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>> {
+    return outcomesOf(await this.rest.request('POST', ['overview', 'stop'], [], JSON.stringify({ clusters, idle_s: idleS })));
+  }
+
+  async stopIdleInHub(clusters: readonly ClusterSummary[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>> {
+    const named = clusters.map(({ user, server, id }) => ({ user, server, id }));
+    return outcomesOf(await this.rest.request('POST', ['hub-overview', 'stop'], [], JSON.stringify({ clusters: named, idle_s: idleS })));
   }
 
   async jobs(): Promise<BatchJob[]> {
     const fields = ['job', 'title', 'name', 'world_size', 'state', 'text', 'ends_at_s'];
-    return listOf<BatchJob>(await this.request('GET', ['jobs']), fields);
+    return listOf<BatchJob>(await this.rest.request('GET', ['jobs']), fields);
   }
 
   async endJob(job: string): Promise<void> {
-    await this.request('DELETE', ['jobs', job]);
+    await this.rest.request('DELETE', ['jobs', job]);
   }
 
   private receive(data: unknown): void {
@@ -253,29 +275,6 @@ export class Connection implements RunWire, Server {
     this.socket.send(JSON.stringify(message));
     return true;
   }
-
-  /** Return what is there; null for what is not. */
-  private async requestOrNull(path: readonly string[]): Promise<unknown> {
-    try {
-      return await this.request('GET', path);
-    } catch (error) {
-      if (error instanceof ServerConnection.ResponseError && error.response.status === 404) {
-        return null;
-      }
-      throw error;
-    }
-  }
-
-  private async request(method: string, path: readonly string[], query: Query = [], body: string | null = null): Promise<unknown> {
-    const { settings } = this;
-    const asked = query.map((pair) => pair.map(encodeURIComponent).join('=')).join('&');
-    const url = URLExt.join(settings.baseUrl, PATH, ...path.map(encodeURIComponent)) + (asked === '' ? '' : `?${asked}`);
-    const response = await ServerConnection.makeRequest(url, { method, body }, settings);
-    if (!response.ok) {
-      throw await ServerConnection.ResponseError.create(response);
-    }
-    return response.status === 204 ? null : ((await response.json()) as unknown);
-  }
 }
 
 function needed<T>(found: T | null, run: string): T {
@@ -283,10 +282,4 @@ function needed<T>(found: T | null, run: string): T {
     throw new TypeError(`The server must tell of the run ${run}. Received: something else.`);
   }
   return found;
-}
-
-/** Return the objects of a list that have the fields. */
-function listOf<T>(value: unknown, fields: readonly string[]): T[] {
-  const items = Array.isArray(value) ? (value as unknown[]) : [];
-  return items.filter((item): item is T => isRecord(item) && fields.every((name) => name in item));
 }

@@ -45,6 +45,7 @@ export namespace CommandIDs {
   export const stacks = 'jupyter-ddl:stacks';
   /** Of the kernel that is named, and no other. */
   export const stacksOf = 'jupyter-ddl:stacks-of';
+  export const clusters = 'jupyter-ddl:all-clusters';
   export const openExample = 'jupyter-ddl:open-example';
   export const openRun = 'jupyter-ddl:open-run';
   export const openLog = 'jupyter-ddl:open-log';

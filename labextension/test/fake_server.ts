@@ -37,6 +37,10 @@ export class FakeServer implements Server {
   readonly export = this.asks<Server['export']>('export');
   readonly example = this.asks<Server['example']>('example');
   readonly keptClusters = this.asks<Server['keptClusters']>('keptClusters');
+  readonly overview = this.asks<Server['overview']>('overview');
+  readonly hubOverview = this.asks<Server['hubOverview']>('hubOverview');
+  readonly stopIdle = this.asks<Server['stopIdle']>('stopIdle');
+  readonly stopIdleInHub = this.asks<Server['stopIdleInHub']>('stopIdleInHub');
   readonly jobs = this.asks<Server['jobs']>('jobs');
   readonly endJob = this.asks<Server['endJob']>('endJob');
   readonly stopCluster = this.asks<Server['stopCluster']>('stopCluster');

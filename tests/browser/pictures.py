@@ -127,6 +127,16 @@ def stacks(scene: Scene) -> None:
     page.locator(PAGE).get_by_text("load_shard").first.wait_for()
 
 
+def all_clusters(scene: Scene) -> None:
+    """Real ranks that wait for a cell."""
+    page, lab = scene.page, scene.lab
+    leave_out_tensorflow(page, scene.folder)
+    ask_kernel(page, "%load_ext jupyter_ddl")
+    start_here(lab, page)
+    command(page, "jupyter-ddl:all-clusters")
+    page.locator(f"{PAGE} tbody tr").first.wait_for()
+
+
 VIEWS: dict[str, Callable[[Scene], None]] = {
     "start": start_form,
     "first-minute": first_minute,
@@ -136,6 +146,7 @@ VIEWS: dict[str, Callable[[Scene], None]] = {
     "compare": compared,
     "log": whole_log,
     "stacks": stacks,
+    "clusters": all_clusters,
 }
 
 

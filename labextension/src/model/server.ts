@@ -5,6 +5,7 @@ import type { BatchJob } from './jobs';
 import type { KeptCluster } from './kept';
 import type { LogPattern } from './log_model';
 import type { LinesPage, LinesPlace } from './log_window';
+import type { ClusterSummary, Overview, StopOutcome } from './overview';
 import { isRecord } from './parse';
 import type { ExportRequest, Place } from './place';
 import type { RunFacts } from './run_facts';
@@ -104,6 +105,15 @@ export interface Server {
   /** The clusters that run though the kernel that started them is gone. */
   keptClusters(): Promise<KeptCluster[]>;
   stopCluster(name: string): Promise<void>;
+
+  /** All clusters of this server, for who looks after others. */
+  overview(): Promise<Overview>;
+  /** Those of all servers of the JupyterHub; it rejects where the user may not look at them. */
+  hubOverview(): Promise<Overview>;
+  /** Stop those that have been idle for some seconds, and still are; return what became of each, by its id. */
+  stopIdle(clusters: readonly string[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>>;
+  /** The same in the JupyterHub; by their keys (`overview.keyOf`). */
+  stopIdleInHub(clusters: readonly ClusterSummary[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>>;
 
   /** The batch jobs of this user's that wait or run; it rejects where the scheduler does not answer. */
   jobs(): Promise<BatchJob[]>;

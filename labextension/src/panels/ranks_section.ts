@@ -14,6 +14,7 @@ import { type KeptFields, proposeName, type StartFields, type Surroundings } fro
 import type { CurrentNotebook } from '../notebook/current';
 import type { NotebookPanel } from '../notebook/panels';
 import { ClusterCard } from './cluster_card';
+import { ClustersLink } from './clusters_link';
 import type { Context } from './context';
 import { InsertOffer } from './insert_offer';
 import { JobsSection } from './jobs_section';
@@ -49,6 +50,7 @@ export class RanksSection extends Widget {
   private readonly jobs: JobsSection;
   private readonly insert: InsertOffer;
   private readonly form: StartForm;
+  private readonly all: ClustersLink;
   /** What came of an export. */
   private readonly exported = h('pre', { class: 'ddl-exported', role: 'status' });
   private timer = 0;
@@ -77,8 +79,9 @@ export class RanksSection extends Widget {
     this.insert = new InsertOffer(trans);
     this.problem = new Problem(trans.__('Dismiss'));
     this.kept = new KeptClusters(context, models.kept, notebook, start);
+    this.all = new ClustersLink(context);
     this.jobs = new JobsSection(context, models.jobs, notebook, start);
-    const lists = [this.cards, this.insert.element, this.kept.element, this.jobs.element];
+    const lists = [this.cards, this.insert.element, this.kept.element, this.jobs.element, this.all.element];
     this.content.append(this.empty, this.problem.element, ...lists, this.form.element, this.exported);
     this.node.append(this.content);
     context.hub.changed.connect(() => this.update());
@@ -153,6 +156,7 @@ export class RanksSection extends Widget {
     const cluster = kernel === null ? null : (hub.kernels.get(kernel.id)?.cluster ?? null);
     this.kept.draw(this.starting);
     this.jobs.draw(this.starting);
+    this.all.update();
     this.insert.draw(cluster === null || cluster.state === 'stopped' ? null : this.notebook.panel);
     this.form.element.hidden = this.starting || (cluster !== null && cluster.state !== 'stopped') || !hub.isConnected;
     if (this.problemOf !== this.notebook.panel) {

@@ -1,7 +1,9 @@
-// The pages of the main area: a run, a run's whole logs, runs compared, and where ranks are. The code of each kind is loaded when
+// The pages of the main area: a run, a run's whole logs, runs compared, where ranks are, and all clusters. The code of each kind is loaded when
 // the first such page is opened.
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
+import type { ClustersPage } from '../panels/clusters_page';
 import type { ComparePage } from '../panels/compare_page';
 import type { LogPage } from '../panels/log_page';
 import type { RunPage } from '../panels/run_page';
@@ -9,20 +11,23 @@ import type { StacksPage } from '../panels/stacks_page';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
 import { type Given, textOf, textsOf } from './given';
 import { Pages } from './page_area';
+import { inPalette } from './palette';
 
 export const pages: JupyterFrontEndPlugin<void> = {
   id: PluginIDs.pages,
   description: 'Pages of runs, logs, comparisons and stacks.',
   autoStart: true,
   requires: [IDistributed],
-  optional: [ILayoutRestorer, ILabShell],
-  activate: (app: JupyterFrontEnd, distributed: Distributed, restorer: ILayoutRestorer | null, lab: ILabShell | null): void => {
+  optional: [ILayoutRestorer, ILabShell, ICommandPalette],
+  activate: (app: JupyterFrontEnd, distributed: Distributed, restorer: ILayoutRestorer | null, lab: ILabShell | null, palette: ICommandPalette | null): void => {
     // JupyterLab has pages beside the notebooks; Notebook 7, which shows one notebook only, below it.
     const area = lab === null ? 'down' : 'main';
     addRuns(app, distributed, new Pages<RunPage>(app.shell, area, 'runs'), restorer);
     addLogs(app, distributed, new Pages<LogPage>(app.shell, area, 'logs'), restorer);
     addComparisons(app, distributed, new Pages<ComparePage>(app.shell, area, 'compared'), restorer);
     addStacks(app, distributed, new Pages<StacksPage>(app.shell, area, 'stacks'), restorer);
+    addClusters(app, distributed, new Pages<ClustersPage>(app.shell, area, 'clusters'), restorer);
+    inPalette(palette, distributed.trans, [CommandIDs.clusters]);
   },
 };
 
@@ -110,6 +115,17 @@ function addStacks({ commands }: JupyterFrontEnd, distributed: Distributed, show
     },
   });
   shown.restore(restorer, CommandIDs.stacksOf, ({ kernel }) => ({ kernel }));
+}
+
+function addClusters({ commands }: JupyterFrontEnd, { trans, server, ...context }: Distributed, shown: Pages<ClustersPage>, restorer: Restorer): void {
+  commands.addCommand(CommandIDs.clusters, {
+    label: trans.__('Show All Clusters'),
+    execute: async () => {
+      const [{ ClustersPage }, { OverviewModel }] = await Promise.all([import('../panels/clusters_page'), import('../model/overview_model')]);
+      return shown.show(() => true, () => new ClustersPage({ trans, ...context }, new OverviewModel(server)), trans.__('All clusters'));
+    },
+  });
+  shown.restore(restorer, CommandIDs.clusters, () => ({}), () => 'all');
 }
 
 /** Return the end of a run's id, which distinguishes it from others. */
