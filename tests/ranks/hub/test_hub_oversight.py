@@ -11,6 +11,8 @@ from kernels import KernelError, gone_within, kernel, without
 from servers import Notebook
 
 from jupyter_ddl.cli import main
+from jupyter_ddl.cluster.idle_end import end_as_idle
+from jupyter_ddl.cluster.use_lock import kept_from_use
 from jupyter_ddl.oversight import clusters, stopping
 
 if TYPE_CHECKING:
@@ -69,6 +71,42 @@ def test_an_idle_cluster_is_ended_and_one_that_runs_is_left(server: Server, tmp_
         assert main(["clusters", "--stop-idle", "0s", "--yes"]) == 0
         assert not gone_within(busy, 1.0)
     assert overview(server) == {}
+
+
+def test_a_run_that_begins_while_its_ranks_are_ended_says_so_and_does_not_hang(tmp_path: Path) -> None:
+    with kernel(without(tmp_path, "tensorflow")) as other:
+        other.do(START.format(name="raced"))
+        ((folder, summary),) = [one for one in clusters.found() if one[1].name == "raced"]
+        with kept_from_use(folder.path) as is_free:
+            assert is_free
+            other.send("s.run('x')")
+            # Its cell waits for the lock, and no rank has it.
+            assert summary.state == "idle"
+            assert end_as_idle(folder, "a teacher", 7.0)
+        with pytest.raises(KernelError) as told:
+            other.answer()
+        assert "stopped by a teacher, after 7 s without a run" in str(told.value)
+        assert not gone_within(other, 1.0)
+
+
+def test_a_second_kernel_on_the_ranks_keeps_them_and_learns_who_ended_them(server: Server, tmp_path: Path) -> None:
+    bare = without(tmp_path, "tensorflow")
+    with kernel(bare) as first, kernel(bare) as second:
+        first.do(START.format(name="shared").replace("name='shared'", "name='shared', keep=True"))
+        second.do("import jupyter_ddl\ns = jupyter_ddl.attach('shared')")
+        end = tmp_path / "end"
+        second.send(f"s.run({LONG.format(end=str(end))!r})\nanswer = 'ran'")
+        found = wait_for(server, "shared", "running")
+        assert stop(server, 0, found["id"]) == {found["id"]: "used"}
+        # Without its kernel the cell runs on.
+        second.kill()
+        assert stop(server, 0, found["id"]) == {found["id"]: "used"}
+        end.touch()
+        wait_for(server, "shared", "idle")
+        assert stop(server, 0, found["id"]) == {found["id"]: "stopped"}
+        with pytest.raises(KernelError, match=r"was stopped by .*, after "):
+            first.do("s.run('x')")
+        assert not gone_within(first, 1.0)
 
 
 def test_the_panel_says_who_ended_a_notebooks_ranks(server: Server, tmp_path: Path) -> None:
