@@ -78,7 +78,7 @@ def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, notebook: Page, tm
     stop.click()
     dialog.get_by_role("button", name="Stop", exact=True).click()
     expect(shown.get_by_role("status")).to_have_text(
-        "default: stopped. No cluster runs. Ranks that a notebook starts are listed here.", timeout=30_000
+        f"default of {user}: stopped. No cluster runs. Ranks that a notebook starts are listed here.", timeout=30_000
     )
 
     # The notebook of the ranks says by whom.

@@ -120,7 +120,7 @@ export class ClustersPage extends LivePage {
     setText(this.status, trans.__('Stopping…'));
     try {
       const outcomes = await this.model.stop(asked);
-      this.told = outcomes.map(([one, outcome]) => `${one.name}: ${this.outcomeText(outcome)}.`).join(' ');
+      this.told = outcomes.map(([{ name, user }, outcome]) => trans.__('%1 of %2: %3.', name, user, this.outcomeText(outcome))).join(' ');
       this.draw();
     } catch (error) {
       await showDialog({ title: trans.__('That did not work'), body: sentence(error), buttons: [Dialog.okButton()] });
