@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jupyter_ddl
-from jupyter_ddl.errors import DdlError
-from jupyter_ddl.host.topology import list_gpus, nvml_open
+from jupyter_ddl.errors import DdlError, RankError
+from jupyter_ddl.host.topology import list_gpus, memory_of, nvml_open
 from jupyter_ddl.protocol.events import MetricsSample
 from jupyter_ddl.runs.reading import run_events
 
@@ -45,6 +45,41 @@ while time.monotonic() < until:
 HOLD = f"import torch\nheld = torch.empty({HELD_MIB} * 2**20, dtype=torch.uint8, device='cuda')\n"
 TOO_LARGE = "import torch\ntorch.empty(2**50, dtype=torch.uint8, device='cuda')"
 ASSERT = "import torch\ntorch.zeros(4, device='cuda')[torch.tensor([9], device='cuda')]\ntorch.cuda.synchronize()"
+
+REDUCE = """
+import torch, torch.distributed as dist
+dist.init_process_group()
+value = torch.ones(1, device="cuda")
+dist.all_reduce(value)
+"""
+BY_NAME = "dist.destroy_process_group(); dist.init_process_group('nccl'); "
+# Explicit copies through pinned memory: nothing is managed memory, of which another process could lose its own.
+OFFLOAD = """
+import json, time, torch
+from contextlib import nullcontext
+from torch.autograd.graph import save_on_cpu
+layers = [one for _ in range(16) for one in (torch.nn.Linear(4096, 4096), torch.nn.GELU())]
+model = torch.nn.Sequential(*layers).to("cuda", torch.bfloat16)
+batch = torch.randn(32768, 4096, device="cuda", dtype=torch.bfloat16)
+found = {}
+def step(kept):
+    with save_on_cpu(pin_memory=True) if kept == "host" else nullcontext():
+        loss = model(batch).float().square().mean()
+    loss.backward()
+    model.zero_grad()
+for kept in ("gpu", "host", "gpu", "host"):
+    step(kept)
+    torch.cuda.synchronize(); torch.cuda.reset_peak_memory_stats()
+    began_s = time.perf_counter()
+    for _ in range(5):
+        step(kept)
+    torch.cuda.synchronize()
+    found.setdefault(kept, []).append({
+        "step_ms": round((time.perf_counter() - began_s) / 5 * 1000, 1),
+        "peak_mib": torch.cuda.max_memory_allocated() // 2**20,
+    })
+print(json.dumps(found))
+"""
 
 
 def pinning() -> dict[str, Any]:
@@ -103,6 +138,38 @@ def memory() -> dict[str, Any]:
         session.run(HOLD)
     found["after the end"] = _used_mib()
     return {name: round(value) for name, value in found.items()}
+
+
+def groups() -> dict[str, Any]:
+    """torch.distributed on one rank with NCCL, and on two that share the GPU: what runs, what is refused, a release."""
+    found: dict[str, Any] = {}
+    with _ranks(n=1) as session:
+        found["one rank"] = session.run(f"{REDUCE}(dist.get_backend_config(), value.item())").ranks[0].value
+        explicit = (
+            "dist.destroy_process_group(); dist.init_process_group('nccl'); dist.all_reduce(value); dist.get_backend()"
+        )
+        found["one rank, nccl by name"] = session.run(explicit).ranks[0].value
+    with _ranks(n=2, oversubscribe=True) as session:
+        found["two ranks that share it"] = session.run(f"{REDUCE}(dist.get_backend(), value.item())").ranks[1].value
+        found["nccl there"] = _error(
+            lambda: session.run("dist.destroy_process_group(); dist.init_process_group('nccl')")
+        )
+        session.run(REDUCE)
+        seconds = []
+        for _ in range(5):
+            began_s = time.monotonic()
+            _error(lambda: session.run("if rank == 1: raise ValueError\ndist.all_reduce(value)\nvalue.item()"))
+            seconds.append(time.monotonic() - began_s)
+            session.run(REDUCE)
+        found["seconds from a raise to the end of a cell whose other rank waits"] = [round(one, 2) for one in seconds]
+    return found
+
+
+def offload() -> dict[str, Any]:
+    """Activations kept in pinned host memory until the backward pass needs them, against in the GPU's."""
+    with _ranks(n=1) as session:
+        result = session.run(OFFLOAD)
+    return dict(json.loads(result.ranks[0].stdout.splitlines()[-1]))
 
 
 def faults() -> dict[str, Any]:
@@ -166,6 +233,9 @@ def _error(step: Callable[[], object]) -> str:
     """Return the text of the error that a step ends with; a step that does not fail is named so."""
     try:
         step()
+    except RankError as error:
+        # The last line is what we add to the program's own error.
+        return f"{type(error).__name__}: {error} ... {error.failures[0].traceback[-1]}"
     except DdlError as error:
         return f"{type(error).__name__}: {error}"
     return "no error"
@@ -173,11 +243,11 @@ def _error(step: Callable[[], object]) -> str:
 
 def _used_mib() -> float:
     with nvml_open() as nvml:
-        return float(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).used / MIB)
+        return float(memory_of(nvml, nvml.nvmlDeviceGetHandleByIndex(0)).used / MIB)
 
 
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
-    check.__name__: check for check in (pinning, memory, faults, figures)
+    check.__name__: check for check in (pinning, memory, faults, groups, offload, figures)
 }
 
 

@@ -6,6 +6,7 @@ Runs on: a process of its own. The figures are the notebook's; only the seconds 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import sys
 import time
@@ -61,11 +62,17 @@ def run(path: Path, n: int) -> dict[str, Any]:
     """Run the notebook on n ranks, printing each part; return the `figures` that it ends with.
 
     Raises:
-        InvalidInput: there is no such notebook.
+        InvalidInput: there is no such notebook, or no TensorFlow.
         DemoFailed: a cell raised, took too long, or ended the kernel.
     """
     if not path.is_file():
         raise InvalidInput("The demo runs a notebook of the repository.", path, "Run it in a clone: make demo.")
+    if importlib.util.find_spec("tensorflow") is None:
+        raise InvalidInput(
+            "The demo trains Keras on TensorFlow, with Horovod.",
+            f"no TensorFlow in {sys.prefix}",
+            "Run make demo, which installs both; jupyter ddl doctor says what ranks can train with here.",
+        )
     notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     _set_parameter(notebook, f"n = {n}")
     # Read from the kernel while it lives, after the notebook's own cells.

@@ -1,6 +1,7 @@
 """Checks everything that a training cell needs, and reports for each problem how to fix it.
 
-software    Python, TensorFlow, Keras, MPI, Horovod      machine   GPUs, cores, memory, container, scheduler, folders
+software    Python, TensorFlow, Keras, MPI, Horovod      frameworks   PyTorch, JAX
+machine     GPUs, cores, memory, container, scheduler, folders
 allreduce   two ranks that sum a tensor      surroundings   loopback, host name, room, shared memory, clusters
 profiles    the places that the site, or the user, named      network   the exchange between ranks, measured
 images      images that ranks may run in, against this host's MPI      gpu_topology   how the GPUs are joined
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl import paths
 from jupyter_ddl.doctor.allreduce import check_allreduce, skipped_allreduce
+from jupyter_ddl.doctor.frameworks import check_frameworks, installed_frameworks, spared
 from jupyter_ddl.doctor.gpu_topology import check_gpu_topology, topology_here
 from jupyter_ddl.doctor.images import check_images, images_of_profiles
 from jupyter_ddl.doctor.machine import (
@@ -81,11 +83,13 @@ def examine(container: str | None = None) -> Iterator[Check]:
         visible = () if isinstance(gpus, ClusterError) else visible_gpus(gpus)
         yield check_python()
         tensorflow = asked_tensorflow.result()
-        yield check_tensorflow(tensorflow, gpu_count)
-        yield check_keras()
+        others = installed_frameworks()
+        yield spared(check_tensorflow(tensorflow, gpu_count), "tensorflow", others)
+        yield from check_frameworks(others)
+        yield spared(check_keras(), "keras", others)
         yield check_mpi(mpi)
         horovod = asked_horovod.result()
-        yield check_horovod(horovod, tensorflow, mpi, gpu_count)
+        yield spared(check_horovod(horovod, tensorflow, mpi, gpu_count), "horovod", others)
     yield check_gpus(gpus, visible)
     yield check_gpu_topology(asked_topology.result())
     yield check_cores()
@@ -103,8 +107,10 @@ def examine(container: str | None = None) -> Iterator[Check]:
     yield from check_images([*([] if container is None else [container]), *images_of_profiles()], mpi)
     if isinstance(mpi, Mpi) and isinstance(tensorflow, TensorFlowFacts) and isinstance(horovod, HorovodFacts):
         yield check_allreduce(mpi, visible)
+    elif isinstance(mpi, Mpi) and "torch" in others:
+        yield check_allreduce(mpi, visible, with_torch=True)
     else:
-        yield skipped_allreduce("it takes TensorFlow, MPI and Horovod")
+        yield skipped_allreduce("it takes MPI, and TensorFlow with Horovod, or PyTorch")
 
 
 def _tensorflow() -> TensorFlowFacts | BuildError:

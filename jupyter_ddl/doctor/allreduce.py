@@ -1,4 +1,4 @@
-"""Checks the whole: two ranks under mpiexec that sum a TensorFlow tensor."""
+"""Checks the whole: two ranks under mpiexec that sum a tensor, by Horovod on TensorFlow, or by torch.distributed."""
 
 from __future__ import annotations
 
@@ -41,17 +41,43 @@ print(sys.argv[1], flush=True)
 hvd.shutdown()
 """
 
+_TORCH_PROGRAM = """
+import os, sys, tempfile
+gpus = sys.argv[2].split(",") if sys.argv[2] else []
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+node = world.Split_type(MPI.COMM_TYPE_SHARED)
+os.environ["CUDA_VISIBLE_DEVICES"] = gpus[node.rank] if node.rank < len(gpus) else ""
+os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+folder = world.bcast(tempfile.mkdtemp() if world.rank == 0 else None)
+import torch
+import torch.distributed as dist
+backend, device = ("nccl", "cuda") if gpus else ("gloo", "cpu")
+dist.init_process_group(backend, init_method=f"file://{folder}/store", rank=world.rank, world_size=world.size)
+value = torch.ones(1, device=device) * (world.rank + 1)
+dist.all_reduce(value)
+assert value.item() == 3.0, f"1 + 2 gave {value.item()} on {dist.get_world_size()} ranks"
+print(sys.argv[1], flush=True)
+dist.destroy_process_group()
+world.Barrier()
+if world.rank == 0:
+    import shutil
+    shutil.rmtree(folder)
+"""
 
-def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S) -> Check:
+
+def check_allreduce(mpi: Mpi, gpus: Sequence[str], timeout_s: float = TIMEOUT_S, *, with_torch: bool = False) -> Check:
     """Run two ranks that sum a tensor.
 
     Args:
         mpi: what starts them.
         gpus: entries of CUDA_VISIBLE_DEVICES; with two or more, each rank uses one, else both use the CPU.
         timeout_s: how long they may take.
+        with_torch: by torch.distributed instead of Horovod.
     """
+    program = _TORCH_PROGRAM if with_torch else _PROGRAM
     devices = list(gpus[:2]) if len(gpus) > 1 else []
-    command = [*launch_command(mpi, 2), sys.executable, "-c", _PROGRAM, _MARK, ",".join(devices)]
+    command = [*launch_command(mpi, 2), sys.executable, "-c", program, _MARK, ",".join(devices)]
     start = time.monotonic()
     output, status = run_ranks(command, _environment(mpi), timeout_s)
     elapsed_s = time.monotonic() - start

@@ -1,4 +1,4 @@
-"""Finds what to write instead, where a program's own error is caused by running it on several ranks.
+"""Finds what to tell of a program's own error: what to write instead on several ranks, and what one of CUDA means.
 
 Runs on: every rank.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from zipfile import BadZipFile
 
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.engine import gpu_errors, run_context
+from jupyter_ddl.engine.error_text import text_of
 
 _OF_FILES = (FileExistsError, FileNotFoundError, BadZipFile)
 _ATTRIBUTE = "__jupyter_ddl_advice__"
@@ -26,7 +27,7 @@ def of(error: BaseException) -> str | None:
     """
     # Bypasses what the class may have done to attribute lookup.
     added: str | None = object.__getattribute__(error, "__dict__").get(_ATTRIBUTE)
-    return added or _of_files(error)
+    return added or _of_files(error) or gpu_errors.advice(error, text_of(error))
 
 
 def _of_files(error: BaseException) -> str | None:
