@@ -312,16 +312,17 @@ class Session:
         """
         return self._ranks.topologies.wait()
 
-    def look_up(self, what: str, code: str, cursor: int, detail: int = 0) -> dict[str, Any]:
-        """Return what rank 0 knows of code at the cursor; nothing where it does not answer within a second.
+    def look_up(self, what: str, code: str, cursor: int, detail: int = 0, rank: int = 0) -> dict[str, Any]:
+        """Return what a rank knows of code at the cursor; nothing where it does not answer within a second.
 
         Args:
             what: "complete" or "inspect".
             code: the cell as it is being written.
             cursor: where in it, in characters.
             detail: of "inspect": 1 for the source too.
+            rank: which one is asked.
         """
-        return self._ranks.lookups.look_up(what, code, cursor, detail)
+        return self._ranks.lookups.look_up(what, code, cursor, detail, rank)
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
         """End the ranks and start new ones with the same settings, but for `other` (see `start`). Variables are lost.

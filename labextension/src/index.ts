@@ -3,6 +3,7 @@ import './dashboard.css';
 import './panel.css';
 import { cells } from './plugins/cells';
 import { completion } from './plugins/completion';
+import { consoles } from './plugins/consoles';
 import { controls } from './plugins/controls';
 import { example } from './plugins/example';
 import { hub } from './plugins/hub';
@@ -13,4 +14,4 @@ import { pages } from './plugins/pages';
 import { panel } from './plugins/panel';
 import { status } from './plugins/status';
 
-export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, status, notifications];
+export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, consoles, status, notifications];

@@ -28,6 +28,7 @@ export namespace PluginIDs {
   export const labels = 'jupyter-ddl:labels';
   export const cells = 'jupyter-ddl:cells';
   export const outputs = 'jupyter-ddl:outputs';
+  export const consoles = 'jupyter-ddl:consoles';
   export const completion = 'jupyter-ddl:completion';
   export const status = 'jupyter-ddl:status';
   export const notifications = 'jupyter-ddl:notifications';
@@ -60,4 +61,13 @@ export namespace CommandIDs {
   export const toggleWhole = 'jupyter-ddl:toggle-whole-notebook';
   export const desktopNotifications = 'jupyter-ddl:toggle-desktop-notifications';
   export const tooltip = 'jupyter-ddl:tooltip';
+  /** Of the kernel and the rank that are named; else of the notebook in front, and the user chooses the rank. */
+  export const openConsole = 'jupyter-ddl:open-console';
+  export const runOnRank = 'jupyter-ddl:run-on-rank';
+  /** In the console that has the focus. */
+  export const consoleRun = 'jupyter-ddl:console-run';
+  export const consoleComplete = 'jupyter-ddl:console-complete';
+  export const consoleSelect = 'jupyter-ddl:console-select';
+  export const consoleInspect = 'jupyter-ddl:console-inspect';
+  export const consoleInterrupt = 'jupyter-ddl:console-interrupt';
 }

@@ -73,7 +73,7 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
         kernel.tell([rank(0), rank(1)], state="running", run=run.name, fault="Rank 1 is silent.")
         card.get_by_text("Rank 1 is silent.").wait_for()
         # Its buttons are of the plugin that is not there.
-        for name in ("Interrupt", "Stacks", "More", "Show where the ranks are"):
+        for name in ("Interrupt", "Stacks", "Show where the ranks are"):
             assert card.get_by_role("button", name=name, exact=True).count() == 0
         assert page.locator(".ddl-status").count() == 0
         found = set(page.evaluate(COMMANDS))

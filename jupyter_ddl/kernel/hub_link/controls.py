@@ -146,11 +146,18 @@ def _profile(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _complete(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
-    return session.look_up("complete", *_place(arguments))
+    return session.look_up("complete", *_place(arguments), rank=_rank(session, arguments))
 
 
 def _inspect(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
-    return session.look_up("inspect", *_place(arguments), _argument(arguments, "detail", int, 0))
+    detail = _argument(arguments, "detail", int, 0)
+    return session.look_up("inspect", *_place(arguments), detail, _rank(session, arguments))
+
+
+def _rank(session: Session, arguments: dict[str, Any]) -> int:
+    """Return the rank that is asked; 0 where none is named."""
+    (rank,) = parse(str(_argument(arguments, "rank", int, 0)), session.world_size)
+    return rank
 
 
 def _place(arguments: dict[str, Any]) -> tuple[str, int]:

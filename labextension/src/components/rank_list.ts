@@ -26,15 +26,28 @@ export class RankList {
   /** The ranks as they are listed, by host where there are several. */
   private entries: readonly HostEntry<RankRow>[] = [];
 
-  /** @param words translates the word for a state. */
+  /**
+   * @param words translates the word for a state.
+   * @param choose is called where a menu of a rank's row is asked for; it returns whether there is one.
+   */
   constructor(
     label: string,
     private readonly words: (word: string) => string,
+    choose: (rank: number, at: MouseEvent) => boolean,
   ) {
     this.element = h('div', { class: 'ddl-rank-list', role: 'list', 'aria-label': label, tabindex: '0' }, this.space);
     this.headings = new HostHeadings(this.element, () => placesOf(this.entries), () => this.update(this.ranks));
     this.rows = new VirtualRows(this.element, this.space, ROW_HEIGHT, makeRow, (row, at) => this.fill(row, at));
     this.headings.drawnBy(this.rows);
+    this.space.addEventListener('contextmenu', (event) => {
+      const row = event.target instanceof Element ? event.target.closest('.ddl-rank-row') : null;
+      const rank = this.entries[Number(row?.getAttribute('aria-posinset') ?? NaN) - 1];
+      // With Shift the browser's own menu comes, as everywhere in JupyterLab.
+      if (rank !== undefined && !isHeading(rank) && !event.shiftKey && choose(rank.rank, event)) {
+        event.preventDefault();
+        event.stopPropagation();
+      }
+    });
   }
 
   update(ranks: readonly RankRow[]): void {

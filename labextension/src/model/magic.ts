@@ -98,3 +98,18 @@ export function belowMagic(source: string, cursor: number, isWhole = false): { c
   }
   return { code: source.slice(end + 1), cursor: cursor - end - 1, skipped: end + 1 };
 }
+
+/** Return code as it runs on one rank, whatever ranks it names itself; options of its own magic stay. */
+export function onRank(source: string, rank: number): string {
+  const local = LOCAL.exec(source);
+  const code = local === null ? source : applied(source, withoutLine(source, local[1]!.length, local[0].length));
+  if (code.trim() === '') {
+    return '';
+  }
+  const edit = readMagic(code) === null ? { start: 0, end: 0, text: `%%distributed -r ${rank}\n` } : withRanks(code, String(rank));
+  return edit === null ? code : applied(code, edit);
+}
+
+function applied(source: string, { start, end, text }: Edit): string {
+  return source.slice(0, start) + text + source.slice(end);
+}

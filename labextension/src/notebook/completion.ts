@@ -23,10 +23,11 @@ export class RankCompletions implements ICompletionProvider {
     private readonly hub: HubModel,
   ) {}
 
-  async isApplicable({ editor, session }: ICompletionContext): Promise<boolean> {
+  async isApplicable({ editor, session, widget }: ICompletionContext): Promise<boolean> {
     const source = editor?.model.sharedModel.getSource() ?? '';
     const kernel = session?.kernel?.id;
-    return runsOnRanks(source, this.hub.runsWhole(kernel) ?? false) && hasRanks(this.hub, kernel);
+    // A console on a rank asks that rank itself.
+    return !widget.hasClass('ddl-rank-console') && runsOnRanks(source, this.hub.runsWhole(kernel) ?? false) && hasRanks(this.hub, kernel);
   }
 
   async fetch(

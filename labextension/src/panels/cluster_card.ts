@@ -11,7 +11,7 @@ import { rankRows } from '../model/rank_rows';
 import { timeLeft } from '../model/wall_time';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
-import { showMenu } from './popup_menu';
+import { type Entry, showMenu } from './popup_menu';
 
 export class ClusterCard {
   /** A line that unfolds. */
@@ -44,9 +44,10 @@ export class ClusterCard {
   private readonly canReport: boolean;
 
   constructor(
-    { trans, act, can, hub }: Pick<Context, 'trans' | 'act' | 'can' | 'hub'>,
-    kernel: string,
+    private readonly context: Pick<Context, 'trans' | 'act' | 'can' | 'hub'>,
+    private readonly kernel: string,
   ) {
+    const { trans, act, can, hub } = context;
     this.trans = trans;
     this.hub = hub;
     this.canLook = can(CommandIDs.stacks);
@@ -59,10 +60,10 @@ export class ClusterCard {
     const where = trans.__('Show where each rank is now');
     this.interrupt = acts(iconButton(stopIcon, trans.__('Interrupt'), trans.__('Release the ranks from the cell that runs')), CommandIDs.interrupt);
     this.stacks = acts(iconButton(listIcon, trans.__('Stacks'), where), CommandIDs.stacks);
-    this.more = iconButton(ellipsesIcon, trans.__('More'), trans.__('Restart or stop the ranks'));
+    this.more = iconButton(ellipsesIcon, trans.__('More'), trans.__('A console on a rank; restart or stop the ranks'));
     setAttribute(this.more, 'aria-haspopup', 'menu');
-    this.more.hidden = !can(CommandIDs.stop);
-    this.more.addEventListener('click', () => this.showMenu(() => act(CommandIDs.restart, { kernel }), () => act(CommandIDs.stop, { kernel })));
+    this.more.hidden = !can(CommandIDs.stop) && !can(CommandIDs.openConsole);
+    this.more.addEventListener('click', () => this.showMenu());
     this.look = acts(h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title: where }, trans.__('Show where the ranks are')), CommandIDs.stacks);
     const title = trans.__('See what support would get, and download it');
     this.report = h('button', { type: 'button', class: 'ddl-button ddl-fault-look', title }, trans.__('Report…'));
@@ -72,7 +73,7 @@ export class ClusterCard {
         act(CommandIDs.openRun, { run: this.runId });
       }
     });
-    this.ranks = new RankList(trans.__('Ranks'), (word) => trans.__(word));
+    this.ranks = new RankList(trans.__('Ranks'), (word) => trans.__(word), (rank, at) => this.showRankMenu(rank, at));
     const bar = h('div', { class: 'ddl-icon-bar', role: 'toolbar', 'aria-label': trans.__('Ranks') }, this.interrupt, this.stacks, this.more);
     this.head = h('summary', { class: 'ddl-cluster-head' }, h('h3', {}, this.name, this.count), this.state);
     this.element = h(
@@ -139,12 +140,33 @@ export class ClusterCard {
     this.ranks.resize();
   }
 
-  private showMenu(restart: () => void, stop: () => void): void {
-    const { trans } = this;
+  private showMenu(): void {
+    const { trans, kernel } = this;
+    const { act, can } = this.context;
     const { right, bottom } = this.more.getBoundingClientRect();
     const ends = this.waitsFor === null ? trans.__('Stop…') : trans.__('End %1…', this.waitsFor);
-    const entries = [{ label: trans.__('Restart…'), act: restart, isEnabled: this.canRestart }, { label: ends, act: stop }];
+    const console = { label: trans.__('Open a Console on a Rank…'), act: () => act(CommandIDs.openConsole, { kernel }), isEnabled: this.waitsFor === null };
+    const ending: Entry[] = [
+      { label: trans.__('Restart…'), act: () => act(CommandIDs.restart, { kernel }), isEnabled: this.canRestart },
+      { label: ends, act: () => act(CommandIDs.stop, { kernel }) },
+    ];
+    const parts: Entry[][] = [can(CommandIDs.openConsole) ? [console] : [], can(CommandIDs.stop) ? ending : []];
+    const entries = parts.filter(({ length }) => length > 0).flatMap((part, at) => (at === 0 ? part : ['separator' as const, ...part]));
     showMenu(entries, right, bottom, this.more);
+  }
+
+  private showRankMenu(rank: number, { clientX, clientY }: MouseEvent): boolean {
+    const { trans, kernel } = this;
+    const { act, can } = this.context;
+    if (!can(CommandIDs.openConsole)) {
+      return false;
+    }
+    const entries: Entry[] = [
+      { label: trans.__('Open a Console on Rank %1', rank), act: () => act(CommandIDs.openConsole, { kernel, rank }) },
+      { label: trans.__('Run Selected Text or Cell on Rank %1', rank), act: () => act(CommandIDs.runOnRank, { kernel, rank }) },
+    ];
+    showMenu(entries, clientX, clientY, this.ranks.element);
+    return true;
   }
 }
 

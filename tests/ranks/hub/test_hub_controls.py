@@ -119,12 +119,17 @@ def test_a_hung_allreduce_is_interrupted_while_the_cell_runs(browser: Browser, n
 
 def test_names_are_completed_and_explained_also_while_the_rank_is_busy(browser: Browser, notebook: Notebook) -> None:
     notebook.do("%%distributed\nalpha_beta = 1\ndef gamma(delta):\n    'What gamma does.'")
+    notebook.do("%%distributed -r 1\nonly_one_has_it = 1")
     notebook.do("alpha_of_the_notebook = 1")
 
     def check() -> None:
         code = "x = 1\nprint(alpha_)"
         complete = browser.control(notebook.id, "complete", code=code, cursor=len(code) - 1)["result"]
         assert complete == {"matches": ["alpha_beta"], "start": 12, "end": 18}
+        # Another rank, where it is named.
+        of_rank_1 = browser.control(notebook.id, "complete", code="only_one", cursor=8, rank=1)["result"]["matches"]
+        assert of_rank_1 == ["only_one_has_it"]
+        assert browser.control(notebook.id, "complete", code="only_one", cursor=8)["result"]["matches"] == []
         inspect = browser.control(notebook.id, "inspect", code="gamma(1)", cursor=6, detail=0)["result"]
         assert inspect["found"]
         assert "What gamma does." in inspect["data"]["text/plain"]
@@ -171,6 +176,7 @@ def test_a_rank_that_holds_pythons_lock_keeps_nobody_waiting_who_types(browser: 
             {"code": "a", "cursor": 2},
             "A cursor is within code of at most 200,000 characters. Received: 2 in 1.",
         ),
+        ("complete", {"code": "a", "cursor": 1, "rank": 2}, "A rank must be below the world size. Received: rank 2"),
         ("complete", {"code": 1, "cursor": 1}, "code of a control is of type str. Received: int."),
         ("complete", {"code": "a", "cursor": True}, "cursor of a control is of type int. Received: bool."),
         ("inspect", {"code": "a"}, "cursor of a control is of type int. Received: NoneType."),
