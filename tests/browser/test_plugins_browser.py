@@ -80,7 +80,9 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
         assert {"jupyter-ddl:open-run", "jupyter-ddl:toggle-distributed", "jupyter-ddl:show-panel"} <= found
         assert not found & {"jupyter-ddl:interrupt", "jupyter-ddl:stop", "jupyter-ddl:restart", "jupyter-ddl:stacks"}
         start = ["Show Distributed Ranks", "Start Ranks…"]
-        assert menu(page) == [*start, "Run Cell on Ranks", "Run Whole Notebook on Ranks"]
+        cells = ["Run Cell on Ranks", "Run Whole Notebook on Ranks"]
+        consoles = ["Run Selected Text or Cell on One Rank…", "Open a Console on a Rank…"]
+        assert menu(page) == [*start, *cells, *consoles]
         # Pages, cells and notifications are there.
         card.get_by_role("button", name="Open the run").click()
         page.locator(".ddl-dashboard .ddl-run-state").filter(has_text="finished").wait_for()
