@@ -32,10 +32,10 @@ from jupyter_ddl import paths
 from jupyter_ddl.cluster import apart_files, scratch
 from jupyter_ddl.cluster.deaths import Death, OutOfMemoryKills, loss_of, mpiexec_loss, tail
 from jupyter_ddl.cluster.end_requests import EndRequests
+from jupyter_ddl.cluster.ending_notes import ending_on_request
 from jupyter_ddl.cluster.exit_records import first_end
 from jupyter_ddl.cluster.folder import ClusterFolder, ending_of
 from jupyter_ddl.cluster.hand_over import HandOver
-from jupyter_ddl.cluster.idle_end import ending_on_request
 from jupyter_ddl.cluster.lease_process import LOST
 from jupyter_ddl.cluster.rank_processes import DeathWatch, RankProcesses
 from jupyter_ddl.host.process_tree import adopt_orphans, end_descendants

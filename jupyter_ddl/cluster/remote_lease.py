@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from jupyter_ddl.cluster.ending_notes import noted_ending
 from jupyter_ddl.cluster.job_folder import JobFolder
 from jupyter_ddl.cluster.jobs_known import job_of
 from jupyter_ddl.errors import DdlError
@@ -81,6 +82,9 @@ class RemoteLease:
 
     def ending(self) -> Fault:
         """Return how it ended. Takes some seconds where a scheduler still ends the job."""
+        noted = None if self._job_folder is None else noted_ending(self._job_folder.path)
+        if noted is not None:
+            return noted
         recorded = self._folder.ending_of_world(self._world_id)
         outcome = self._outcome()
         if outcome is not None and (recorded is None or outcome not in _OF_ITS_PROGRAM):

@@ -161,5 +161,5 @@ def _summary(
         idle_s=None if is_running or is_starting else max(0.0, now_s - last_s),
         fault_kind=known.fault_kind,
         fault_at_s=known.fault_at_s,
-        is_elsewhere=folder.is_elsewhere,
+        is_elsewhere=folder.is_elsewhere and spec.served is None,
     )

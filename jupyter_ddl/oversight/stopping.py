@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from jupyter_ddl import paths
 from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
+from jupyter_ddl.errors import ClusterError
 from jupyter_ddl.host import files
 from jupyter_ddl.oversight import clusters
 from jupyter_ddl.oversight.table import shown
@@ -67,7 +68,7 @@ def _stop(folder: ClusterFolder, summary: ClusterSummary, least_s: float, by: st
         try:
             if not end_as_idle(folder, by, now.idle_s):
                 return "gone"
-        except OSError as error:
+        except (OSError, ClusterError) as error:
             _log.warning("jupyter_ddl: the cluster %s could not be ended as idle: %s", now.name, error)
             return "failed"
     _note(now, now.idle_s, by)

@@ -19,7 +19,7 @@ _OUTCOMES: dict[StopOutcome, str] = {
     "used": "left: it is used, or was just now",
     "elsewhere": "left: it runs on another host, and is stopped there",
     "gone": "it had ended",
-    "failed": "left: the note for its user could not be written",
+    "failed": "it could not be stopped",
 }
 _PROBLEMS = {
     "missing": "has no jupyter_ddl, or an older one",

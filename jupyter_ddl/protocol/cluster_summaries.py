@@ -42,7 +42,7 @@ class ClusterSummary:
         idle_s: how long they have not been used; None while they are, or start.
         fault_kind: what went wrong last in its runs, of the newest 500; None for nothing.
         fault_at_s: when.
-        is_elsewhere: it runs on another host than the server, and is stopped there.
+        is_elsewhere: it runs on another host than the server, without a batch job of its own, and is stopped there.
         server: the name of the user's server in JupyterHub; "" for the default one.
     """
 
@@ -74,7 +74,7 @@ StopOutcome = Literal[
     "used",  # it is used, or was since
     "elsewhere",  # it runs on another host than the server
     "gone",  # it has ended
-    "failed",  # the note of it could not be written
+    "failed",  # its scheduler did not end it, or the note for its user could not be written
 ]
 
 

@@ -16,6 +16,7 @@ import pytest
 from jupyter_ddl import paths
 from jupyter_ddl.cluster import batch_job, finding, job_list, jobs_known, lease_process, registry, submission
 from jupyter_ddl.cluster.batch_job import BatchJob, JobRanks
+from jupyter_ddl.cluster.ending_notes import write_note
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.job_folder import JobFolder, JobOrder, KernelWatch, submitted
 from jupyter_ddl.cluster.lifecycle import Cluster
@@ -423,6 +424,15 @@ def test_a_job_that_was_preempted_says_so_in_what_it_printed(
     # What stops the ranks removes the cluster's folder, and the job's stays.
     folder.remove()
     assert why in describe(lease.ending())
+
+
+def test_a_job_that_was_ended_as_idle_says_by_whom(slurm: FakeScheduler, tmp_path: Path) -> None:
+    folder = on_node(folder=tmp_path)
+    slurm.answers = [Job("12", "x", "ended")]
+    lease = RemoteLease(folder, "w1", slurm, "12")
+    write_note(tmp_path, "a teacher", 3600.0)
+    folder.remove()
+    assert describe(lease.ending()) == "stopped by a teacher, after 1 h 00 min without a run"
 
 
 def test_ranks_that_were_replaced_ended_as_their_world_did(slurm: FakeScheduler) -> None:

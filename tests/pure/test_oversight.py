@@ -15,8 +15,8 @@ from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.cli.clusters import seconds_of
 from jupyter_ddl.cluster import lease_process
+from jupyter_ddl.cluster.ending_notes import ending_on_request
 from jupyter_ddl.cluster.folder import ClusterFolder
-from jupyter_ddl.cluster.idle_end import ending_on_request
 from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.cluster.use_lock import UseLock, is_used, kept_from_use, last_use_s
 from jupyter_ddl.errors import InvalidInput
@@ -206,7 +206,7 @@ def test_one_that_was_used_since_the_question_is_left(folder: ClusterFolder, end
 
 
 def test_a_note_of_a_process_that_was_killed_before_it_ended_the_ranks_is_too_old(folder: ClusterFolder) -> None:
-    note = {"by": "x", "idle_s": 1.0, "at_s": time.time() - 100}
+    note = {"by": "x", "idle_s": 1.0, "at_s": time.time() - 200}
     (folder.path / "ended_as_idle.json").write_text(json.dumps(note))
     assert ending_on_request(folder.path).subject == "user"
     for broken in ({"by": "x"}, {**note, "at_s": "now"}, {**note, "idle_s": None}):

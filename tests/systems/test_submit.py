@@ -31,6 +31,7 @@ PLACES = """
 s.run('import socket; where = socket.gethostname(), local_rank')
 answer = s.pull('where')
 """
+DESCRIBED = "answer = [[one.name, one.job, one.state] for _, one in clusters.found()]"
 RUN_EXAMPLE = """
 import doctest, jupyter_ddl
 runner = doctest.DocTestRunner()
@@ -98,6 +99,24 @@ def test_a_job_waits_brings_ranks_serves_two_notebooks_and_ends_with_a_stop(slur
     login.do("s.stop()")
     assert login.do("answer = s.state") == "stopped"
     assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
+
+
+def test_an_idle_job_is_ended_by_its_scheduler_and_its_notebook_says_by_whom(slurm: Slurm, login: Kernel) -> None:
+    login.do(SUBMIT.format(""))
+    job = login.do("answer = s.job")
+    with on_login(slurm) as terminal:
+        command = "from jupyter_ddl.cli import main\nanswer = main(['clusters', '--stop-idle', {!r}, '--yes'])"
+        assert terminal.do("from jupyter_ddl.oversight import clusters\n" + DESCRIBED) == [["default", job, "idle"]]
+        login.send("s.run('import time; time.sleep(8)')\nanswer = 'ran'")
+        assert eventually(lambda: terminal.do(DESCRIBED) == [["default", job, "running"]])
+        terminal.do(command.format("0s"))
+        assert login.answer() == "ran"
+        terminal.do(command.format("1h"))
+        assert slurm.call(f"squeue -h -j {job} -o %T").strip() == "RUNNING"
+        terminal.do(command.format("0s"))
+    assert eventually(lambda: not processes_on_nodes(slurm)), processes_on_nodes(slurm)
+    with pytest.raises(KernelError, match=r"NoCluster: .* 'default' was stopped by .*, after .* without a run"):
+        login.do("import time\nwhile s.state is None: time.sleep(0.1)\ns.run('x')")
 
 
 # What the panel does is done by a thread of the kernel, while its cell waits.
