@@ -13,6 +13,7 @@
 | `saving` | rank 0 writes a model's file |
 | `plan` | what is printed before the training begins |
 | `differences` | parts of a model that give another result on several ranks |
+| `torch_steps` | training with PyTorch is refused |
 | `refusals` | what is not distributed, and what to write instead |
 
 Runs on: every rank.
@@ -22,7 +23,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.engine import run_context
+from jupyter_ddl.auto_distribution import torch_steps
+from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 
@@ -42,12 +44,26 @@ def prepare(running: Cell) -> None:
     """
     if running.options.auto is None:
         return
+    rank_state.here().part(_Watched).once()
     from jupyter_ddl.training.keras_version import asks_for_keras_2, uses_keras_3
 
     if not uses_keras_3():
         raise _keras_2("TF_USE_LEGACY_KERAS, set" if asks_for_keras_2() else "an older Keras, or none")
     import_hooks.when_imported("keras", _begin)
     import_hooks.when_imported("tf_keras", _refuse)
+
+
+class _Watched:
+    """Whether PyTorch's steps are watched on this rank."""
+
+    def __init__(self) -> None:
+        self._is_on = False
+
+    def once(self) -> None:
+        """Watch them, as soon as a program imports PyTorch."""
+        if not self._is_on:
+            self._is_on = True
+            import_hooks.when_imported("torch", torch_steps.watch)
 
 
 def _begin(_keras: ModuleType) -> None:

@@ -161,6 +161,11 @@ class CellOptions:
 
     def __post_init__(self) -> None:
         """Check what does not depend on the ranks."""
+        if not isinstance(self.auto, AutoOptions | None):
+            # Python's own caller: a rank could not read the request, and would not answer.
+            raise InvalidInput(
+                "auto says how a program is distributed.", repr(self.auto), "Pass cell_options.AutoOptions(), or None."
+            )
         if self.auto is not None and self.independent:
             raise InvalidInput(
                 "--auto trains one model on all ranks.",

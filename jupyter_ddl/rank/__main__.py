@@ -41,6 +41,7 @@ def main() -> None:
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
@@ -65,6 +66,11 @@ def main() -> None:
     framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     warmup.start()
+    try:
+        # Meanwhile the framework is imported.
+        add_site_libraries(state.collectives, world)
+    except ClusterError as error:
+        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
 
     from jupyter_ddl.engine.app import RankEngine
     from jupyter_ddl.engine.hand_over import handed_over

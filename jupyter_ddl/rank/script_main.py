@@ -53,6 +53,7 @@ def main() -> None:
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.cells import Cell
     from jupyter_ddl.engine.collectives.library import Turn
+    from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.rank.install import install
@@ -72,6 +73,10 @@ def main() -> None:
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
     state.collectives.add(TorchGroups.of(world, devices.shared(own, world.local_rank, pinned)))
+    try:
+        add_site_libraries(state.collectives, world)
+    except ClusterError as error:
+        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     state.collectives.begin_cell(Turn(request.run))
     rank = ScriptRank(world, state, pipes, request)
     rank.describe(pinned)

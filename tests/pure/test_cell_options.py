@@ -239,3 +239,8 @@ def test_what_needs_all_ranks_is_told(session: TestSession, options: dict[str, A
         session.run("1", [0], **options)
     assert str(error.value) == told
     assert not session.cells
+
+
+def test_auto_takes_its_options_and_no_word() -> None:
+    with pytest.raises(InvalidInput, match=r"Received: 'strong'\. Pass cell_options\.AutoOptions\(\), or None\."):
+        CellOptions(auto="strong")  # type: ignore[arg-type]

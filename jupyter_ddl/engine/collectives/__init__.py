@@ -5,6 +5,7 @@
 | `library` | the interface that the engine asks, and all libraries of a rank as one |
 | `meeting_point` | the address at which ranks find each other, and the variables that say it |
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
+| `site` | the libraries that a site adds |
 | `torch_groups` | torch.distributed: its start, and its release |
 
 Horovod's implementation is `engine/horovod_runtime`. Nothing here imports a framework. Runs on: every rank.
