@@ -13,11 +13,16 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport PYTHONUNBUFFERED
 # One more than two cores: tests wait for ranks, browsers and each other, which leaves a sixth of the cores idle otherwise.
 WORKERS ?= 3
+FRAMEWORKS := .venv-frameworks
+# Each worker has ranks of its own, which compute: with more of them than cores, times say nothing.
+FRAMEWORK_WORKERS ?= 2
+# Where the machine finds no CPU build, the one that it finds will do.
+CPU_TORCH ?= torch==2.13.0+cpu
 SAY = @printf '\n== %s\n'
 DASHBOARD := jupyter_ddl/views/static/dashboard.js
 PANEL := labextension/built
 
-.PHONY: demo test test-slow test-systems test-systems-slow check lab pictures bench soak clean dashboard schema translations wheel
+.PHONY: demo test test-slow test-systems test-systems-slow test-frameworks test-frameworks-slow check lab pictures bench soak clean dashboard schema translations wheel
 
 demo: $(VENV)/.horovod $(DASHBOARD)
 	$(SAY) "training on 2 ranks: notebooks/01-from-one-gpu-to-all.ipynb"
@@ -25,12 +30,12 @@ demo: $(VENV)/.horovod $(DASHBOARD)
 
 test: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing"
-	$(BIN)/python -m pytest -m "not slow and not systems" -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -m "not slow and not systems and not frameworks" -n $(WORKERS) --dist loadfile
 
 # All servers of a JupyterHub take DDL_TEST_JUPYTERHUB, a python with jupyterhub, and configurable-http-proxy on PATH.
 test-slow: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(SAY) "testing what takes minutes"
-	$(BIN)/python -m pytest -m "slow and not systems" --timeout 3000
+	$(BIN)/python -m pytest -m "slow and not systems and not frameworks" --timeout 3000
 
 # Ranks on several hosts, which are made of namespaces on this machine; what cannot be made is said and skipped.
 test-systems: $(VENV)/.test $(VENV)/.horovod
@@ -44,6 +49,16 @@ test-systems-slow: $(VENV)/.test $(VENV)/.horovod
 	$(SAY) "testing on several hosts what takes minutes"
 	@tests/systems/install.sh
 	$(BIN)/python -m pytest -m "systems and slow" -rs --timeout 1200 tests/systems
+
+# PyTorch and JAX on ranks that have no TensorFlow.
+test-frameworks: $(FRAMEWORKS)/.test
+	$(SAY) "testing PyTorch and JAX"
+	PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/python -m pytest -m "frameworks and not slow" \
+		-n $(FRAMEWORK_WORKERS) --dist loadfile tests/frameworks
+
+test-frameworks-slow: $(FRAMEWORKS)/.test
+	$(SAY) "testing PyTorch and JAX what takes minutes"
+	PATH="$(CURDIR)/$(FRAMEWORKS)/bin:$$PATH" $(FRAMEWORKS)/bin/python -m pytest -m "frameworks and slow" --timeout 1200 tests/frameworks
 
 check: $(VENV)/.test $(DASHBOARD)
 	$(BIN)/ruff check .
@@ -84,7 +99,7 @@ soak: $(VENV)/.test $(VENV)/.horovod
 	$(BIN)/python -m benchmarks.fuzz --seed $$(date +%j)
 
 clean:
-	rm -rf $(VENV) build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
+	rm -rf $(VENV) $(FRAMEWORKS) build dist labextension/node_modules labextension/lib $(PANEL) jupyter_ddl/views/static
 
 $(VENV)/bin/python:
 	$(SAY) "making $(VENV)"
@@ -110,6 +125,13 @@ $(VENV)/.test: $(VENV)/.demo
 $(VENV)/.bench: $(VENV)/.test
 	$(SAY) "installing what the benchmarks need into $(VENV) (once)"
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+$(FRAMEWORKS)/.test: pyproject.toml
+	$(SAY) "making $(FRAMEWORKS) with PyTorch and JAX (once; 1 to 3 minutes)"
+	@test -x $(FRAMEWORKS)/bin/python || $(PYTHON) -m venv $(FRAMEWORKS)
+	$(FRAMEWORKS)/bin/python -m pip install --quiet '$(CPU_TORCH)' || $(FRAMEWORKS)/bin/python -m pip install --quiet torch
+	$(FRAMEWORKS)/bin/python -m pip install --quiet --editable '.[torch,test-frameworks]'
 	@touch $@
 
 # The command itself leaves a Horovod that works alone, and keeps what it built for the next venv.

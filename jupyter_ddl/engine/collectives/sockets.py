@@ -21,16 +21,18 @@ _OPEN = Path("/proc/self/fd")
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
-def connections(*, without_port: int) -> set[int]:
+def connections(*, without_port: int | None = None, to_port: int | None = None) -> set[int]:
     """Return this process's TCP connections, by their inodes, which no later one gets.
 
     Args:
         without_port: connections from or to this port are left out.
+        to_port: only those to this port of a peer.
     """
     found = set()
     for inode, connection in _connections():
         with connection, suppress(OSError):
-            if without_port not in (connection.getpeername()[1], connection.getsockname()[1]):
+            own, peer = connection.getsockname()[1], connection.getpeername()[1]
+            if without_port not in (own, peer) and to_port in (None, peer):
                 found.add(inode)
     return found
 

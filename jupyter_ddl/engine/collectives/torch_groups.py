@@ -61,6 +61,7 @@ class TorchGroups:
         # Of the run in which they were made: the group of all ranks, and how many there were.
         self._made_in = ""
         self._count = 0
+        self._server: Any = None
         self._store: Any = None
         self._connections: set[int] = set()
         self._lock = threading.Lock()
@@ -114,8 +115,10 @@ class TorchGroups:
 
     def _end(self, c10d: ModuleType) -> None:
         with self._lock:
-            sockets.shut_down(self._connections)
+            # `new_group` waits for the others at the store: the next one gets a connection of its own.
+            sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
             self._connections.clear()
+            self._store = None
             # ValueError: it has been destroyed meanwhile.
             with suppress(ValueError, RuntimeError):
                 # NCCL's communicators end by it. Private, and in every torch since 2.6.
@@ -213,16 +216,18 @@ class TorchGroups:
         from torch.distributed import TCPStore
 
         if self._store is None:
-            point = self._point
-            options: dict[str, Any] = {"is_master": point.listener is not None, "wait_for_workers": False}
-            if point.listener is not None:
-                point.listener.listen(self._world.world_size)
-                options["master_listen_fd"] = point.listener.detach()
-            else:
-                due_s = time.monotonic() + timedelta(minutes=30).total_seconds()
-                while not _is_served(point):
-                    self._wait_or_raise(due_s, "the process group waits for rank 0, which did not call it")
-            self._store = TCPStore(point.address, point.port, self._world.world_size, **options)
+            point, size = self._point, self._world.world_size
+            options: dict[str, Any] = {"wait_for_workers": False}
+            if point.listener is not None and self._server is None:
+                point.listener.listen(size)
+                listening = point.listener.detach()
+                self._server = TCPStore(
+                    point.address, point.port, size, is_master=True, master_listen_fd=listening, **options
+                )
+            due_s = time.monotonic() + timedelta(minutes=30).total_seconds()
+            while not _is_served(point):
+                self._wait_or_raise(due_s, "the process group waits for rank 0, which did not call it")
+            self._store = TCPStore(point.address, point.port, size, is_master=False, **options)
         return self._store
 
     def _wait_or_raise(self, due_s: float, why: str) -> None:

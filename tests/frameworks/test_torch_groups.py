@@ -1,0 +1,68 @@
+"""torch.distributed on real ranks: started as torchrun starts it, and released where it waits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from frameworks.blocked import BEGUN, ENDS, PLACES, SLACK_S, TORCH, works
+from ranks.sizes import slow_but
+
+from jupyter_ddl.errors import RankError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.kernel.session import Session
+
+
+pytestmark = pytest.mark.mpi
+
+
+def values(session: Session, code: str) -> list[str | None]:
+    return [rank.value for rank in session.run(TORCH + code).ranks.values()]
+
+
+def pids(session: Session) -> list[int]:
+    return [rank.pid for rank in session.ranks]
+
+
+def test_a_group_needs_no_argument_and_a_cell_may_run_again(torch_pair: Session) -> None:
+    code = "dist.init_process_group()\nx = torch.ones(2) * (rank + 1)\ndist.all_reduce(x)\nx.tolist()"
+    for _ in range(3):
+        assert values(torch_pair, code) == ["[3.0, 3.0]"] * 2
+    assert values(torch_pair, "dist.get_rank(), dist.get_world_size()") == ["(0, 2)", "(1, 2)"]
+
+
+def test_ranks_have_torchruns_variables(torch_pair: Session) -> None:
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR")
+    asked = f"import os\n[os.environ[name] for name in {names}]"
+    assert values(torch_pair, asked) == [str([str(rank), "2", str(rank), "2", "0", "127.0.0.1"]) for rank in range(2)]
+
+
+QUICK = {f"{place}-raised" for place in PLACES} | {"all_reduce-interrupted", "ddp-interrupted", "all_reduce-timed_out"}
+
+
+@pytest.mark.parametrize("case", slow_but(QUICK, [f"{place}-{end}" for place in PLACES for end in ENDS]))
+def test_a_blocked_rank_is_released_and_the_next_group_works(torch_pair: Session, case: str) -> None:
+    place, end = case.split("-")
+    torch_pair.run(BEGUN)
+    before = pids(torch_pair)
+    took_s = ENDS[end](torch_pair, place)
+    print(f"{place}, {end}: released after {took_s * 1000:.0f} ms")
+    assert took_s < SLACK_S
+    works(torch_pair)
+    assert pids(torch_pair) == before
+
+
+def test_a_cell_on_some_of_the_ranks_makes_no_group(torch_pair: Session) -> None:
+    values(torch_pair, "dist.is_initialized() and dist.destroy_process_group()")
+    with pytest.raises(RankError, match="A process group is made by all ranks together"):
+        torch_pair.run(f"{TORCH}dist.init_process_group()", ranks=[0])
+
+
+def test_four_ranks(torch_ranks: Callable[[int], Session]) -> None:
+    four = torch_ranks(4)
+    four.run(BEGUN)
+    assert ENDS["raised"](four, "ddp") < SLACK_S
+    works(four)
