@@ -36,15 +36,19 @@ MAX_CLUSTERS = 1_000
 
 
 class OverviewHandler(HubHandler):
-    """GET overview -> `Overview`: the clusters of this server's user."""
+    """GET overview?jupyterhub=0 -> `Overview`: the clusters of this server's user.
+
+    With 1, JupyterHub is asked whether the user may look at those of others.
+    """
 
     @authenticated
     @authorized
     async def get(self) -> None:
         """Answer with a summary of each cluster that runs, in a notebook or without."""
+        asks_hub = self.number("jupyterhub", 0, 0, 1)
         found = await self.in_thread(clusters.found)
         summaries = tuple(summary for _, summary in found)
-        self.answer(asdict(Overview(clusters.this_user(), summaries, await _may_look_at_hub())))
+        self.answer(asdict(Overview(clusters.this_user(), summaries, bool(asks_hub) and await _may_look_at_hub())))
 
 
 class StopIdleHandler(HubHandler):

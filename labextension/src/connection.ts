@@ -201,7 +201,7 @@ export class Connection implements RunWire, Server {
   }
 
   async overview(): Promise<Overview> {
-    return overviewOf(await this.rest.request('GET', ['overview']));
+    return overviewOf(await this.rest.request('GET', ['overview'], [['jupyterhub', '1']]));
   }
 
   async hubOverview(): Promise<Overview> {

@@ -133,9 +133,9 @@ def test_other_users_see_nothing(hub: RealJupyterHub) -> None:
         "needs a user's token with the scopes list:users, read:servers, access:servers, tokens"
         in refusal.json["message"]
     )
-    assert not hub.ask("GET", f"{hub.server('alice')}/jupyter-ddl/overview", alice).json["has_jupyterhub"]
+    assert not hub.ask("GET", f"{hub.server('alice')}/jupyter-ddl/overview?jupyterhub=1", alice).json["has_jupyterhub"]
     teacher = hub.token_of("teacher")
-    assert hub.ask("GET", f"{hub.server('teacher')}/jupyter-ddl/overview", teacher).json["has_jupyterhub"]
+    assert hub.ask("GET", f"{hub.server('teacher')}/jupyter-ddl/overview?jupyterhub=1", teacher).json["has_jupyterhub"]
     refused = command(hub, hub.token_of("teacher", "list:users"))
     assert refused.returncode == 1
     assert "Received: one of teacher with fewer. " in refused.stderr
