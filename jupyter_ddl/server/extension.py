@@ -20,6 +20,7 @@ from jupyter_ddl.server.live import LiveHandler
 from jupyter_ddl.server.log_lines import LinesHandler, LogFileHandler
 from jupyter_ddl.server.oversight import HubOverviewHandler, HubStopIdleHandler, OverviewHandler, StopIdleHandler
 from jupyter_ddl.server.places import PlacesHandler
+from jupyter_ddl.server.rank_outputs import OutputsHandler
 from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
 from jupyter_ddl.server.runs import LogsHandler, PictureHandler, RunHandler
@@ -62,6 +63,7 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/logs", LogsHandler, own),
                 (_RUN + r"/lines", LinesHandler, own),
                 (_RUN + r"/log-file", LogFileHandler, own),
+                (_RUN + r"/outputs", OutputsHandler, own),
                 (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/report", ReportHandler, own),
                 (r"/jupyter-ddl/run-values", RunValuesHandler, own),

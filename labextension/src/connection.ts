@@ -13,6 +13,7 @@ import { isRecord } from './model/parse';
 import { linesAsked, linesPageOf } from './model/parse_lines';
 import { type ClusterSummary, outcomesOf, type Overview, overviewOf, type StopOutcome } from './model/overview';
 import type { ExportRequest, Place } from './model/place';
+import { type OutputsPage, outputsPageOf } from './model/rank_outputs';
 import { factsOf } from './model/run_facts';
 import { type Query, queryOf } from './model/run_filter';
 import { runValuesOf, type RunValues } from './model/run_values';
@@ -161,6 +162,14 @@ export class Connection implements RunWire, Server {
 
   async lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage> {
     return linesPageOf(await this.rest.request('GET', ['runs', run, 'lines'], linesAsked(query, place, most)));
+  }
+
+  async rankOutputs(run: string, rank: number, after: number): Promise<OutputsPage> {
+    const asked: Query = [
+      ['rank', String(rank)],
+      ['after', String(after)],
+    ];
+    return outputsPageOf(await this.rest.request('GET', ['runs', run, 'outputs'], asked));
   }
 
   logFileUrl(run: string, rank: number | null): string {

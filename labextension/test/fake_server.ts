@@ -30,6 +30,7 @@ export class FakeServer implements Server {
     const where = place === 'end' ? 'end' : Object.entries(place).flat().join(' ');
     return this.ask('lines', run, ...what.filter((word) => word !== false && word !== ''), where, ...(most === undefined ? [] : [`most ${most}`]));
   };
+  readonly rankOutputs = this.asks<Server['rankOutputs']>('rankOutputs');
   readonly logFileUrl = (run: string, rank: number | null): string => `${run} ${rank ?? 'all'}`;
   readonly devices = this.asks<Server['devices']>('devices');
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');

@@ -22,6 +22,7 @@ export class Dashboard {
   private readonly charts: Charts;
   private readonly logs: LogPane;
   private readonly parts: readonly { readonly element: HTMLElement }[];
+  private chooseInstead: ((rank: number) => void) | null = null;
   private palette: Palette | null = null;
   private model: RunModel | null = null;
   /** The parts that are out of sight. */
@@ -38,7 +39,7 @@ export class Dashboard {
   private readonly ends: (() => void)[] = [];
 
   constructor(trans: Words) {
-    const choose = (rank: number): void => this.logs.showRank(rank);
+    const choose = (rank: number): void => (this.chooseInstead === null ? this.logs.showRank(rank) : this.chooseInstead(rank));
     this.header = new Header(trans);
     this.table = new RankTable(trans, choose);
     this.charts = new Charts(trans);
@@ -60,6 +61,17 @@ export class Dashboard {
   /** The one rank whose lines the log shows; null where it shows more. */
   get rank(): number | null {
     return this.logs.rank;
+  }
+
+  /** Have something stand above the log. */
+  addAboveLog(element: HTMLElement): void {
+    this.logs.element.before(element);
+  }
+
+  /** Show the log, or leave its place to something else, which then gets the rank that is clicked. */
+  showLog(instead: ((rank: number) => void) | null): void {
+    this.chooseInstead = instead;
+    setHidden(this.logs.element, instead !== null);
   }
 
   /** Call it once the element is in the page. */

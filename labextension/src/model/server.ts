@@ -8,6 +8,7 @@ import type { LinesPage, LinesPlace } from './log_window';
 import type { ClusterSummary, Overview, StopOutcome } from './overview';
 import { isRecord } from './parse';
 import type { ExportRequest, Place } from './place';
+import type { OutputsPage } from './rank_outputs';
 import type { RunFacts } from './run_facts';
 import type { RunValues } from './run_values';
 import type { RunPage, RunRecord } from './runs';
@@ -87,6 +88,8 @@ export interface Server {
   logSizes(run: string): Promise<LogSize[]>;
   /** Read lines of a log at a place; a call looks at a bounded part of it, and may find none. */
   lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage>;
+  /** Read what a rank showed behind a place of its events; 0 is the beginning. */
+  rankOutputs(run: string, rank: number, after: number): Promise<OutputsPage>;
   /** Return the address of a rank's whole log, or of all ranks' merged by time. */
   logFileUrl(run: string, rank: number | null): string;
 

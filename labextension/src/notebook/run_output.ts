@@ -4,12 +4,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import { h } from '../components/dom';
-import type { LiveRuns } from '../model/live';
+import type { LiveRun, LiveRuns } from '../model/live';
 import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
 import type { Server } from '../model/server';
 import type { RunView } from '../panels/run_view';
 import { Fold } from './fold';
 import { type NotebookPanel, outputsOf, type Rendering } from './panels';
+import { RankOutputs } from './rank_outputs';
 
 // Before ipywidgets, which shows the same run as long as its kernel answers. Source: @jupyter-widgets/jupyterlab-manager 5,
 // plugin.ts: its renderer of widget views has the rank -10.
@@ -17,7 +18,7 @@ const RANK = -20;
 
 interface Context {
   readonly runs: LiveRuns;
-  readonly server: Pick<Server, 'runOrNull'>;
+  readonly server: Pick<Server, 'runOrNull' | 'rankOutputs'>;
   readonly trans: TranslationBundle;
 }
 
@@ -32,6 +33,7 @@ export function showRuns(panel: NotebookPanel, context: Context): void {
 class RunOutput extends Widget {
   private view: RunView | null = null;
   private fold: Fold | null = null;
+  private ranks: RankOutputs | null = null;
   private other: Rendering['renderer'] | null = null;
   /** Counts what was to be rendered: an answer to an earlier question is too late. */
   private asked = 0;
@@ -56,7 +58,7 @@ class RunOutput extends Widget {
       return;
     }
     if (run !== null && loaded !== null) {
-      this.showRun(run, new loaded.RunView(this.context, run));
+      this.showRun(run, model.trusted, (changed) => new loaded.RunView(this.context, run, changed));
     } else if (isFinal(model.data) && !this.knowsWidget(model.data)) {
       await this.showKept(model);
     } else {
@@ -67,6 +69,7 @@ class RunOutput extends Widget {
   override dispose(): void {
     if (!this.isDisposed) {
       this.fold?.release();
+      this.ranks?.dispose();
       super.dispose();
       this.view?.destroy();
     }
@@ -95,11 +98,13 @@ class RunOutput extends Widget {
     this.view?.rest();
   }
 
-  private showRun(run: string, view: RunView): void {
+  private showRun(run: string, isTrusted: boolean, make: (changed: (live: LiveRun) => void) => RunView): void {
     for (const widget of [...(this.layout as PanelLayout).widgets]) {
       widget.dispose();
     }
+    const view = make((live) => this.ranks?.update(live));
     this.view = view;
+    this.ranks = new RankOutputs(this.context, this.panel.content.rendermime, { run, isTrusted }, view, this.layout as PanelLayout);
     this.fold = new Fold(run, this.context.trans);
     this.node.replaceChildren(view.element, this.fold.element);
     if (this.isAttached) {

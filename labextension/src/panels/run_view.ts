@@ -26,6 +26,16 @@ export class RunView {
     return this.dashboard.rank;
   }
 
+  /** Have something stand above the log. */
+  addAboveLog(element: HTMLElement): void {
+    this.dashboard.addAboveLog(element);
+  }
+
+  /** Show the log, or leave its place to something else, which then gets the rank that is clicked. */
+  showLog(instead: ((rank: number) => void) | null): void {
+    this.dashboard.showLog(instead);
+  }
+
   get element(): HTMLElement {
     return this.dashboard.element;
   }
