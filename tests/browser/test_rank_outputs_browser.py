@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import nbformat
 import recorded
+from lab import command
 from panel import leave_out_tensorflow, run_cell, serious, start_here
 from playwright.sync_api import expect
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from lab import Lab
     from playwright.sync_api import Locator, Page
 
+MIME = "application/vnd.jupyter-ddl.run+json"
 TRAINS = """%%distributed
 import jupyter_ddl, pathlib, time
 from IPython.display import HTML, display
@@ -40,6 +42,12 @@ def untrust(lab: Lab, name: str, copy: str) -> None:
     notebook = nbformat.read(lab.folder / name, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell("'another'"))
     nbformat.write(notebook, lab.folder / copy)
+
+
+def run_of(lab: Lab, name: str) -> str:
+    """Return the run whose dashboard a saved notebook has."""
+    run: str = next(data[MIME]["run"] for output in lab.outputs(name) if MIME in (data := output.get("data", {})))
+    return run
 
 
 def choose(page: Page, name: str) -> None:
@@ -95,14 +103,19 @@ def test_a_rank_shows_its_text_and_figures_live_and_afterwards(lab: Lab, page: P
     expect(output.locator("b.of-rank")).to_have_text("figure of 1", timeout=30_000)
     assert output.locator("script").count() == 0
     assert page.evaluate("window.hasRun") is None
+    # The run's page shows the same, also of a cell that does not train and so has no dashboard.
+    command(page, "jupyter-ddl:open-run", run=run_of(lab, "outputs.ipynb"))
+    run_page = page.locator(".ddl-page:not(.lm-mod-hidden)")
+    run_page.get_by_role("tab", name="rank 0").click()
+    expect(run_page.locator(".ddl-rank-output .at-the-end")).to_have_text("after 0", timeout=30_000)
+    expect(run_page.locator(".ddl-log")).to_be_hidden()
 
 
 def test_many_ranks_are_a_list(lab: Lab, page: Page) -> None:
     run = recorded.record("2026-11-12T03-00-00-default-64ab", 64, 5)
     lab.write("many.ipynb", "1")
     lab.open(page, "many.ipynb")
-    mime = "application/vnd.jupyter-ddl.run+json"
-    lab.run_code(page, f"display({{{mime!r}: {{'run': {run.name!r}, 'version': 1}}}}, raw=True)")
+    lab.run_code(page, f"display({{{MIME!r}: {{'run': {run.name!r}, 'version': 1}}}}, raw=True)")
     chosen = page.locator(".ddl-rank-tabs select")
     chosen.wait_for(timeout=30_000)
     assert chosen.locator("option").count() == 65

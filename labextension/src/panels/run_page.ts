@@ -1,10 +1,14 @@
 // A run in the main area: the widget's dashboard, on the events of the hub.
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { Message } from '@lumino/messaging';
+import { PanelLayout } from '@lumino/widgets';
 import { h, setHidden, setText } from '../components/dom';
 import { size } from '../components/format';
 import { whatText } from '../components/run_rows';
 import type { LiveRun } from '../model/live';
 import type { RunDetailsModel } from '../model/run_details';
+import type { Server } from '../model/server';
+import { RankOutputs } from '../notebook/rank_outputs';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { LivePage } from './page';
@@ -12,6 +16,7 @@ import { RunView } from './run_view';
 
 export class RunPage extends LivePage {
   private readonly view: RunView;
+  private readonly ranks: RankOutputs | null;
   private readonly code = h('pre', { class: 'ddl-code' });
   private readonly cell: HTMLElement;
   private readonly problem = h('p', { class: 'ddl-fault-box', role: 'alert' });
@@ -27,8 +32,12 @@ export class RunPage extends LivePage {
   constructor(
     private readonly context: Context,
     private readonly details: RunDetailsModel,
+    server: Pick<Server, 'rankOutputs'>,
+    rendermime: IRenderMimeRegistry | null,
   ) {
     super();
+    const layout = new PanelLayout();
+    this.layout = layout;
     const { trans, act, can } = context;
     const { run } = details;
     this.view = new RunView(context, run, (live) => this.onChange(live));
@@ -45,6 +54,9 @@ export class RunPage extends LivePage {
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, this.logs);
     this.node.append(bar, this.labels, this.problem, this.note, this.view.element, this.cell);
+    // No notebook says here that its user trusts what is shown.
+    const of = { run, isTrusted: false };
+    this.ranks = rendermime === null ? null : new RankOutputs({ server, trans }, rendermime, of, this.view, layout);
     details.changed.connect(() => this.draw());
     void details.read();
   }
@@ -60,6 +72,7 @@ export class RunPage extends LivePage {
 
   override dispose(): void {
     if (!this.isDisposed) {
+      this.ranks?.dispose();
       super.dispose();
       this.details.dispose();
       this.view.destroy();
@@ -75,7 +88,9 @@ export class RunPage extends LivePage {
   }
 
   /** Of a run that is over and did not train there are no figures, and none will come. */
-  private onChange({ model }: LiveRun): void {
+  private onChange(live: LiveRun): void {
+    const { model } = live;
+    this.ranks?.update(live);
     this.failed = model.failedRank;
     setHidden(this.error, this.failed === null);
     setText(this.error, this.context.trans.__('Error in rank %1’s log', this.failed));

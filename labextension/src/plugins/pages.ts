@@ -2,6 +2,7 @@
 // the first such page is opened.
 import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
+import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { ReadonlyJSONObject } from '@lumino/coreutils';
 import type { ClustersPage } from '../panels/clusters_page';
 import type { ComparePage } from '../panels/compare_page';
@@ -18,11 +19,18 @@ export const pages: JupyterFrontEndPlugin<void> = {
   description: 'Pages of runs, logs, comparisons and stacks.',
   autoStart: true,
   requires: [IDistributed],
-  optional: [ILayoutRestorer, ILabShell, ICommandPalette],
-  activate: (app: JupyterFrontEnd, distributed: Distributed, restorer: ILayoutRestorer | null, lab: ILabShell | null, palette: ICommandPalette | null): void => {
+  optional: [ILayoutRestorer, ILabShell, ICommandPalette, IRenderMimeRegistry],
+  activate: (
+    app: JupyterFrontEnd,
+    distributed: Distributed,
+    restorer: ILayoutRestorer | null,
+    lab: ILabShell | null,
+    palette: ICommandPalette | null,
+    rendermime: IRenderMimeRegistry | null,
+  ): void => {
     // JupyterLab has pages beside the notebooks; Notebook 7, which shows one notebook only, below it.
     const area = lab === null ? 'down' : 'main';
-    addRuns(app, distributed, new Pages<RunPage>(app.shell, area, 'runs'), restorer);
+    addRuns(app, distributed, new Pages<RunPage>(app.shell, area, 'runs'), restorer, rendermime);
     addLogs(app, distributed, new Pages<LogPage>(app.shell, area, 'logs'), restorer);
     addComparisons(app, distributed, new Pages<ComparePage>(app.shell, area, 'compared'), restorer);
     addStacks(app, distributed, new Pages<StacksPage>(app.shell, area, 'stacks'), restorer);
@@ -37,14 +45,20 @@ const LAST_ERROR = 'last error';
 
 type Restorer = ILayoutRestorer | null;
 
-function addRuns({ commands }: JupyterFrontEnd, distributed: Distributed, shown: Pages<RunPage>, restorer: Restorer): void {
+function addRuns(
+  { commands }: JupyterFrontEnd,
+  distributed: Distributed,
+  shown: Pages<RunPage>,
+  restorer: Restorer,
+  rendermime: IRenderMimeRegistry | null,
+): void {
   const { trans, server } = distributed;
   commands.addCommand(CommandIDs.openRun, {
     label: trans.__('Open Run'),
     execute: async (given: Given) => {
       const run = textOf(given, 'run');
       const [{ RunPage }, { RunDetailsModel }] = await Promise.all([import('../panels/run_page'), import('../model/run_details')]);
-      const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run, distributed.hub));
+      const make = (): RunPage => new RunPage(distributed, new RunDetailsModel(server, run, distributed.hub), server, rendermime);
       return shown.show((page) => page.run === run, make, trans.__('Run %1', shortOf(run)));
     },
   });
