@@ -164,6 +164,9 @@ class RankEngine(IPEngine):
         disabled_calls.install()
         # tqdm and others choose widgets by this name, and widgets need a front end that talks to this process.
         shell.config.pop("IPKernelApp", None)
+        # No user types here. Lightning takes a process with prompts for one that is to start the ranks itself.
+        for prompt in ("ps1", "ps2", "ps3"):
+            vars(sys).pop(prompt, None)
         sampler = Sampler(self.world.rank, self.state.meter, emit, links_of(self.world))
         emit.when_begun(last_words.belong_to)
         self.forks.ours += [capture.original_stderr, last_words.life]
