@@ -47,7 +47,7 @@ class Origins:
         return {
             "notebook": notebook,
             "cell_id": cell_id(shell),
-            "cell_number": cell_number(shell),
+            "cell_number": cell_number(shell) if _is_counted(shell) else None,
             "first_line": first_line(code),
         }
 
@@ -90,8 +90,18 @@ def cell_number(shell: Any) -> int | None:
 
 def cell_id(shell: Any) -> str | None:
     """Return JupyterLab's id of the cell that is being executed; None where another front end gives none."""
+    cell = _of_parent(shell, "metadata").get("cellId")
+    return cell if isinstance(cell, str) and _is_counted(shell) else None
+
+
+def _is_counted(shell: Any) -> bool:
+    """Whether what is being executed is a cell of the notebook, which has a number, and no code of a console's."""
+    return _of_parent(shell, "content").get("store_history") is not False
+
+
+def _of_parent(shell: Any, part: str) -> dict[str, Any]:
+    """Return a part of the front end's request; an empty one where there is none."""
     get_parent = getattr(shell, "get_parent", None)
     parent = get_parent() if callable(get_parent) else None
-    metadata = parent.get("metadata") if isinstance(parent, dict) else None
-    cell = metadata.get("cellId") if isinstance(metadata, dict) else None
-    return cell if isinstance(cell, str) else None
+    found = parent.get(part) if isinstance(parent, dict) else None
+    return found if isinstance(found, dict) else {}

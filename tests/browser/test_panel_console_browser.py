@@ -75,7 +75,10 @@ def test_a_console_runs_completes_and_inspects_on_its_rank(lab: Lab, page: Page,
     expect(console.locator(".jp-CodeConsole-banner")).to_contain_text("runs on rank 1 alone")
     cell = enter(page, console, "print('this is', rank); rank + 40")
     expect(cell.locator(".jp-OutputArea-output")).to_have_text("[1] this is 1\n[1] 41", timeout=30_000)
-    # What the notebook has counted stays.
+    # Its run has no number of a cell. What the notebook has counted stays.
+    newest = panel.locator(".ddl-run-row:not([hidden])").first
+    expect(newest).to_contain_text("shared.ipynb")
+    expect(newest).not_to_contain_text("[1]")
     expect(page.locator(".jp-Notebook .jp-InputPrompt").first).to_have_text("[1]:")
     console.locator(".jp-CodeConsole-promptCell .cm-content").click()
     page.keyboard.type("only_he")

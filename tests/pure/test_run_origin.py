@@ -58,6 +58,14 @@ def test_the_number_is_that_in_the_cell_s_brackets() -> None:
     assert numbers == [1, 2]
 
 
+def test_code_of_a_console_is_no_cell_of_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", str(tmp_path / "a.ipynb"))
+    of_console = shell()
+    of_console.get_parent()["content"] = {"store_history": False}
+    found = Origins().of("1", of_console)
+    assert (found["notebook"], found["cell_id"], found["cell_number"]) == (str(tmp_path / "a.ipynb"), None, None)
+
+
 def test_without_a_front_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_origin, "get_ipython", lambda: None)
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
