@@ -67,7 +67,7 @@ def run(path: Path, n: int) -> dict[str, Any]:
     """
     if not path.is_file():
         raise InvalidInput("The demo runs a notebook of the repository.", path, "Run it in a clone: make demo.")
-    if importlib.util.find_spec("tensorflow") is None:
+    if path == NOTEBOOK and importlib.util.find_spec("tensorflow") is None:
         raise InvalidInput(
             "The demo trains Keras on TensorFlow, with Horovod.",
             f"no TensorFlow in {sys.prefix}",
