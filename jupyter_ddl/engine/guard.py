@@ -176,7 +176,7 @@ class Guard:
         late: InvalidInput | None = None
         options = request.options
         on_subset = len(request.ranks) < self._world.world_size
-        self._state.collectives.begin_cell(Turn(request.run, on_subset, self._stall_after_s(request)))
+        self._state.collectives.begin_cell(Turn(request.run, on_subset, self._stall_after_s(request), self._emit))
         self._state.cells.begin(Cell(len(request.ranks), options))
         try:
             try:

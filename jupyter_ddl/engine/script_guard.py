@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
 from jupyter_ddl.engine import advice, interrupts
+from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.error_text import bounded, text_of
 from jupyter_ddl.engine.event_log import Journal
 from jupyter_ddl.engine.horovod_core import core_of, with_known_ranks
@@ -68,6 +69,8 @@ class ScriptRank:
         self._events = pipes.open_events()
         self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
         self._emit.begin(request.run, request.log_dir)
+        # Of a script Horovod is the script's own, and the terminal reads what it writes of stalls.
+        state.collectives.begin_cell(Turn(request.run, stall_after_s=request.options.stalls.after_s, report=self._emit))
         self._sampler = Sampler(world.rank, state.meter, self._emit, links_of(world))
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()

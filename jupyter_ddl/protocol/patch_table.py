@@ -132,6 +132,12 @@ PATCHES = (
         "ranks find each other at our store, and a blocked collective can be released",
     ),
     Declared(
+        "torch.distributed.distributed_c10d",
+        ("isend", "irecv", "recv"),
+        Layer.RANK,
+        "a group that sends and receives is not counted: its ranks' numbers differ",
+    ),
+    Declared(
         "tensorflow.python.eager.polymorphic_function.polymorphic_function.Function",
         ("_initialize",),
         Layer.RANK,

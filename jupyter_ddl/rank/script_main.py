@@ -52,7 +52,6 @@ def main() -> None:
 
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.cells import Cell
-    from jupyter_ddl.engine.collectives.library import Turn
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
@@ -77,7 +76,6 @@ def main() -> None:
         add_site_libraries(state.collectives, world)
     except ClusterError as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
-    state.collectives.begin_cell(Turn(request.run))
     rank = ScriptRank(world, state, pipes, request)
     rank.describe(pinned)
     _look_in_folder_of(script)

@@ -7,6 +7,8 @@
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
 | `site` | the libraries that a site adds |
 | `torch_groups` | torch.distributed: its start, and its release |
+| `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
+| `torch_stalls` | who waits for whom in one |
 
 Horovod's implementation is `engine/horovod_runtime`. Nothing here imports a framework. Runs on: every rank.
 """

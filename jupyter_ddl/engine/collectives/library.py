@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from jupyter_ddl.protocol.events import CollectiveStalled
 
 
 @dataclass(frozen=True)
@@ -20,11 +22,13 @@ class Turn:
         run: its id, the same on all ranks.
         on_subset: it runs on some of the ranks only, which cannot make a group of all.
         stall_after_s: how soon a stall is reported; None where it is not.
+        report: called with a stall that a library finds, from any thread; None where nobody asks.
     """
 
     run: str
     on_subset: bool = False
     stall_after_s: float | None = None
+    report: Callable[[CollectiveStalled], None] | None = None
 
 
 class Library(Protocol):

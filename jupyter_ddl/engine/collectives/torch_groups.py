@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.engine.collectives import sockets
 from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
+from jupyter_ddl.engine.collectives.torch_counts import Counts
+from jupyter_ddl.engine.collectives.torch_stalls import TorchStalls
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
@@ -66,6 +68,8 @@ class TorchGroups:
         self._connections: set[int] = set()
         self._lock = threading.Lock()
         self._released = threading.Event()
+        self._counts = Counts()
+        self._stalls = TorchStalls(world.rank, world.world_size, self._groups, self._connected)
 
     @classmethod
     def of(cls, world: World, shared_device: str | None) -> TorchGroups:
@@ -83,12 +87,15 @@ class TorchGroups:
         """Note that a cell begins."""
         self._turn, self._count = turn, 0
         self._released.clear()
+        self._stalls.begin_cell(turn)
 
     def end_cell(self) -> None:
         """Keep the groups: an idle one costs nothing."""
+        self._stalls.end_cell()
 
     def raised(self) -> None:
         """Keep the groups: where all ranks raise at the same place, they are as good as before."""
+        self._stalls.end_cell()
 
     def release(self) -> None:
         """End the collectives of this rank, and all its groups; `init_process_group` makes new ones."""
@@ -107,11 +114,7 @@ class TorchGroups:
         c10d = _c10d()
         if c10d is None or not c10d.is_initialized():
             return None
-        try:
-            return int(c10d._get_default_group()._get_sequence_number_for_group())
-        except (RuntimeError, ValueError):
-            # A backend that does not count, or a group that has ended meanwhile.
-            return None
+        return self._counts.of_all_ranks()
 
     def _end(self, c10d: ModuleType) -> None:
         with self._lock:
@@ -128,6 +131,7 @@ class TorchGroups:
     def _install(self, c10d: ModuleType) -> None:
         patch(c10d, "init_process_group", self._init, Layer.RANK)
         patch(c10d, "new_group", self._new_group, Layer.RANK)
+        self._counts.install(c10d)
 
     def _init(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Replace `init_process_group`: ranks meet at our store, and may be interrupted meanwhile."""
@@ -140,6 +144,7 @@ class TorchGroups:
         if c10d.is_initialized() and self._made_in != self._turn.run:
             # The cell was run before, or another one made the group: a notebook's cells may run again.
             c10d.destroy_process_group()
+        self._stalls.watch()
         if not c10d.is_initialized() and self._meets_here(wanted):
             rank, size = self._world.rank, self._world.world_size
             wanted |= {"store": self._meet(wanted["timeout"]), "init_method": None, "rank": rank, "world_size": size}
@@ -151,6 +156,8 @@ class TorchGroups:
 
     def _new_group(self, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         made: list[Any] = []
+        given = inspect.signature(stock).bind(*args, **kwargs).arguments
+        self._counts.note_new_group(of_members_only=bool(given.get("use_local_synchronization")))
         self._noting_connections(lambda: made.append(stock(*args, **kwargs)))
         return made[0]
 
@@ -204,6 +211,7 @@ class TorchGroups:
 
         store = self._served_store()
         self._count += 1
+        self._counts.begin()
         part = PrefixStore(f"{self._turn.run}/{self._count}", store)
         part.set(str(self._world.rank), "here")
         due_s = time.monotonic() + (timeout or timedelta(minutes=30)).total_seconds()
@@ -229,6 +237,32 @@ class TorchGroups:
                 self._wait_or_raise(due_s, "the process group waits for rank 0, which did not call it")
             self._store = TCPStore(point.address, point.port, size, is_master=False, **options)
         return self._store
+
+    def _groups(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        """Return each group that this rank is in, its number of collectives here, and its ranks."""
+        size, initialisation = self._world.world_size, f"{self._made_in}/{self._count}"
+        found = {"init": (self._count, tuple(range(size)))}
+        c10d = _c10d()
+        if c10d is not None and c10d.is_initialized():
+            groups = self._counts.by_group(size).items()
+            found |= {f"{initialisation}/{group}": counted for group, counted in groups}
+        return found
+
+    def _connected(self) -> Any:
+        """Return a connection to the store, beside that of the program, which waits on its own."""
+        from torch.distributed import TCPStore
+
+        point = self._point
+        if not _is_served(point):
+            return None
+        return TCPStore(
+            point.address,
+            point.port,
+            self._world.world_size,
+            is_master=False,
+            timeout=timedelta(seconds=_CONNECT_S),
+            wait_for_workers=False,
+        )
 
     def _wait_or_raise(self, due_s: float, why: str) -> None:
         """Wait a moment, in Python, where an interrupt ends it."""
