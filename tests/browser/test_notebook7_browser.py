@@ -36,7 +36,13 @@ def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
         page.locator(".ddl-run-output .ddl-run-state").filter(has_text="Training").wait_for(timeout=30_000)
         page.locator(".ddl-run-output .ddl-fold").filter(has_text="lines of output").wait_for(timeout=30_000)
         # Its pages come up below the notebook, one in front of the other.
-        panel.locator(".ddl-run-link").click()
+        page.locator(".ddl-run-output .ddl-rank-tabs").get_by_role("tab", name="rank 1").click()
+        page.locator(".ddl-run-output .ddl-rank-output").wait_for()
+        # So does a console on a rank.
+        panel.locator(".ddl-rank-row:not([hidden])").nth(1).click(button="right")
+        page.locator(".lm-Menu-item").filter(has_text="Open a Console on Rank 1").click()
+        page.locator("#jp-down-stack .ddl-rank-console .jp-CodeConsole-promptCell .cm-content").wait_for()
+        panel.locator(".ddl-cluster .ddl-run-link").click()
         page.locator("#jp-down-stack .ddl-value").first.wait_for()
         panel.get_by_role("button", name="Stacks").click()
         page.locator("#jp-down-stack .ddl-place").first.wait_for(timeout=30_000)

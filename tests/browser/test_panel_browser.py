@@ -287,7 +287,7 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
         assert not page.locator(".ddl-ranks-section").evaluate(overflow)
         assert serious(page, PANEL) == []
         # A run of which nothing more comes is drawn wholly all the same.
-        panel.locator(".ddl-run-link").click()
+        panel.locator(".ddl-cluster .ddl-run-link").click()
         page.locator(".ddl-page .ddl-strip-box").wait_for()
         page.locator(".ddl-page .ddl-value").first.filter(has_text=re.compile(r"^[\d,]+$")).wait_for()
         page.wait_for_function("document.querySelectorAll('.ddl-page .u-wrap canvas').length === 5")

@@ -48,7 +48,7 @@ def test_two_tabs_show_one_run_and_each_controls_it(lab: Lab, page: Page, tmp_pa
     run_cell(page)
     for tab in (page, other):
         see_it_train(tab)
-        tab.locator(".ddl-run-link").click()
+        tab.locator(".ddl-cluster .ddl-run-link").click()
         tab.locator(COUNT).filter(has_text="lines").wait_for(timeout=30_000)
     for tab in (page, other):
         see_lines_come(tab)
@@ -61,6 +61,6 @@ def test_two_tabs_show_one_run_and_each_controls_it(lab: Lab, page: Page, tmp_pa
     for tab in (page, other):
         see_it_train(tab)
     other.close()
-    page.locator(".ddl-run-link").click()
+    page.locator(".ddl-cluster .ddl-run-link").click()
     page.locator(COUNT).filter(has_text="lines").wait_for(timeout=30_000)
     see_lines_come(page)
