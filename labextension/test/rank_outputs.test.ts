@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { MAX_CHARACTERS, outputsPageOf, type RankOutput, RankOutputsModel } from '../src/model/rank_outputs';
+import { outputsPageOf, type RankOutput } from '../src/model/rank_outputs';
+import { MAX_CHARACTERS, RankOutputsModel } from '../src/model/rank_outputs_model';
 import { FakeServer, settled } from './fake_server';
 
 const text = (of: string): RankOutput => ({ type: 'stream', name: 'stdout', text: of });

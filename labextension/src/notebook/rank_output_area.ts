@@ -6,7 +6,8 @@ import { Panel, Widget } from '@lumino/widgets';
 import { h, setHidden, setText } from '../components/dom';
 import { whole } from '../components/format';
 import { keepTyping } from '../components/keys';
-import { MAX_CHARACTERS, type RankOutput, type RankOutputsModel } from '../model/rank_outputs';
+import type { RankOutput } from '../model/rank_outputs';
+import { MAX_CHARACTERS, type RankOutputsModel } from '../model/rank_outputs_model';
 import type { Rendering } from './panels';
 
 export class RankOutputArea extends Panel {

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { PanelLayout } from '@lumino/widgets';
 import { RankTabs } from '../components/rank_tabs';
 import type { LiveRun } from '../model/live';
-import { RankOutputsModel } from '../model/rank_outputs';
+import { RankOutputsModel } from '../model/rank_outputs_model';
 import type { Server } from '../model/server';
 import type { RunView } from '../panels/run_view';
 import type { Rendering } from './panels';

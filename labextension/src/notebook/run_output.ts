@@ -4,13 +4,13 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import { h } from '../components/dom';
-import type { LiveRun, LiveRuns } from '../model/live';
+import type { LiveRuns } from '../model/live';
 import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
 import type { Server } from '../model/server';
 import type { RunView } from '../panels/run_view';
 import { Fold } from './fold';
 import { type NotebookPanel, outputsOf, type Rendering } from './panels';
-import { RankOutputs } from './rank_outputs';
+import type { RankOutputs } from './rank_outputs';
 
 // Before ipywidgets, which shows the same run as long as its kernel answers. Source: @jupyter-widgets/jupyterlab-manager 5,
 // plugin.ts: its renderer of widget views has the rank -10.
@@ -53,12 +53,16 @@ class RunOutput extends Widget {
     // No hub, or another server's run, or one that was deleted.
     const record = run === null ? null : await this.context.server.runOrNull(run).catch(() => null);
     // The dashboard's code is loaded with the first run that is shown.
-    const loaded = record === null ? null : await import('../panels/run_view');
+    const loaded = record === null ? null : await Promise.all([import('../panels/run_view'), import('./rank_outputs')]);
     if (this.isDisposed || this.view !== null || asked !== this.asked) {
       return;
     }
     if (run !== null && loaded !== null) {
-      this.showRun(run, model.trusted, (changed) => new loaded.RunView(this.context, run, changed));
+      const [{ RunView }, { RankOutputs }] = loaded;
+      const view = new RunView(this.context, run, (live) => this.ranks?.update(live));
+      const of = { run, isTrusted: model.trusted };
+      this.ranks = new RankOutputs(this.context, this.panel.content.rendermime, of, view, this.layout as PanelLayout);
+      this.showRun(run, view);
     } else if (isFinal(model.data) && !this.knowsWidget(model.data)) {
       await this.showKept(model);
     } else {
@@ -98,13 +102,11 @@ class RunOutput extends Widget {
     this.view?.rest();
   }
 
-  private showRun(run: string, isTrusted: boolean, make: (changed: (live: LiveRun) => void) => RunView): void {
+  private showRun(run: string, view: RunView): void {
     for (const widget of [...(this.layout as PanelLayout).widgets]) {
       widget.dispose();
     }
-    const view = make((live) => this.ranks?.update(live));
     this.view = view;
-    this.ranks = new RankOutputs(this.context, this.panel.content.rendermime, { run, isTrusted }, view, this.layout as PanelLayout);
     this.fold = new Fold(run, this.context.trans);
     this.node.replaceChildren(view.element, this.fold.element);
     if (this.isAttached) {
