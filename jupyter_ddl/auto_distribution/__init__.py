@@ -1,4 +1,4 @@
-"""Runs a Keras program that was written for one process on all ranks, unchanged: `--auto`.
+"""Runs a program of Keras or PyTorch that was written for one process on all ranks, unchanged: `--auto`.
 
 | module | owns |
 |---|---|
@@ -13,7 +13,7 @@
 | `saving` | rank 0 writes a model's file |
 | `plan` | what is printed before the training begins |
 | `differences` | parts of a model that give another result on several ranks |
-| `torch_steps` | training with PyTorch is refused |
+| `torch_loops/` | training loops of PyTorch's |
 | `refusals` | what is not distributed, and what to write instead |
 
 Runs on: every rank.
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.auto_distribution import torch_steps
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
@@ -44,26 +43,40 @@ def prepare(running: Cell) -> None:
     """
     if running.options.auto is None:
         return
-    rank_state.here().part(_Watched).once()
-    from jupyter_ddl.training.keras_version import asks_for_keras_2, uses_keras_3
+    rank_state.here().part(_Torch).begin()
+    from jupyter_ddl.training.keras_version import asks_for_keras_2, is_missing, uses_keras_3
 
+    if is_missing():
+        # Ranks of PyTorch alone.
+        return
     if not uses_keras_3():
         raise _keras_2("TF_USE_LEGACY_KERAS, set" if asks_for_keras_2() else "an older Keras, or none")
     import_hooks.when_imported("keras", _begin)
     import_hooks.when_imported("tf_keras", _refuse)
 
 
-class _Watched:
-    """Whether PyTorch's steps are watched on this rank."""
+class _Torch:
+    """Whether loops of PyTorch's are distributed on this rank, once a program has imported it."""
 
     def __init__(self) -> None:
-        self._is_on = False
+        self._is_waiting = False
+        self._is_installed = False
 
-    def once(self) -> None:
-        """Watch them, as soon as a program imports PyTorch."""
-        if not self._is_on:
-            self._is_on = True
-            import_hooks.when_imported("torch", torch_steps.watch)
+    def begin(self) -> None:
+        """Begin a cell that is to be distributed."""
+        if self._is_installed:
+            from jupyter_ddl.auto_distribution.torch_loops import loops
+
+            loops.begin()
+        elif not self._is_waiting:
+            self._is_waiting = True
+            import_hooks.when_imported("torch", self._install)
+
+    def _install(self, _torch: ModuleType) -> None:
+        from jupyter_ddl.auto_distribution.torch_loops import loops
+
+        loops.install()
+        self._is_installed = True
 
 
 def _begin(_keras: ModuleType) -> None:

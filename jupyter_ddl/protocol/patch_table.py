@@ -132,6 +132,21 @@ PATCHES = (
         "ranks find each other at our store, and a blocked collective can be released",
     ),
     Declared(
+        "torch.utils.data.dataloader.DataLoader",
+        ("__iter__", "__len__"),
+        Layer.AUTO,
+        "gives a loop that trains this rank's part of each batch",
+    ),
+    Declared(
+        "torch.optim.optimizer.Optimizer",
+        ("add_param_group",),
+        Layer.AUTO,
+        "the gradients of an optimizer's parameters are averaged over the ranks",
+    ),
+    Declared(
+        "torch.nn.modules.batchnorm._NormBase", ("__init__",), Layer.AUTO, "notes that it takes a rank's own rows"
+    ),
+    Declared(
         "torch.distributed.distributed_c10d",
         ("isend", "irecv", "recv"),
         Layer.RANK,

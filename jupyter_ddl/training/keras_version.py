@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import metadata
+from importlib.util import find_spec
 
 
 def uses_keras_3() -> bool:
@@ -15,6 +16,11 @@ def uses_keras_3() -> bool:
     except metadata.PackageNotFoundError:
         return False
     return int(version.partition(".")[0]) >= 3
+
+
+def is_missing() -> bool:
+    """Return whether no Keras is installed, nor asked for."""
+    return not asks_for_keras_2() and find_spec("keras") is None
 
 
 def asks_for_keras_2() -> bool:
