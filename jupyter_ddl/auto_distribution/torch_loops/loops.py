@@ -55,7 +55,7 @@ class Loops:
         self._told: set[str] = set()
 
     def begin(self) -> None:
-        """Begin a cell. A group that is there is used, whoever made it: only one of the cell's own is its program's."""
+        """Begin a cell. A group that is there is used: only one that the cell itself makes is its program's."""
         self._told.clear()
         if dist.is_available() and dist.is_initialized():
             self._group = dist.group.WORLD

@@ -22,7 +22,7 @@ class Turn:
         run: its id, the same on all ranks.
         on_subset: it runs on some of the ranks only, which cannot make a group of all.
         stall_after_s: how soon a stall is reported; None where it is not.
-        report: called with a stall that a library finds, from any thread; None where nobody asks.
+        report: called with a stall that a library finds, from any thread; None where no one asks.
     """
 
     run: str

@@ -54,7 +54,7 @@ class Note:
     def is_behind(self, other: Note, group: str) -> bool:
         """Return whether this rank has not entered the collective of a group in which another one is."""
         if group not in self.counts or self.has_ended:
-            # It may have left the group, or not be in it yet: a rank that does something else waits for nobody then.
+            # It may have left the group, or not be in it yet: a rank that does something else waits for no other rank then.
             return other.is_in_collective
         return self.counts[group] < other.counts[group]
 
