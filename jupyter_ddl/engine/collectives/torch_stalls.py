@@ -54,7 +54,7 @@ class Note:
     def is_behind(self, other: Note, group: str) -> bool:
         """Return whether this rank has not entered the collective of a group in which another one is."""
         if group not in self.counts or self.has_ended:
-            # It may have left the group, or not be in it yet: a rank that does something else waits for no other rank then.
+            # It may have left the group, or not be in it yet: a rank that does something else waits for none then.
             return other.is_in_collective
         return self.counts[group] < other.counts[group]
 
@@ -73,7 +73,7 @@ class Stall:
 
 
 def stall_of(rank: int, notes: Mapping[int, Note], members: Mapping[str, tuple[int, ...]]) -> Stall | None:
-    """Return the stall in which a rank is; None where it waits for nobody, or that is not known.
+    """Return the stall in which a rank is; None where it waits for none, or that is not known.
 
     Args:
         rank: one that stands.
