@@ -20,6 +20,8 @@ VERSIONS = {
     "keras": ">=3,<4",
     "horovod": "0.28.1",
     "torch": ">=2.6",
+    "jax": ">=0.10",
+    "jaxlib": ">=0.10",
 }
 
 
@@ -130,6 +132,22 @@ PATCHES = (
         ("init_process_group", "new_group"),
         Layer.RANK,
         "ranks find each other at our store, and a blocked collective can be released",
+    ),
+    *(
+        Declared(
+            owner,
+            ("initialize", "shutdown"),
+            Layer.RANK,
+            "ranks find each other, and one that leaves ends no other",
+        )
+        for owner in ("jax.distributed", "jax._src.distributed")
+    ),
+    Declared("jax._src.xla_bridge", ("backends",), Layer.RANK, "JAX's processes come back after a release"),
+    Declared(
+        "jaxlib._jax",
+        ("make_gloo_tcp_collectives",),
+        Layer.RANK,
+        "gloo keeps to the ranks' network, and its connections are known",
     ),
     Declared(
         "torch.utils.data.dataloader.DataLoader",

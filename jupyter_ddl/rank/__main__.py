@@ -41,6 +41,8 @@ def main() -> None:
         sys.exit(str(error))
 
     from jupyter_ddl.engine import devices
+    from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
+    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
@@ -60,7 +62,9 @@ def main() -> None:
         folder = HostFolder.of_this_host(settings, world.host)
     except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
-    state.collectives.add(TorchGroups.of(world, devices.shared(own, world.local_rank, pinned)))
+    point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
+    state.collectives.add(TorchGroups.of(world, point, shared))
+    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
     # One choice for all: what is installed may differ between hosts.
     chosen = settings["framework"]
     framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)

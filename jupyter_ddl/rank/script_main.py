@@ -52,6 +52,8 @@ def main() -> None:
 
     from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.cells import Cell
+    from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
+    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
@@ -71,7 +73,9 @@ def main() -> None:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
-    state.collectives.add(TorchGroups.of(world, devices.shared(own, world.local_rank, pinned)))
+    point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
+    state.collectives.add(TorchGroups.of(world, point, shared))
+    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
     try:
         add_site_libraries(state.collectives, world)
     except ClusterError as error:

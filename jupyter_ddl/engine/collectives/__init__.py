@@ -6,6 +6,10 @@
 | `meeting_point` | the address at which ranks find each other, and the variables that say it |
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
 | `site` | the libraries that a site adds |
+| `rendezvous` | meetings of all ranks, at which rank 0 tells a port |
+| `jax_processes` | jax.distributed: its start, and its release |
+| `jax_gloo` | the connections of JAX's gloo |
+| `jax_service` | the coordination services that rank 0 keeps until all have left |
 | `torch_groups` | torch.distributed: its start, and its release |
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
 | `torch_stalls` | who waits for whom in one |

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import psutil
@@ -62,6 +62,15 @@ class MeetingPoint:
                 listener.close()
                 listener = _bound(address, port)
         return cls(address, port, listener, _interface_towards(address))
+
+    def beside(self, world: World) -> MeetingPoint:
+        """Return one at another port of the same address.
+
+        Collective: every rank must call this.
+        """
+        listener = _bound(self.address, 0) if world.rank == 0 else None
+        port = world.communicator.bcast(listener.getsockname()[1] if listener is not None else 0)
+        return replace(self, port=port, listener=listener)
 
     def variables(self, world: World) -> dict[str, str]:
         """Return the variables of one rank."""

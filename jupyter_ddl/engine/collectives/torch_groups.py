@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
 from jupyter_ddl.engine.collectives.library import Turn
-from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
 from jupyter_ddl.engine.collectives.torch_counts import Counts
 from jupyter_ddl.engine.collectives.torch_stalls import TorchStalls
 from jupyter_ddl.errors import InvalidInput
@@ -37,11 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
 
+    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.world import World
 
 _MODULE = "torch.distributed.distributed_c10d"
-# What gloo says where a peer's connection has ended. Source: gloo, gloo/transport/tcp/pair.cc
-_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 _LOOK_S = 0.01
 _CONNECT_S = 1.0
 
@@ -72,12 +70,11 @@ class TorchGroups:
         self._stalls = TorchStalls(world.rank, world.world_size, self._groups, self._connected)
 
     @classmethod
-    def of(cls, world: World, shared_device: str | None) -> TorchGroups:
+    def of(cls, world: World, point: MeetingPoint, shared_device: str | None) -> TorchGroups:
         """Return those of a rank that starts: its variables are set, and they act when a program imports torch.
 
         Collective: every rank must call this.
         """
-        point = MeetingPoint.of(world)
         point.set_variables(world)
         groups = cls(world, point, shared_device)
         import_hooks.when_imported(_MODULE, groups._install)
@@ -107,7 +104,7 @@ class TorchGroups:
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that a peer has ended the collective."""
-        return "gloo" in text and any(ended in text for ended in _ENDED)
+        return "gloo" in text and sockets.says_ended(text)
 
     def entered(self) -> int | None:
         """Return the number of collectives that the group of all ranks has begun here."""

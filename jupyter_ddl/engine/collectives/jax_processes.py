@@ -1,0 +1,294 @@
+"""Starts jax.distributed on this rank, and releases ranks that wait in a collective of JAX.
+
+`jax.distributed.initialize()` needs no argument: the ranks meet at a port of ours, and rank 0 names a new port for
+JAX's coordination service each time.
+
+JAX cannot end a collective in which a rank waits. So the connections of its gloo are shut down, which it takes for the
+end of its peers, and the client of the coordination service, by which ranks wait for each other before a first
+collective. What JAX holds of them cannot be used again: the next cell that uses JAX gets new backends, and the ranks
+meet anew. Service and clients are JAX's recoverable ones: others end the process when a peer does.
+
+Source: jax 0.10.2, jax/_src/distributed.py, State.initialize; xla, xla/pjrt/distributed/client.h (the callback that
+ends the process cannot be replaced from Python: it raises std::bad_cast).
+
+Runs on: every rank. Nothing here imports JAX.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives.jax_gloo import Gloo
+from jupyter_ddl.engine.collectives.jax_service import Services
+from jupyter_ddl.engine.collectives.library import Turn
+from jupyter_ddl.engine.collectives.rendezvous import Rendezvous
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.patching import Layer, patch, unpatched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
+    from jupyter_ddl.engine.world import World
+
+_LOOK_S = 0.01
+# How long a rank that raises may take to let the others know.
+_TELL_S = 1.0
+# All ranks have met before they connect.
+_CONNECT_S = 30
+_ENDED_KEY = "jupyter_ddl/ended"
+
+
+class JaxProcesses:
+    """jax.distributed on one rank.
+
+    Args:
+        world: this rank's.
+        point: where the ranks meet; nothing else may use it.
+    """
+
+    def __init__(self, world: World, point: MeetingPoint) -> None:
+        self._world = world
+        self._point = point
+        self._meeting = Rendezvous(point, world.rank, world.world_size)
+        self._services = Services()
+        self._turn = Turn("")
+        # How many meetings there were in the run.
+        self._count = 0
+        # What `initialize` was given last, until the program's own `shutdown`.
+        self._given: dict[str, Any] | None = None
+        # Whether the backends are to be made anew: their processes have ended.
+        self._is_stale = False
+        self._ended = threading.Event()
+        self._released = threading.Event()
+        self._lock = threading.Lock()
+        self._gloo = Gloo(world.rank, lambda: _state().client)
+        # Of the cell: 0 until it has raised here, then a number of the place.
+        self._raises = 0
+        # How often processes were made: a release that comes late must not end the next ones.
+        self._generation = 0
+
+    @classmethod
+    def of(cls, world: World, point: MeetingPoint, shared_device: str | None) -> JaxProcesses:
+        """Return those of a rank that starts: they act when a program imports JAX.
+
+        Args:
+            world: this rank's.
+            point: where the ranks meet.
+            shared_device: the GPU that this rank shares with another; None where it shares none.
+        """
+        chosen = {"XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR"} & set(os.environ)
+        if shared_device is not None and not chosen:
+            # JAX would take three quarters of the GPU for the first rank.
+            os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+        processes = cls(world, point)
+        import_hooks.when_imported("jax.distributed", processes._install)
+        return processes
+
+    def begin_cell(self, turn: Turn) -> None:
+        """Note that a cell begins: what an earlier one has ended, here or on another rank, is made anew where used."""
+        self._turn, self._count, self._raises = turn, 0, 0
+        self._released.clear()
+        if self._given is not None and not self._is_stale and (self._ended.is_set() or self._has_ended_elsewhere()):
+            self._end(self._generation)
+            self._is_stale = True
+            # Now: JAX asks for backends once.
+            _clear()
+
+    def end_cell(self) -> None:
+        """Keep the processes: idle ones cost nothing."""
+
+    def raised(self) -> None:
+        """Note it. Where all ranks raise at the same place the processes are as good as before, and stay."""
+        trace = sys.exc_info()[2]
+        self._raises += 1
+        while trace is not None:
+            self._raises += trace.tb_lineno
+            trace = trace.tb_next
+
+    def release(self) -> None:
+        """End the collectives of this rank; new processes are made where a later cell uses JAX."""
+        self._released.set()
+        if self._given is not None:
+            # No daemon: at the end of a script C++ code must not be cut off.
+            threading.Thread(target=self._end, args=(self._generation,), name="jupyter_ddl JAX release").start()
+
+    def was_ended_elsewhere(self, text: str) -> bool:
+        """Return whether an error's text says that a peer has ended the collective."""
+        return "Gloo" in text and sockets.says_ended(text)
+
+    def entered(self) -> int | None:
+        """Return a number that differs between ranks where one has raised and another not, or elsewhere.
+
+        JAX counts no collectives, and runs them in the background: one may be left waiting for a rank that has raised.
+        """
+        return None if self._given is None or self._is_stale else self._raises
+
+    def _has_ended_elsewhere(self) -> bool:
+        client = _state().client
+        try:
+            return client is None or client.key_value_try_get(_ENDED_KEY) is not None
+        except RuntimeError as error:
+            return "NOT_FOUND" not in str(error)
+
+    def _end(self, generation: int) -> None:
+        """End all connections of JAX's, first of all those in which ranks wait."""
+        with self._lock:
+            if self._ended.is_set() or generation != self._generation:
+                return
+            self._ended.set()
+            self._gloo.shut_down()
+            state = _state()
+            if state.client is not None:
+                # RuntimeError: another rank has said it, or the service has ended.
+                with suppress(RuntimeError):
+                    state.client.key_value_set(_ENDED_KEY, str(self._world.rank))
+            self._disconnect()
+
+    def _disconnect(self) -> None:
+        """Leave the coordination service, which stays for the others."""
+        state = _state()
+        self._services.keep(state)
+        self._gloo.forget()
+        # A recoverable client waits for no other rank.
+        _module().State.shutdown(state)
+
+    def _install(self, public: ModuleType) -> None:
+        distributed, bridge = _module(), sys.modules["jax._src.xla_bridge"]
+        if not hasattr(distributed, "_ENABLE_RECOVERABILITY"):
+            # An older JAX, whose service ends all ranks where one leaves.
+            return
+        for module in (distributed, public):
+            patch(module, "initialize", self._initialize, Layer.RANK)
+            patch(module, "shutdown", self._shutdown, Layer.RANK)
+        patch(bridge, "backends", self._backends, Layer.RANK)
+        patch(sys.modules["jaxlib._jax"], "make_gloo_tcp_collectives", self._gloo.make, Layer.RANK)
+        # JAX's own end leaves the service; rank 0's process holds it until all have.
+        self._services.end_last()
+
+    def _initialize(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
+        """Replace `initialize`: ranks meet by themselves; again with the same arguments, it has been done."""
+        given = inspect.signature(stock).bind(*args, **kwargs)
+        given.apply_defaults()
+        if self._given == given.arguments and not self._is_stale and _state().client is not None:
+            # A notebook's cells run again.
+            return
+        self._begin(stock, dict(given.arguments))
+
+    def _begin(self, stock: Callable[..., None], given: dict[str, Any]) -> None:
+        """Make this rank one of JAX's processes.
+
+        Raises:
+            InvalidInput: it has computed with JAX before; or the cell runs on some of the ranks.
+        """
+        if self._is_stale:
+            _clear()
+        elif sys.modules["jax._src.xla_bridge"].backends_are_initialized():
+            raise InvalidInput(
+                "jax.distributed.initialize() must come before all other use of JAX on a rank.",
+                "a rank that has used JAX already",
+                "Restart the ranks (%ddl restart), and call it in the first cell.",
+            )
+        # Else a rank that leaves the service ends all others.
+        sys.modules["jax"].config.update("jax_enable_recoverability", True)
+        wanted, is_ours = dict(given), self._meets_here(given)
+        # From here on JAX is to compute on all ranks, also where this is interrupted and a later cell computes.
+        self._given, was_stale, self._is_stale = given, self._is_stale, True
+        timeout_s = given["initialization_timeout"]
+        if is_ours or (was_stale and given["num_processes"] == self._world.world_size):
+            # Also where the program has chosen the port, which the earlier service may still have.
+            port = self._meet(timeout_s)
+        if is_ours:
+            wanted |= {
+                "coordinator_address": f"{self._point.address}:{port}",
+                "num_processes": self._world.world_size,
+                "process_id": self._world.rank,
+                "cluster_detection_method": "deactivate",
+                "initialization_timeout": min(timeout_s, _CONNECT_S),
+            }
+            # By default it listens on all networks.
+            wanted["coordinator_bind_address"] = given["coordinator_bind_address"] or wanted["coordinator_address"]
+        with self._lock:
+            self._generation += 1
+            self._ended.clear()
+        stock(**wanted)
+        self._is_stale = False
+
+    def _meets_here(self, given: dict[str, Any]) -> bool:
+        """Return whether a call is of the ranks as they were started: the program's own words win.
+
+        Raises:
+            InvalidInput: the cell runs on some of the ranks, and the others would be waited for.
+        """
+        own = ("coordinator_address", "cluster_detection_method")
+        if any(given[name] for name in own) or "JAX_COORDINATOR_ADDRESS" in os.environ:
+            return False
+        world = self._world
+        is_whole = given["process_id"] in (None, world.rank) and given["num_processes"] in (None, world.world_size)
+        if is_whole and self._turn.on_subset:
+            raise InvalidInput(
+                "All ranks together become the processes of JAX, and this cell runs on some of them.",
+                "jax.distributed.initialize(), or the first use of JAX after a cell that failed",
+                "Run the cell on all ranks.",
+            )
+        return is_whole
+
+    def _meet(self, timeout_s: float) -> int:
+        """Wait for all ranks; return the port of the new coordination service."""
+        self._count += 1
+        due_s = time.monotonic() + timeout_s
+
+        def wait(whom: str) -> None:
+            why = f"jax.distributed.initialize() waits for {whom}"
+            if self._released.wait(_LOOK_S):
+                raise RuntimeError(f"The cell was released while {why}.")
+            if time.monotonic() > due_s:
+                raise RuntimeError(f"Timed out: {why}.")
+
+        def choose() -> int:
+            # All ranks have left the earlier one.
+            self._services.end()
+            with socket.socket() as free:
+                free.bind((self._point.address, 0))
+                return int(free.getsockname()[1])
+
+        return self._meeting.meet(f"{self._turn.run}/{self._count}", choose, wait)
+
+    def _shutdown(self, _stock: Callable[..., None]) -> None:
+        """Replace `shutdown`: no rank waits for others, and `initialize` may be called again."""
+        if _state().client is not None:
+            self._disconnect()
+            self._is_stale = True
+        self._given = None
+
+    def _backends(self, stock: Callable[..., Any]) -> Any:
+        """Replace `backends`, which JAX asks before its first computation: processes that were ended are made anew."""
+        if self._is_stale and self._given is not None:
+            self._begin(unpatched(_module(), "initialize"), self._given)
+        found = stock()
+        if self._given is not None and not self._ended.is_set():
+            self._gloo.learn(_state().client)
+        return found
+
+
+def _module() -> ModuleType:
+    return sys.modules["jax._src.distributed"]
+
+
+def _state() -> Any:
+    return _module().global_state
+
+
+def _clear() -> None:
+    """Forget the backends of processes that have ended; arrays that this rank holds whole stay readable."""
+    sys.modules["jax._src.api"].clear_backends()

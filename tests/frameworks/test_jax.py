@@ -1,0 +1,243 @@
+"""JAX on real ranks: its processes start by themselves, compute as one, and are released where they wait."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+
+import jupyter_ddl
+from jupyter_ddl.errors import InvalidInput, RankError, RunInterrupted, RunTimedOut
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.kernel.session import Session
+
+pytestmark = [pytest.mark.mpi, pytest.mark.frameworks]
+# A release is of milliseconds to a second; tests run beside others on machines that are busy.
+SLACK_S = 3.0
+
+JAX = """
+import time
+import numpy as np
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+"""
+BEGUN = f"""{JAX}
+jax.distributed.initialize()
+kept = rank
+
+def sharded(values):
+    mesh = Mesh(jax.devices(), ("x",))
+    return jax.make_array_from_process_local_data(NamedSharding(mesh, P("x")), np.asarray(values, np.float32)), mesh
+
+@jax.jit
+def summed(array):
+    return array.sum()
+
+def total(value):
+    array, mesh = sharded([value])
+    return float(summed(array))
+
+total(rank + 1)
+"""
+# What the first rank waits in, by name: an exchange, the first one of new processes, their backends, their start.
+PLACES = {
+    "jit": "total(1)",
+    "first": "jax.distributed.shutdown(); jax.distributed.initialize(); jax.devices(); met()\ntotal(1)",
+    "backends": "jax.distributed.shutdown(); jax.distributed.initialize(); met()\njax.devices()",
+    "initialize": "jax.distributed.shutdown(); met()\njax.distributed.initialize()",
+}
+
+
+def values(session: Session, code: str) -> list[str | None]:
+    return [rank.value for rank in session.run(code).ranks.values()]
+
+
+def pids(session: Session) -> list[int]:
+    return [rank.pid for rank in session.ranks]
+
+
+@pytest.fixture(scope="module")
+def jax_pair() -> Iterator[Session]:
+    pytest.importorskip("jax")
+    with ExitStack() as stack:
+        session = jupyter_ddl.start(n=2, name="jax-2", framework="jax")
+        stack.callback(session.stop)
+        yield session
+
+
+@pytest.fixture
+def begun(jax_pair: Session) -> Session:
+    jax_pair.run(BEGUN)
+    return jax_pair
+
+
+def test_it_needs_no_argument_and_a_cell_may_run_again(jax_pair: Session) -> None:
+    for _ in range(3):
+        assert values(jax_pair, BEGUN) == ["3.0", "3.0"]
+    asked = "jax.process_index(), jax.process_count(), jax.device_count(), jax.local_device_count()"
+    assert values(jax_pair, asked) == ["(0, 2, 2, 1)", "(1, 2, 2, 1)"]
+
+
+def test_pmap_and_shard_map_exchange_between_the_ranks(begun: Session) -> None:
+    assert values(
+        begun, "float(jax.pmap(lambda v: jax.lax.psum(v, 'i'), axis_name='i')(jnp.ones(1) * (rank + 1))[0])"
+    ) == [
+        "3.0",
+        "3.0",
+    ]
+    code = """
+array, mesh = sharded([rank + 1.0, 10.0])
+exchanged = jax.jit(jax.shard_map(lambda v: jax.lax.pmean(v, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()))(array)
+np.asarray(exchanged).tolist()
+"""
+    assert values(begun, code) == ["[1.5, 10.0]"] * 2
+
+
+def test_a_training_with_shards_is_that_of_one_process(begun: Session) -> None:
+    trained = """
+x = np.random.default_rng(0).normal(size=(16, 3)).astype(np.float32)
+y = x @ np.asarray([1.0, -2.0, 0.5], np.float32)
+
+@jax.jit
+def step(weights, inputs, targets):
+    gradient = jax.grad(lambda w: jnp.mean((inputs @ w - targets) ** 2))(weights)
+    return weights - 0.1 * gradient
+
+weights = jnp.zeros(3)
+"""
+    alone = trained + "for _ in range(20): weights = step(weights, x, y)\n"
+    names: dict[str, object] = {}
+    program = f"{JAX}{alone}print(np.asarray(weights).tolist())"
+    one = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    names["one"] = eval(one.stdout)
+    halves = """
+half = slice(rank * 8, rank * 8 + 8)
+inputs, mesh = sharded(x[half])
+targets, _ = sharded(y[half])
+weights = jax.device_put(np.zeros(3, np.float32), NamedSharding(mesh, P()))
+for _ in range(20): weights = step(weights, inputs, targets)
+np.asarray(weights).tolist()
+"""
+    for value in values(begun, trained + halves):
+        assert value is not None
+        assert eval(value) == pytest.approx(names["one"], abs=1e-5)
+
+
+def raised(session: Session, code: Callable[[str], str]) -> float:
+    with pytest.raises(RankError, match="ValueError: on purpose") as caught:
+        session.run(code("raise ValueError('on purpose')"))
+    ended_s = time.time()
+    assert caught.value.rank == 1
+    return ended_s - float(session.pull("began_s", [1])[1])
+
+
+def interrupted(session: Session, code: Callable[[str], str]) -> float:
+    asked: list[float] = []
+
+    def interrupt() -> None:
+        asked.append(time.time())
+        session.interrupt()
+
+    timer = threading.Timer(1.5, interrupt)
+    timer.start()
+    with pytest.raises(RunInterrupted):
+        session.run(code("time.sleep(300)"))
+    return time.time() - asked[0]
+
+
+def timed_out(session: Session, code: Callable[[str], str]) -> float:
+    began_s = time.time()
+    with pytest.raises(RunTimedOut):
+        session.run(code("time.sleep(300)"), timeout_s=1.5)
+    return time.time() - began_s - 1.5
+
+
+ENDS: dict[str, Callable[[Session, Callable[[str], str]], float]] = {
+    "raised": raised,
+    "interrupted": interrupted,
+    "timed_out": timed_out,
+}
+CASES = ["jit-raised", "jit-interrupted", "jit-timed_out", "first-raised", "backends-interrupted", "initialize-raised"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_blocked_rank_is_released_and_the_next_cell_computes(begun: Session, case: str) -> None:
+    place, end = case.split("-")
+    before = pids(begun)
+
+    def code(other: str) -> str:
+        return f"""
+def met():
+    if rank == 1:
+        wait_and_leave()
+
+def wait_and_leave():
+    global began_s
+    time.sleep(0.5)
+    began_s = time.time()
+    {other}
+
+{"met()" if place == "jit" else ""}
+{PLACES[place]}
+"""
+
+    took_s = ENDS[end](begun, code)
+    print(f"{case}: released after {took_s * 1000:.0f} ms")
+    assert took_s < SLACK_S
+    # Where a rank has left by itself, and not come back, the program says again that it does.
+    again = "jax.distributed.initialize()\n" if place == "initialize" else ""
+    assert values(begun, f"{again}total(rank + 1), kept") == ["(3.0, 0)", "(3.0, 1)"]
+    assert pids(begun) == before
+
+
+def test_an_error_at_the_same_place_on_all_ranks_keeps_the_processes(begun: Session) -> None:
+    begun.run("array, mesh = sharded([rank + 1.0])")
+    with pytest.raises(RankError, match="NameError"):
+        begun.run("no_such_name")
+    assert values(begun, "float(summed(array))") == ["3.0", "3.0"]
+
+
+def test_where_one_rank_raises_and_another_has_ended_new_processes_are_made(begun: Session) -> None:
+    with pytest.raises(RankError, match="on purpose"):
+        begun.run("if rank: raise ValueError('on purpose')")
+    assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
+
+
+def test_some_of_the_ranks_make_no_processes(begun: Session) -> None:
+    begun.run("jax.distributed.shutdown()")
+    with pytest.raises(RankError, match=r"All ranks together become the processes of JAX") as caught:
+        begun.run("jax.distributed.initialize()", ranks=[1])
+    assert InvalidInput.__name__ in str(caught.value)
+
+
+def test_it_comes_before_any_computation() -> None:
+    session = jupyter_ddl.start(n=1, name="jax-1", framework="jax")
+    try:
+        with pytest.raises(RankError, match=r"must come before all other use of JAX on a rank.*%ddl restart"):
+            session.run(f"{JAX}jnp.ones(1) + 1\njax.distributed.initialize()")
+    finally:
+        session.stop()
+
+
+def test_a_script_needs_no_argument_and_its_ranks_may_end_in_any_order(tmp_path: Path) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(
+        f"{JAX}\njax.distributed.initialize()\nrank = jax.process_index()\n"
+        'print("sum", float(jax.pmap(lambda v: jax.lax.psum(v, "i"), axis_name="i")(jnp.ones(1) * (rank + 1))[0]))\n'
+        "time.sleep(1.5 * rank)\nprint('ended', rank)\n"
+    )
+    command = [sys.executable, "-m", "jupyter_ddl.cli", "run", "-n", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=80, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[0-1] sum 3.0" in done.stdout
+    assert "ended 1" in done.stdout
