@@ -206,6 +206,8 @@ def likely_cause(signum: int | None, oom_kills: int, last_words: Sequence[str] =
     said = next((line for line in reversed(last_words) if _OUT_OF_MEMORY.search(line)), None)
     if said is not None:
         return "allocation", said.strip()[:200]
+    if signum == signal.SIGABRT and (sizes := next(filter(None, map(_SIZES.search, last_words)), None)):
+        return "different sizes", sizes[0]
     if signum == signal.SIGABRT and (check := next((line for line in last_words if _CHECK.search(line)), None)):
         return "failed check", check.strip()[:300]
     return (None if signum is None else "signal"), ""
@@ -214,4 +216,6 @@ def likely_cause(signum: int | None, oom_kills: int, last_words: Sequence[str] =
 _OUT_OF_MEMORY = re.compile(
     r"bad_alloc|out of memory|cannot allocate memory|MemoryError|OUT_OF_MEMORY|OOM when allocating", re.IGNORECASE
 )
+# Source: torch 2.13, third_party/gloo/gloo/transport/tcp/pair.cc
+_SIZES = re.compile(r"op\.preamble\.length <= op\.nbytes\. \d{1,20} vs \d{1,20}")
 _CHECK = re.compile(r"check fail|assert|terminate called|what\(\):|free\(\)|corrupted|\bF\d{4} ", re.IGNORECASE)

@@ -45,6 +45,7 @@ Subject = Literal[
 Cause = Literal[
     "out of memory killer",  # the Linux kernel's
     "allocation",  # it could get no more memory; `facts.evidence` is what it printed
+    "different sizes",  # of what ranks gave one collective; likewise
     "failed check",  # of C or C++ code; likewise
     "signal",  # `facts.signum` says all that is known
 ]

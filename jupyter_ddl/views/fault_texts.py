@@ -80,6 +80,10 @@ CAUSES: dict[Cause, str] = {
         "batches, fewer ranks on the host, or a job with more memory."
     ),
     "allocation": "it could get no more memory ({evidence}). Take smaller batches or raise the limit.",
+    "different sizes": (
+        "ranks gave one collective of torch.distributed tensors of different sizes, at which gloo ends the process "
+        "({evidence}). Give it one shape and dtype on all ranks."
+    ),
     "failed check": "a check in C or C++ code failed: {evidence}.",
 }
 SIGNALS: dict[int, str] = {

@@ -94,6 +94,13 @@ def test_a_rank_that_is_killed_is_named_and_new_ranks_make_a_group(torch_pair: S
     works(torch_pair)
 
 
+def test_tensors_of_different_sizes_are_the_likely_cause(torch_pair: Session) -> None:
+    torch_pair.run(BEGUN)
+    with pytest.raises(ClusterLost, match="tensors of different sizes, at which gloo ends"):
+        torch_pair.run("dist.all_reduce(torch.ones(2, dtype=torch.float32 if rank else torch.float64))")
+    torch_pair.wait_rebuilt()
+
+
 def test_a_rank_that_is_stopped_is_missed(torch_pair: Session) -> None:
     torch_pair.run(BEGUN)
     pid = torch_pair.ranks[1].pid

@@ -84,6 +84,12 @@ def test_the_likely_cause_comes_from_what_is_known() -> None:
     words = ["terminate called after throwing an instance of 'std::bad_alloc'", "  what():  std::bad_alloc"]
     assert "it could get no more memory ('what():  std::bad_alloc')" in told(signal.SIGABRT, 0, words)
     assert "a check in C or C++ code failed" in told(signal.SIGABRT, 0, ["Check failed: x > 0"])
+    words = [
+        "terminate called after throwing an instance of 'gloo::EnforceNotMet'",
+        "  what():  [enforce fail at /gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 8 vs 4.",
+    ]
+    assert "tensors of different sizes" in told(signal.SIGABRT, 0, words)
+    assert "op.preamble.length <= op.nbytes. 8 vs 4" in told(signal.SIGABRT, 0, words)
     assert likely_cause(None, 0) == (None, "")
 
 

@@ -10,12 +10,13 @@ Runs on: every rank, in a thread of its own from the first process group on. Not
 from __future__ import annotations
 
 import atexit
-import json
 import sys
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from jupyter_ddl.engine.collectives import torch_frames
 from jupyter_ddl.protocol.events import CollectiveStalled
@@ -41,7 +42,7 @@ class Note:
         has_ended: it has ended the cell.
     """
 
-    counts: Mapping[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     stands: bool = False
     within: str = torch_frames.UNKNOWN
     has_ended: bool = False
@@ -54,7 +55,7 @@ class Note:
     def is_behind(self, other: Note, group: str) -> bool:
         """Return whether this rank has not entered the collective of a group in which another one is."""
         if group not in self.counts or self.has_ended:
-            # It may have left the group, or not be in it yet: a rank that does something else waits for none then.
+            # It may have left the group, or not be in it yet: who does something else does not wait for it.
             return other.is_in_collective
         return self.counts[group] < other.counts[group]
 
@@ -169,9 +170,9 @@ class TorchStalls:
                     self._note_end()
                 elif turn.stall_after_s is not None and turn.report is not None:
                     self._look(turn.run, turn.stall_after_s, turn.report)
-            except (RuntimeError, ValueError, OSError):
-                # The store is busy, or gone with rank 0 or by a release, or a group ends meanwhile: the next look
-                # connects again.
+            except (RuntimeError, ValueError, OSError, msgspec.MsgspecError):
+                # The store is busy, or gone with rank 0 or by a release, a group ends meanwhile, or another user of the
+                # machine has written into the store: the next look connects again.
                 self._store = None
 
     def _look(self, run: str, after_s: float, report: Callable[[CollectiveStalled], None]) -> None:
@@ -214,7 +215,7 @@ class TorchStalls:
             self._run = ""
 
     def _publish(self, store: Any, note: Note) -> None:
-        text = json.dumps([dict(note.counts), note.stands, note.within, note.has_ended])
+        text = msgspec.json.encode(note).decode()
         if text != self._noted:
             store.set(self._key(self._rank), text)
             self._noted = text
@@ -223,7 +224,7 @@ class TorchStalls:
         notes = {self._rank: own}
         for rank in self._all:
             if rank != self._rank and store.check([self._key(rank)]):
-                notes[rank] = Note(*json.loads(store.get(self._key(rank))))
+                notes[rank] = msgspec.json.decode(store.get(self._key(rank)), type=Note)
         return stall_of(self._rank, notes, {group: ranks for group, (_, ranks) in groups.items()})
 
     def _key(self, rank: int) -> str:

@@ -89,7 +89,7 @@ export interface Fault {
   readonly ranks: readonly number[];
   readonly host: string | null;
   readonly at_s: number;
-  readonly cause: "out of memory killer" | "allocation" | "failed check" | "signal" | null;
+  readonly cause: "out of memory killer" | "allocation" | "different sizes" | "failed check" | "signal" | null;
   readonly remedy: Remedy | null;
   readonly facts: Facts;
   readonly text: string;
