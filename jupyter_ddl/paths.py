@@ -33,6 +33,7 @@ MPIEXEC_VARIABLE = "JUPYTER_DDL_MPIEXEC"  # the launcher to start ranks with
 HOST_LOST_VARIABLE = "JUPYTER_DDL_HOST_LOST_AFTER"  # seconds that a host may stay away; 0 for ever
 RANKS_PER_NODE_VARIABLE = "JUPYTER_DDL_RANKS_PER_NODE"  # of a job whose scheduler counts processors alone
 LAUNCHER_VARIABLE = "JUPYTER_DDL_LAUNCHER"  # "jsrun": it starts the ranks of an LSF job
+DEVICE_VARIABLE = "JUPYTER_DDL_DEVICE"  # on a rank: its own GPU, as CUDA_VISIBLE_DEVICES names one
 JOB_GPUS_VARIABLE = "JUPYTER_DDL_JOB_GPUS"  # the GPUs of a batch job on each host, as JSON
 # These pass a rank its settings, as JSON.
 RANKS_VARIABLE = "JUPYTER_DDL_RANKS"

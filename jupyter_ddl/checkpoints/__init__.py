@@ -45,7 +45,7 @@ def prepare(running: Cell) -> None:
         raise InvalidInput(
             "--checkpoint saves what fit of Keras 3 trains with Horovod.",
             "Keras 2, or none" if not uses_keras_3() else "no Horovod",
-            "Use keras.callbacks.ModelCheckpoint.",
+            "Use keras.callbacks.ModelCheckpoint, or with PyTorch torch.distributed.checkpoint.",
         )
     import_hooks.when_imported("keras", _begin)
 

@@ -11,15 +11,18 @@ import json
 import os
 import socket
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.cores import cores_of, keep_to, share_of_cores
 from jupyter_ddl.host.topology import find_gpu, list_gpus, visible_gpus
-from jupyter_ddl.paths import BIND_VARIABLE, JOB_GPUS_VARIABLE
+from jupyter_ddl.paths import BIND_VARIABLE, DEVICE_VARIABLE, JOB_GPUS_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
 __all__ = ["Pinned", "configure_tensorflow", "pin", "share_of_cores"]
 
@@ -37,8 +40,13 @@ class Pinned:
     threads: int
 
 
-def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int | None = None) -> Pinned:
+def pin(
+    devices: Sequence[str], local_rank: int, local_size: int, threads: int | None = None, *, for_torch: bool = False
+) -> Pinned:
     """Make one device visible to this rank and no other, and set the number of its threads.
+
+    A program that torchrun starts sees all GPUs of its host, and takes the one whose number is its LOCAL_RANK. Ranks
+    of PyTorch do too, and `cuda` without a number is their own.
 
     Ranks that compute on the cores keep to a share of them each. Otherwise Linux sometimes puts, for minutes, the
     threads in which ranks wait for each other on one core and those that compute on the other: a training then takes
@@ -52,6 +60,7 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
         local_size: ranks on this host.
         threads: TensorFlow's threads; None for what the user set in TF_NUM_INTRAOP_THREADS, else this rank's share of
             the cores.
+        for_torch: the rank's framework is PyTorch.
 
     Raises:
         InvalidInput: there is no device for this local rank.
@@ -62,7 +71,13 @@ def pin(devices: Sequence[str], local_rank: int, local_size: int, threads: int |
             f"local_rank={local_rank}, devices={','.join(devices)}",
             f"Start at most {len(devices)} ranks on a host.",
         )
-    os.environ["CUDA_VISIBLE_DEVICES"] = devices[local_rank] if devices else ""
+    own = devices[local_rank] if devices else ""
+    sees_all = for_torch and len(set(devices)) == len(devices)
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(devices) if sees_all else own
+    os.environ[DEVICE_VARIABLE] = own
+    if sees_all and local_rank > 0:
+        import_hooks.when_imported("torch.cuda", partial(_choose_in_torch, local_rank))
+        import_hooks.when_imported("tensorflow", partial(_choose_in_tensorflow, local_rank))
     # CUDA's own order puts the fastest GPU first; indices must be those of NVML and nvidia-smi.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
@@ -134,6 +149,24 @@ def configure_tensorflow(threads: int) -> None:
     except RuntimeError:
         # "cannot be modified after initialization"
         return
+
+
+def _choose_in_torch(number: int, cuda: ModuleType) -> None:
+    """Have CUDA begin, when PyTorch begins it, with a device other than the first, unless the program has chosen."""
+
+    def choose() -> None:
+        if cuda.current_device() == 0:
+            cuda.set_device(number)
+
+    # Source: torch 2.11, torch/cuda/__init__.py: calls before the first use of CUDA wait for it.
+    cuda._lazy_call(choose)
+
+
+def _choose_in_tensorflow(number: int, tensorflow: ModuleType) -> None:
+    """Keep TensorFlow, which a rank of PyTorch imports, to the rank's own device."""
+    devices = tensorflow.config.list_physical_devices("GPU")
+    if number < len(devices):
+        tensorflow.config.set_visible_devices(devices[number], "GPU")
 
 
 def _bind(local_rank: int, local_size: int, threads: int) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host.link_rates import Rates
 from jupyter_ddl.host.topology import handle_of, memory_of
+from jupyter_ddl.paths import DEVICE_VARIABLE
 from jupyter_ddl.protocol.events import GpuReading
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ _MIG = "MIG-"
 _KIB = 1024
 # Source: nvml.h, nvmlFieldValue_t: of a field of NVLinks this scope means all of them.
 _ALL_LINKS = 0xFFFFFFFF
+
+
+def own_device() -> str:
+    """Return this rank's own device, as CUDA_VISIBLE_DEVICES names it; "" where it computes on the cores."""
+    return os.environ.get(DEVICE_VARIABLE, os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 
 
 class Gpu:
@@ -41,7 +47,7 @@ class Gpu:
     @classmethod
     def of_this_rank(cls) -> Gpu | None:
         """Return the device that is visible to this process; None where there is none that NVML knows."""
-        device = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+        device = own_device()
         if not device or (device.isdecimal() and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"):
             return None  # CUDA's index is not NVML's then
         import pynvml

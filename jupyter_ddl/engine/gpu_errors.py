@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.engine.gpu import own_device
 from jupyter_ddl.host.topology import compute_processes, handle_of, memory_of, nvml_open
 from jupyter_ddl.protocol.number_texts import gibibytes
 
@@ -52,12 +53,17 @@ def advice(error: BaseException, text: str) -> str | None:
             "After this error CUDA refuses every call of this process, also in the next cell: %ddl restart gives new "
             "ranks. CUDA reports it late: %ddl restart --env CUDA_LAUNCH_BLOCKING=1 makes the traceback name the line."
         )
+    if "invalid device ordinal" in text:
+        return (
+            "A rank sees its own GPU alone, as cuda:0, unless the ranks' framework is PyTorch: start them with "
+            "--framework torch for programs that take the GPU whose number is LOCAL_RANK."
+        )
     return None
 
 
 def _who_holds_memory() -> str | None:
     """Return whose the memory in use is, on this rank's GPU; None where NVML does not say it."""
-    device = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    device = own_device()
     import pynvml
 
     with suppress(pynvml.NVMLError), nvml_open() as nvml:

@@ -5,6 +5,7 @@ Runs on: kernel and every rank. Imports none of them.
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 NONE = "none"
+_OF_TORCH = {"torch", "lightning", "pytorch_lightning", "accelerate", "transformers"}
 # In the order in which an installed one is chosen.
 FRAMEWORKS = ("tensorflow", "torch", "jax")
 
@@ -42,6 +44,27 @@ def imported(modules: Container[str]) -> str:
     """
     found = [name for name in FRAMEWORKS if name in modules]
     return found[0] if len(found) == 1 else AUTO
+
+
+def uses_torch(script: str) -> bool:
+    """Return whether a script trains with PyTorch, by the names of what it imports itself.
+
+    >>> uses_torch("import torch"), uses_torch("import horovod.torch as hvd"), uses_torch("import torch, tensorflow")
+    (True, True, False)
+    """
+    try:
+        tree = ast.parse(script)
+    except (SyntaxError, ValueError):
+        # It will say so itself.
+        return False
+    named: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            named.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
+            named.add(node.module)
+    roots = {name.partition(".")[0] for name in named}
+    return bool(roots & _OF_TORCH or "horovod.torch" in named) and not roots & {"tensorflow", "keras"}
 
 
 def installed() -> str:

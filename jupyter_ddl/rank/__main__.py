@@ -54,20 +54,21 @@ def main() -> None:
     from jupyter_ddl.rank.install import install
 
     state = install()
+    # One choice for all: what is installed may differ between hosts.
+    chosen = settings["framework"]
+    framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
     try:
         own = settings["devices"]
         if own is None:
             own = devices.of_this_host(world.local_size, oversubscribe=settings["oversubscribe"])
-        pinned = devices.pin(own, world.local_rank, world.local_size, settings["threads"])
+        for_torch = framework == "torch"
+        pinned = devices.pin(own, world.local_rank, world.local_size, settings["threads"], for_torch=for_torch)
         folder = HostFolder.of_this_host(settings, world.host)
     except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
     state.collectives.add(TorchGroups.of(world, point, shared))
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
-    # One choice for all: what is installed may differ between hosts.
-    chosen = settings["framework"]
-    framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     warmup.start()
     try:

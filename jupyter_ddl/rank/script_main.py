@@ -57,6 +57,7 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.site import add_site_libraries
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
+    from jupyter_ddl.protocol.frameworks import uses_torch
     from jupyter_ddl.rank.install import install
 
     pipes = _pipes_of(request, world)
@@ -68,8 +69,9 @@ def main() -> None:
         own = request.devices
         if own is None:
             own = tuple(devices.of_this_host(world.local_size, oversubscribe=request.oversubscribe))
-        pinned = devices.pin(own, world.local_rank, world.local_size, request.threads)
-    except (InvalidInput, ClusterError) as error:
+        for_torch = uses_torch(Path(script).read_text(errors="replace"))
+        pinned = devices.pin(own, world.local_rank, world.local_size, request.threads, for_torch=for_torch)
+    except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 from nvml import build_nvml, h200s
 
-from jupyter_ddl.engine import devices
+from jupyter_ddl.engine import devices, gpu
 from jupyter_ddl.engine.devices import Pinned, configure_tensorflow, pin
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.paths import BIND_VARIABLE
+from jupyter_ddl.paths import BIND_VARIABLE, DEVICE_VARIABLE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VARIABLES = (
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
+    DEVICE_VARIABLE,
     "TF_FORCE_GPU_ALLOW_GROWTH",
     "TF_CPP_MIN_LOG_LEVEL",
     "TF_NUM_INTRAOP_THREADS",
@@ -52,6 +54,7 @@ def test_a_rank_on_the_cores() -> None:
     assert pin([], 1, 2) == Pinned("CPU", 4)
     assert now() == {
         "CUDA_VISIBLE_DEVICES": "",
+        DEVICE_VARIABLE: "",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         "TF_FORCE_GPU_ALLOW_GROWTH": "true",
         "TF_CPP_MIN_LOG_LEVEL": "1",
@@ -59,6 +62,28 @@ def test_a_rank_on_the_cores() -> None:
         "TF_NUM_INTEROP_THREADS": "4",
         "OMP_NUM_THREADS": "4",
     }
+
+
+def test_a_rank_of_pytorchs_sees_all_gpus_of_its_host_and_begins_with_its_own() -> None:
+    pin(["2", "5"], 1, 2, 1, for_torch=True)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2,5"
+    assert gpu.own_device() == "5"
+    chosen: list[int] = []
+    waiting: list[Callable[[], None]] = []
+    cuda = types.SimpleNamespace(current_device=lambda: 0, set_device=chosen.append, _lazy_call=waiting.append)
+    devices._choose_in_torch(1, cuda)  # type: ignore[arg-type]
+    assert not chosen
+    waiting[0]()
+    assert chosen == [1]
+    cuda.current_device = lambda: 3
+    waiting[0]()
+    assert chosen == [1], "the program has chosen"
+
+
+def test_ranks_of_pytorchs_that_share_a_gpu_see_it_once() -> None:
+    pin(["2", "2"], 1, 2, 1, for_torch=True)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "2"
+    assert gpu.own_device() == "2"
 
 
 def test_a_rank_on_a_gpu() -> None:
@@ -107,7 +132,7 @@ def test_what_the_user_set_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in users.items():
         monkeypatch.setenv(name, value)
     assert pin(["0"], 0, 1).threads == 5
-    assert now() == users | {"CUDA_VISIBLE_DEVICES": "0"}
+    assert now() == users | {"CUDA_VISIBLE_DEVICES": "0", DEVICE_VARIABLE: "0"}
 
 
 def test_threads_that_were_asked_for_win(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,3 +43,22 @@ def test_else_what_is_installed(monkeypatch: pytest.MonkeyPatch, there: set[str]
 def test_another_name_is_refused_with_those_that_there_are() -> None:
     with pytest.raises(InvalidInput, match=r"Received: 'pytorch'\. Pass tensorflow, torch, jax, auto .* or none\."):
         frameworks.checked("pytorch")
+
+
+@pytest.mark.parametrize(
+    ("script", "uses"),
+    [
+        ("import torch", True),
+        ("def main():\n    from torch.nn import Linear", True),
+        ("import horovod.torch as hvd", True),
+        ("import os, torch", True),
+        ("from accelerate import Accelerator", True),
+        ("import tensorflow as tf\nimport torch", False),
+        ("import torch, tensorflow", False),
+        ("import keras", False),
+        ("# import torch", False),
+        ("print('torch')", False),
+    ],
+)
+def test_a_script_of_pytorchs_is_known_by_its_imports(script: str, uses: bool) -> None:
+    assert frameworks.uses_torch(script) is uses
