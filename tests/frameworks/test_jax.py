@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import jupyter_ddl
-from jupyter_ddl.errors import InvalidInput, RankError, RunInterrupted, RunTimedOut
+from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError, RunInterrupted, RunTimedOut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -207,10 +209,22 @@ def test_an_error_at_the_same_place_on_all_ranks_keeps_the_processes(begun: Sess
     assert values(begun, "float(summed(array))") == ["3.0", "3.0"]
 
 
-def test_where_one_rank_raises_and_another_has_ended_new_processes_are_made(begun: Session) -> None:
-    with pytest.raises(RankError, match="on purpose"):
-        begun.run("if rank: raise ValueError('on purpose')")
+@pytest.mark.parametrize("elsewhere", ["pass", "1 / 0"])
+def test_where_ranks_end_a_cell_at_different_places_new_processes_are_made(begun: Session, elsewhere: str) -> None:
+    begun.run("old = jax.devices()[0].client")
+    with pytest.raises(RankError):
+        begun.run(f"if rank:\n    raise ValueError('on purpose')\n{elsewhere}")
+    assert values(begun, "jax.devices()[0].client is old") == ["False", "False"]
     assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
+
+
+def test_a_rank_that_is_killed_is_replaced_and_the_next_cell_computes(begun: Session) -> None:
+    timer = threading.Timer(1.0, os.kill, (pids(begun)[0], signal.SIGKILL))
+    timer.start()
+    with pytest.raises(ClusterLost, match=r"rank 0 .* signal 9"):
+        begun.run("if rank == 0: time.sleep(300)\ntotal(1)")
+    begun.wait_rebuilt()
+    assert values(begun, BEGUN) == ["3.0", "3.0"]
 
 
 def test_some_of_the_ranks_make_no_processes(begun: Session) -> None:

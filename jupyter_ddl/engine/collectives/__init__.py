@@ -8,6 +8,7 @@
 | `site` | the libraries that a site adds |
 | `rendezvous` | meetings of all ranks, at which rank 0 tells a port |
 | `jax_processes` | jax.distributed: its start, and its release |
+| `jax_ends` | how a cell has ended on each rank, told by JAX's service |
 | `jax_gloo` | the connections of JAX's gloo |
 | `jax_service` | the coordination services that rank 0 keeps until all have left |
 | `torch_groups` | torch.distributed: its start, and its release |

@@ -22,10 +22,10 @@ import socket
 import sys
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
+from jupyter_ddl.engine.collectives.jax_ends import Ends
 from jupyter_ddl.engine.collectives.jax_gloo import Gloo
 from jupyter_ddl.engine.collectives.jax_service import Services
 from jupyter_ddl.engine.collectives.library import Turn
@@ -42,11 +42,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
 
 _LOOK_S = 0.01
-# How long a rank that raises may take to let the others know.
-_TELL_S = 1.0
 # All ranks have met before they connect.
 _CONNECT_S = 30
-_ENDED_KEY = "jupyter_ddl/ended"
 
 
 class JaxProcesses:
@@ -73,8 +70,7 @@ class JaxProcesses:
         self._released = threading.Event()
         self._lock = threading.Lock()
         self._gloo = Gloo(world.rank, lambda: _state().client)
-        # Of the cell: 0 until it has raised here, then a number of the place.
-        self._raises = 0
+        self._ends = Ends(world.rank, world.world_size)
         # How often processes were made: a release that comes late must not end the next ones.
         self._generation = 0
 
@@ -97,24 +93,25 @@ class JaxProcesses:
 
     def begin_cell(self, turn: Turn) -> None:
         """Note that a cell begins: what an earlier one has ended, here or on another rank, is made anew where used."""
-        self._turn, self._count, self._raises = turn, 0, 0
-        self._released.clear()
-        if self._given is not None and not self._is_stale and (self._ended.is_set() or self._has_ended_elsewhere()):
+        if (
+            self._given is not None
+            and not self._is_stale
+            and (self._ended.is_set() or self._ends.are_apart(_state().client, self._turn.run))
+        ):
             self._end(self._generation)
             self._is_stale = True
             # Now: JAX asks for backends once.
             _clear()
+        self._turn, self._count = turn, 0
+        self._released.clear()
 
     def end_cell(self) -> None:
         """Keep the processes: idle ones cost nothing."""
 
     def raised(self) -> None:
-        """Note it. Where all ranks raise at the same place the processes are as good as before, and stay."""
-        trace = sys.exc_info()[2]
-        self._raises += 1
-        while trace is not None:
-            self._raises += trace.tb_lineno
-            trace = trace.tb_next
+        """Tell the others where: where all have raised at the same place, the processes are as good as before."""
+        if self._given is not None and not self._turn.on_subset:
+            self._ends.tell_raised(_state().client, self._turn.run, sys.exc_info()[2])
 
     def release(self) -> None:
         """End the collectives of this rank; new processes are made where a later cell uses JAX."""
@@ -128,18 +125,8 @@ class JaxProcesses:
         return "Gloo" in text and sockets.says_ended(text)
 
     def entered(self) -> int | None:
-        """Return a number that differs between ranks where one has raised and another not, or elsewhere.
-
-        JAX counts no collectives, and runs them in the background: one may be left waiting for a rank that has raised.
-        """
-        return None if self._given is None or self._is_stale else self._raises
-
-    def _has_ended_elsewhere(self) -> bool:
-        client = _state().client
-        try:
-            return client is None or client.key_value_try_get(_ENDED_KEY) is not None
-        except RuntimeError as error:
-            return "NOT_FOUND" not in str(error)
+        """Return None: JAX does not say how many."""
+        return None
 
     def _end(self, generation: int) -> None:
         """End all connections of JAX's, first of all those in which ranks wait."""
@@ -149,10 +136,7 @@ class JaxProcesses:
             self._ended.set()
             self._gloo.shut_down()
             state = _state()
-            if state.client is not None:
-                # RuntimeError: another rank has said it, or the service has ended.
-                with suppress(RuntimeError):
-                    state.client.key_value_set(_ENDED_KEY, str(self._world.rank))
+            self._ends.tell_ended(state.client)
             self._disconnect()
 
     def _disconnect(self) -> None:
