@@ -176,6 +176,7 @@ CASES = ["jit-raised", "jit-interrupted", "jit-timed_out", "first-raised", "back
 def test_a_blocked_rank_is_released_and_the_next_cell_computes(begun: Session, case: str) -> None:
     place, end = case.split("-")
     before = pids(begun)
+    begun.run("alone = jnp.arange(2.0)")
 
     def code(other: str) -> str:
         return f"""
@@ -197,6 +198,7 @@ def wait_and_leave():
     print(f"{case}: released after {took_s * 1000:.0f} ms")
     assert took_s < SLACK_S
     # Where a rank has left by itself, and not come back, the program says again that it does.
+    assert values(begun, "np.asarray(alone + 1).tolist()") == ["[1.0, 2.0]"] * 2
     again = "jax.distributed.initialize()\n" if place == "initialize" else ""
     assert values(begun, f"{again}total(rank + 1), kept") == ["(3.0, 0)", "(3.0, 1)"]
     assert pids(begun) == before

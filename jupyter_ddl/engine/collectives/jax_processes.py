@@ -200,6 +200,9 @@ class JaxProcesses:
                 "cluster_detection_method": "deactivate",
                 "initialization_timeout": min(timeout_s, _CONNECT_S),
             }
+            if given["local_device_ids"] is None and "," in os.environ.get("CUDA_VISIBLE_DEVICES", ""):
+                # Ranks of PyTorch see all GPUs of their host; in JAX each would take all of them.
+                wanted["local_device_ids"] = self._world.local_rank
             # By default it listens on all networks.
             wanted["coordinator_bind_address"] = given["coordinator_bind_address"] or wanted["coordinator_address"]
         with self._lock:

@@ -111,7 +111,9 @@ class Rendezvous:
                 connection, _ = listener.accept()
                 connection.setblocking(False)
                 self._unread.append((connection, b""))
-        self._present = {at: connection for at, connection in self._present.items() if _read(connection) is not None}
+        for at, connection in list(self._present.items()):
+            if _read(connection) is None:
+                self._present.pop(at).close()
         unread, self._unread = self._unread, []
         for connection, said in unread:
             more = _read(connection)
