@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import jupyter_ddl
 from jupyter_ddl.errors import DdlError, RankError
 from jupyter_ddl.host.topology import list_gpus, memory_of, nvml_open
+from jupyter_ddl.protocol.cell_options import AutoOptions
 from jupyter_ddl.protocol.events import MetricsSample
 from jupyter_ddl.runs.reading import run_events
 
@@ -53,6 +54,32 @@ value = torch.ones(1, device="cuda")
 dist.all_reduce(value)
 """
 BY_NAME = "dist.destroy_process_group(); dist.init_process_group('nccl'); "
+# In float64, so that only the order of the sums could differ.
+LOOP = """
+import torch
+torch.manual_seed(3)
+inputs = torch.randn(103, 4, dtype=torch.float64)
+targets = inputs.sum(1, keepdim=True)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, targets), batch_size=16, shuffle=True)
+model = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1)).double().cuda()
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(3):
+    for x, y in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(x.cuda()), y.cuda()).backward()
+        optimizer.step()
+weights = torch.cat([one.detach().reshape(-1) for one in model.parameters()]).tolist()
+"""
+JAX = """
+import jax
+jax.distributed.initialize()
+import jax.numpy as jnp
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+mesh = Mesh(jax.devices(), ("ranks",))
+total = jax.jit(jnp.sum, out_shardings=NamedSharding(mesh, PartitionSpec()))
+values = jax.make_array_from_process_local_data(NamedSharding(mesh, PartitionSpec("ranks")), jnp.ones(1) + rank)
+(str(jax.devices()), float(total(values)))
+"""
 # Explicit copies through pinned memory: nothing is managed memory, of which another process could lose its own.
 OFFLOAD = """
 import json, time, torch
@@ -165,6 +192,30 @@ def groups() -> dict[str, Any]:
     return found
 
 
+def auto() -> dict[str, Any]:
+    """A loop of one process under --auto on two ranks that share the GPU: how far its weights are from that one's."""
+    with _ranks(n=1) as session:
+        session.run(LOOP)
+        expected = session.pull("weights")[0]
+    with _ranks(n=2, oversubscribe=True) as session:
+        session.run(LOOP, auto=AutoOptions(batch="global"))
+        found = session.pull("weights")
+    apart = [max(abs(one - other) for one, other in zip(expected, found[rank], strict=True)) for rank in (0, 1)]
+    return {"largest difference of a weight, by rank": apart}
+
+
+def jax() -> dict[str, Any]:
+    """JAX on one rank, and on two that share the GPU."""
+    found: dict[str, Any] = {}
+    with _ranks(n=1, framework="jax") as session:
+        found["one rank"] = session.run(JAX).ranks[0].value
+    with _ranks(n=2, oversubscribe=True, framework="jax") as session:
+        found["two ranks: devices"] = session.run(JAX.partition("total")[0] + "str(jax.devices())").ranks[1].value
+        found["two ranks: a sum"] = _error(lambda: session.run(JAX, timeout_s=40))
+        found["then a cell"] = session.run("import jax.numpy as jnp; 1 + 1").ranks[1].value
+    return found
+
+
 def offload() -> dict[str, Any]:
     """Activations kept in pinned host memory until the backward pass needs them, against in the GPU's."""
     with _ranks(n=1) as session:
@@ -247,7 +298,7 @@ def _used_mib() -> float:
 
 
 CHECKS: dict[str, Callable[[], dict[str, Any]]] = {
-    check.__name__: check for check in (pinning, memory, faults, groups, offload, figures)
+    check.__name__: check for check in (pinning, memory, faults, groups, auto, jax, offload, figures)
 }
 
 
