@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import jupyter_ddl
-from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError, RunInterrupted, RunTimedOut
+from jupyter_ddl.errors import ClusterLost, InvalidInput, RankError, RunInterrupted, RunStalled, RunTimedOut
+from jupyter_ddl.protocol.cell_options import StallOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -218,6 +219,13 @@ def test_where_ranks_end_a_cell_at_different_places_new_processes_are_made(begun
         begun.run(f"if rank:\n    raise ValueError('on purpose')\n{elsewhere}")
     assert values(begun, "jax.devices()[0].client is old") == ["False", "False"]
     assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
+
+
+def test_a_rank_that_does_not_come_is_named_as_a_stall(begun: Session) -> None:
+    code = "jax.distributed.shutdown()\ntime.sleep(300 if rank else 0)\njax.distributed.initialize()"
+    with pytest.raises(RunStalled, match=r"jax.distributed.initialize: rank 0 waits in it for rank 1"):
+        begun.run(code, stalls=StallOptions(5, "abort"), timeout_s=60)
+    assert values(begun, BEGUN) == ["3.0", "3.0"]
 
 
 def test_a_rank_that_is_killed_is_replaced_and_the_next_cell_computes(begun: Session) -> None:

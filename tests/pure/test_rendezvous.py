@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -10,11 +11,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jupyter_ddl.engine.collectives.library import Turn
 from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
+from jupyter_ddl.engine.collectives.patience import Patience
 from jupyter_ddl.engine.collectives.rendezvous import Rendezvous
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from jupyter_ddl.protocol.events import CollectiveStalled
 
 DUE_S = 10.0
 
@@ -33,7 +38,7 @@ def ranks() -> Iterator[list[Rendezvous]]:
         yield [Rendezvous(point, rank, 3) for rank, point in enumerate(of)]
 
 
-def patient(_whom: str) -> None:
+def patient(_missing: Sequence[int]) -> None:
     time.sleep(0.001)
 
 
@@ -48,12 +53,12 @@ def test_all_get_what_rank_0_chose(ranks: list[Rendezvous], order: tuple[int, ..
 
 @pytest.mark.parametrize("leaver", [0, 1])
 def test_one_that_leaves_is_waited_for_again(ranks: list[Rendezvous], leaver: int) -> None:
-    said: set[str] = set()
+    said: set[tuple[int, ...]] = set()
 
-    def impatient(whom: str) -> None:
-        said.add(whom)
+    def impatient(missing: Sequence[int]) -> None:
+        said.add(tuple(missing))
         if time.monotonic() > due_s:
-            raise Left(whom)
+            raise Left
         time.sleep(0.001)
 
     others = [rank for rank in range(3) if rank != leaver]
@@ -61,7 +66,7 @@ def test_one_that_leaves_is_waited_for_again(ranks: list[Rendezvous], leaver: in
         due_s = time.monotonic() + 0.1
         with pytest.raises(Left):
             pool.submit(ranks[leaver].meet, "run/1", lambda: 7, impatient).result(DUE_S)
-        assert said == ({"ranks 1-2, which did not call it"} if leaver == 0 else {"the other ranks"})
+        assert said == ({(1, 2)} if leaver == 0 else {()})
         began = [pool.submit(ranks[rank].meet, "run/1", lambda: 7, patient) for rank in others]
         time.sleep(0.05)
         assert not any(meeting.done() for meeting in began)
@@ -79,3 +84,19 @@ def test_another_process_at_the_port_is_no_rank(ranks: list[Rendezvous]) -> None
         assert not waiting.done()
         others = [pool.submit(ranks[rank].meet, "run/1", lambda: 0, patient) for rank in (1, 2)]
         assert [meeting.result(DUE_S) for meeting in [waiting, *others]] == [7] * 3
+
+
+def test_a_wait_reports_who_is_missing_and_ends_in_words() -> None:
+    reports: list[CollectiveStalled] = []
+    released = threading.Event()
+    wait = Patience("initialize", Turn("run", stall_after_s=0.04, report=reports.append), 0, 60, released)
+    while not reports:
+        wait((1, 3))
+    assert reports[0].waited_s >= 0.0
+    assert (reports[0].run, reports[0].rank, reports[0].tensors) == ("run", 0, ("initialize",))
+    assert reports[0].missing == {"1": ["initialize"], "3": ["initialize"]}
+    released.set()
+    with pytest.raises(RuntimeError, match=r"released while initialize\(\) waits for ranks 1,3, which did not call"):
+        wait((1, 3))
+    with pytest.raises(RuntimeError, match=r"Timed out: initialize\(\) waits for the other ranks\."):
+        Patience("initialize", Turn("run"), 0, 0, threading.Event())(())

@@ -6,6 +6,7 @@
 | `meeting_point` | the address at which ranks find each other, and the variables that say it |
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
 | `site` | the libraries that a site adds |
+| `patience` | a wait for ranks, which reports a stall |
 | `rendezvous` | meetings of all ranks, at which rank 0 tells a port |
 | `jax_processes` | jax.distributed: its start, and its release |
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |

@@ -21,7 +21,6 @@ import os
 import socket
 import sys
 import threading
-import time
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine.collectives import sockets
@@ -29,6 +28,7 @@ from jupyter_ddl.engine.collectives.jax_ends import Ends
 from jupyter_ddl.engine.collectives.jax_gloo import Gloo
 from jupyter_ddl.engine.collectives.jax_service import Services
 from jupyter_ddl.engine.collectives.library import Turn
+from jupyter_ddl.engine.collectives.patience import Patience
 from jupyter_ddl.engine.collectives.rendezvous import Rendezvous
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host import import_hooks
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.world import World
 
-_LOOK_S = 0.01
 # All ranks have met before they connect.
 _CONNECT_S = 30
 
@@ -233,14 +232,7 @@ class JaxProcesses:
     def _meet(self, timeout_s: float) -> int:
         """Wait for all ranks; return the port of the new coordination service."""
         self._count += 1
-        due_s = time.monotonic() + timeout_s
-
-        def wait(whom: str) -> None:
-            why = f"jax.distributed.initialize() waits for {whom}"
-            if self._released.wait(_LOOK_S):
-                raise RuntimeError(f"The cell was released while {why}.")
-            if time.monotonic() > due_s:
-                raise RuntimeError(f"Timed out: {why}.")
+        wait = Patience("jax.distributed.initialize", self._turn, self._world.rank, timeout_s, self._released)
 
         def choose() -> int:
             # All ranks have left the earlier one.

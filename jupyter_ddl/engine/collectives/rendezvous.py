@@ -13,14 +13,12 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.rank_sets import named
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
 
-    Wait = Callable[[str], None]
+    Wait = Callable[[Sequence[int]], None]
 
 _CONNECT_S = 1.0
 _LINE_BYTES = 512
@@ -52,7 +50,8 @@ class Rendezvous:
         Args:
             name: of the meeting, the same on all ranks, and another one each time. It has no spaces.
             choose: called on rank 0, when all are there.
-            wait: called with what is waited for, as often as there is nothing to do; it waits a moment, and may raise.
+            wait: called as often as there is nothing to do, with the ranks that are missing, none where rank 0 knows
+                them; it waits a moment, and may raise.
         """
         if self._rank == 0:
             return self._hold(name, choose, wait)
@@ -61,7 +60,7 @@ class Rendezvous:
                 connection.sendall(f"{name} {self._rank}\n".encode())
                 if (answer := self._answer(connection, wait)) is not None:
                     return answer
-            wait("rank 0, which did not call it")
+            wait((0,))
 
     @property
     def _address(self) -> tuple[str, int]:
@@ -75,7 +74,7 @@ class Rendezvous:
             try:
                 more = connection.recv(_LINE_BYTES)
             except BlockingIOError:
-                wait("the other ranks")
+                wait(())
                 continue
             if not more:
                 return None
@@ -86,7 +85,7 @@ class Rendezvous:
         try:
             while missing := [rank for rank in range(1, self._size) if (name, rank) not in self._present]:
                 self._look()
-                wait(f"{named(missing)}, which did not call it")
+                wait(missing)
             chosen = choose()
             for rank in range(1, self._size):
                 # OSError: it has been released at this moment.
