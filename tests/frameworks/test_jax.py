@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -89,6 +90,20 @@ def test_it_needs_no_argument_and_a_cell_may_run_again(jax_pair: Session) -> Non
         assert values(jax_pair, BEGUN) == ["3.0", "3.0"]
     asked = "jax.process_index(), jax.process_count(), jax.device_count(), jax.local_device_count()"
     assert values(jax_pair, asked) == ["(0, 2, 2, 1)", "(1, 2, 2, 1)"]
+
+
+def test_the_programs_own_arguments_win_also_after_a_release(begun: Session) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    own = f"jax.distributed.initialize('{address}', 2, rank)\n"
+    with pytest.raises(RankError, match=r"other arguments than the one before\. Call jax\.distributed\.shutdown\(\)"):
+        begun.run(own)
+    begun.run(f"jax.distributed.shutdown()\n{own}")
+    with pytest.raises(RankError, match="on purpose"):
+        begun.run("if rank: raise ValueError('on purpose')\ntotal(1)")
+    assert values(begun, "total(rank + 1)") == ["3.0", "3.0"]
+    begun.run("jax.distributed.shutdown()")
 
 
 def test_pmap_and_shard_map_exchange_between_the_ranks(begun: Session) -> None:
@@ -203,6 +218,21 @@ def wait_and_leave():
     assert values(begun, f"{again}total(rank + 1), kept") == ["(3.0, 0)", "(3.0, 1)"]
     assert values(begun, "np.asarray(alone + 1).tolist()") == ["[1.0, 2.0]"] * 2
     assert pids(begun) == before
+
+
+@pytest.mark.slow
+def test_twenty_releases_of_four_ranks() -> None:
+    session = jupyter_ddl.start(n=4, name="jax-4", framework="jax")
+    try:
+        session.run(BEGUN)
+        before = pids(session)
+        for _ in range(20):
+            with pytest.raises(RankError, match="ValueError: on purpose"):
+                session.run("if rank == 3: raise ValueError('on purpose')\ntotal(1)")
+            assert values(session, "total(rank + 1), kept") == [f"(10.0, {rank})" for rank in range(4)]
+        assert pids(session) == before
+    finally:
+        session.stop()
 
 
 def test_an_error_at_the_same_place_on_all_ranks_keeps_the_processes(begun: Session) -> None:

@@ -160,12 +160,22 @@ class JaxProcesses:
         self._services.end_last()
 
     def _initialize(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        """Replace `initialize`: ranks meet by themselves; again with the same arguments, it has been done."""
+        """Replace `initialize`: ranks meet by themselves; again with the same arguments, it has been done.
+
+        Raises:
+            InvalidInput: it has been done with others.
+        """
         given = inspect.signature(stock).bind(*args, **kwargs)
         given.apply_defaults()
-        if self._given == given.arguments and not self._is_stale and _state().client is not None:
-            # A notebook's cells run again.
-            return
+        if self._given is not None and not self._is_stale and _state().client is not None:
+            if self._given == given.arguments:
+                # A notebook's cells run again.
+                return
+            raise InvalidInput(
+                "jax.distributed.initialize() is called once.",
+                "a call with other arguments than the one before",
+                "Call jax.distributed.shutdown() first.",
+            )
         self._begin(stock, dict(given.arguments))
 
     def _begin(self, stock: Callable[..., None], given: dict[str, Any]) -> None:
