@@ -121,3 +121,27 @@ def test_a_script_whose_rank_raises_ends_and_names_it(tmp_path: Path) -> None:
     )
     assert ran.returncode == 1
     assert "ValueError: on purpose" in ran.stdout + ran.stderr
+
+
+def test_a_script_that_stalls_says_so_and_ends(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import time, torch, torch.distributed as dist\n"
+        "dist.init_process_group()\n"
+        "if dist.get_rank() == 1:\n    time.sleep(300)\n"
+        "dist.all_reduce(torch.ones(2))\n"
+    )
+    options = ["-n", "2", "--stall-after", "5", "--on-stall", "abort"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "jupyter_ddl.cli", "run", *options, script],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    told = ran.stdout + ran.stderr
+    assert ran.returncode == 1
+    assert "  all_reduce of float32 [2]: rank 0 waits in it for rank 1\n" in told
+    # Threads of ours are out of C++ code when Python ends.
+    assert "Fatal Python error" not in told
+    assert "Exception in thread" not in told

@@ -55,6 +55,16 @@ def test_a_rank_that_has_ended_the_cell_is_named(torch_pair: Session) -> None:
     assert "\n  barrier: rank 0 waits in it for rank 1\n" in told
 
 
+def test_a_group_of_some_names_its_own_ranks(torch_ranks: Callable[[int], Session]) -> None:
+    four = torch_ranks(4)
+    waits = "if rank == 3:\n    time.sleep(300)\nleft, right = dist.new_group([0, 1]), dist.new_group([2, 3])"
+    told = stalled(four, waits)
+    assert re.search(r"\n  new_group: .* for rank 3\n", told)
+    made = "left, right = dist.new_group([0, 1]), dist.new_group([2, 3])\n"
+    told = stalled(four, f"{made}if rank == 3:\n    time.sleep(300)\nrank > 1 and dist.all_reduce(x, group=right)")
+    assert re.search(r"\n  all_reduce of float32 \[2\]: .* for rank 3\n", told)
+
+
 def test_the_first_rank_is_missed_before_it_serves_the_store(torch_ranks: Callable[[int], Session]) -> None:
     session = torch_ranks(2)
     session.restart()

@@ -43,7 +43,12 @@ def test_as_many_and_the_same_or_unknown_ones_or_one_that_moves_is_none() -> Non
 
 
 def test_who_has_ended_the_cell_is_missing_for_one_in_a_collective_and_for_no_other() -> None:
-    ended = {1: Note(has_ended=True), 2: Note(has_ended=True)}
+    ended = {one: Note({"0": 3}, has_ended=True) for one in (1, 2)}
     assert stall_of(0, {0: at(3), **ended}, ALL) == Stall((0,), {1: ("barrier",), 2: ("barrier",)})
     assert stall_of(0, {0: at(3, BACKWARD), **ended}, ALL) is None
     assert stall_of(0, {0: at(3, UNKNOWN), **ended}, ALL) is None
+
+
+def test_who_has_ended_is_not_missing_where_another_is_behind() -> None:
+    notes = {0: Note({"0": 3}, has_ended=True), 1: at(3), 2: at(2)}
+    assert stall_of(1, notes, ALL) == Stall((0, 1), {2: ("barrier",)})

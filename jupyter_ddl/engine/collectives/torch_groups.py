@@ -99,8 +99,8 @@ class TorchGroups:
         self._released.set()
         c10d = _c10d()
         if c10d is not None and c10d.is_initialized():
-            # No daemon: at the end of a script C++ code must not be cut off.
-            threading.Thread(target=self._end, args=(c10d,), name="jupyter_ddl torch release").start()
+            # No daemon, as the thread that asks may be: at the end of a script C++ code must not be cut off.
+            threading.Thread(target=self._end, args=(c10d,), name="jupyter_ddl torch release", daemon=False).start()
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that a peer has ended the collective."""
@@ -119,11 +119,12 @@ class TorchGroups:
             sockets.shut_down(self._connections | sockets.connections(to_port=self._point.port))
             self._connections.clear()
             self._store = None
-            # ValueError: it has been destroyed meanwhile.
-            with suppress(ValueError, RuntimeError):
+            # Errors: the program destroys it meanwhile.
+            with suppress(ValueError, RuntimeError, AssertionError):
                 # NCCL's communicators end by it. Private, and in every torch since 2.6.
                 end = getattr(c10d, "_abort_process_group", c10d.destroy_process_group)
-                end()
+                if c10d.is_initialized():
+                    end()
 
     def _install(self, c10d: ModuleType) -> None:
         patch(c10d, "init_process_group", self._init, Layer.RANK)

@@ -54,7 +54,7 @@ class Note:
 
     def is_behind(self, other: Note, group: str) -> bool:
         """Return whether this rank has not entered the collective of a group in which another one is."""
-        if group not in self.counts or self.has_ended:
+        if group not in self.counts:
             # It may have left the group, or not be in it yet: who does something else does not wait for it.
             return other.is_in_collective
         return self.counts[group] < other.counts[group]
@@ -85,14 +85,20 @@ def stall_of(rank: int, notes: Mapping[int, Note], members: Mapping[str, tuple[i
     Stall(waiting=(0,), missing={1: ('barrier',)})
     """
     own = notes[rank]
-    for group, ranks in members.items():
+    # The smallest first: who waits in a group of some has often entered all of the others.
+    for group, ranks in sorted(members.items(), key=lambda one: len(one[1])):
         members_notes = {one: notes.get(one, Note()) for one in ranks}
         behind = [one for one, note in members_notes.items() if note.is_behind(own, group)]
         if behind:
             entered = own.counts[group]
             waiting = tuple(one for one, note in members_notes.items() if note.counts.get(group) == entered)
             return Stall(tuple(one for one in waiting if one not in behind), dict.fromkeys(behind, (own.within,)))
-    return _mismatch(own, {one: notes.get(one, Note()) for ranks in members.values() for one in ranks})
+    everywhere = {one: notes.get(one, Note()) for ranks in members.values() for one in ranks}
+    ended = [one for one, note in everywhere.items() if note.has_ended]
+    if ended and own.is_in_collective:
+        # One collective, of which gloo has returned on some ranks: they gave it something else.
+        return Stall((rank,), dict.fromkeys(ended, (own.within,)))
+    return _mismatch(own, everywhere)
 
 
 def _mismatch(own: Note, notes: Mapping[int, Note]) -> Stall | None:
@@ -128,6 +134,8 @@ class TorchStalls:
         self._groups = groups
         self._connect = connect
         self._turn: Turn | None = None
+        # A cell that has ended, which is still to be noted.
+        self._to_end: Turn | None = None
         self._store: Any = None
         self._thread: threading.Thread | None = None
         self._ended = threading.Event()
@@ -139,7 +147,7 @@ class TorchStalls:
 
     def end_cell(self) -> None:
         """Watch nothing until the next cell."""
-        self._turn = None
+        self._to_end, self._turn = self._turn, None
 
     def watch(self) -> None:
         """Start to look, where that has not begun."""
@@ -210,9 +218,16 @@ class TorchStalls:
         return self._rank == stall.waiting[0] or stood_s >= after_s * 0.75
 
     def _note_end(self) -> None:
-        if self._run and self._store is not None:
-            self._publish(self._store, Note(has_ended=True))
-            self._run = ""
+        """Note that the cell has ended, also one that was over before the first look."""
+        ended, self._to_end = self._to_end, None
+        if ended is None or ended.stall_after_s is None:
+            return
+        self._forget()
+        self._run = ended.run
+        store = self._store = self._store or self._connect()
+        if store is not None:
+            counts = {group: count for group, (count, _) in self._groups().items()}
+            self._publish(store, Note(counts, has_ended=True))
 
     def _publish(self, store: Any, note: Note) -> None:
         text = msgspec.json.encode(note).decode()
