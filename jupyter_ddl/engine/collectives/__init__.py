@@ -7,7 +7,7 @@
 | `sockets` | this process's TCP connections, to end those of a blocked collective |
 | `site` | the libraries that a site adds |
 | `patience` | a wait for ranks, which reports a stall |
-| `rendezvous` | meetings of all ranks, at which rank 0 tells a port |
+| `rendezvous` | barriers of all ranks, at which rank 0 names a port |
 | `jax_processes` | jax.distributed: its start, and its release |
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |
 | `jax_gloo` | the connections of JAX's gloo |

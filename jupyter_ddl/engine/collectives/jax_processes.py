@@ -6,7 +6,7 @@ JAX's coordination service each time.
 JAX cannot end a collective in which a rank waits. So the connections of its gloo are shut down, which it takes for the
 end of its peers, and the client of the coordination service, by which ranks wait for each other before a first
 collective. What JAX holds of them cannot be used again: the next cell that uses JAX gets new backends, and the ranks
-meet anew. Service and clients are JAX's recoverable ones: others end the process when a peer does.
+meet again. Service and clients are JAX's recoverable ones: others end the process when a peer does.
 
 Source: jax 0.10.2, jax/_src/distributed.py, State.initialize; xla, xla/pjrt/distributed/client.h (the callback that
 ends the process cannot be replaced from Python: it raises std::bad_cast).
@@ -56,14 +56,14 @@ class JaxProcesses:
     def __init__(self, world: World, point: MeetingPoint) -> None:
         self._world = world
         self._point = point
-        self._meeting = Rendezvous(point, world.rank, world.world_size)
+        self._barrier = Rendezvous(point, world.rank, world.world_size)
         self._services = Services()
         self._turn = Turn("")
-        # How many meetings there were in the run.
+        # How many barriers there were in the run.
         self._count = 0
         # What `initialize` was given last, until the program's own `shutdown`.
         self._given: dict[str, Any] | None = None
-        # Whether the backends are to be made anew: their processes have ended.
+        # Whether the backends are to be made again: their processes have ended.
         self._is_stale = False
         self._ended = threading.Event()
         self._released = threading.Event()
@@ -91,7 +91,7 @@ class JaxProcesses:
         return processes
 
     def begin_cell(self, turn: Turn) -> None:
-        """Note that a cell begins: what an earlier one has ended, here or on another rank, is made anew where used."""
+        """Note that a cell begins: what an earlier one has ended, here or on another rank, is made again where used."""
         if (
             self._given is not None
             and not self._is_stale
@@ -251,7 +251,7 @@ class JaxProcesses:
                 free.bind((self._point.address, 0))
                 return int(free.getsockname()[1])
 
-        return self._meeting.meet(f"{self._turn.run}/{self._count}", choose, wait)
+        return self._barrier.meet(f"{self._turn.run}/{self._count}", choose, wait)
 
     def _shutdown(self, _stock: Callable[..., None]) -> None:
         """Replace `shutdown`: no rank waits for others, and `initialize` may be called again."""
@@ -261,7 +261,7 @@ class JaxProcesses:
         self._given = None
 
     def _backends(self, stock: Callable[..., Any]) -> Any:
-        """Replace `backends`, which JAX asks before its first computation: processes that were ended are made anew."""
+        """Replace `backends`, which JAX asks before its first computation: processes that were ended are made again."""
         if self._is_stale and self._given is not None:
             self._begin(unpatched(_module(), "initialize"), self._given)
         found = stock()

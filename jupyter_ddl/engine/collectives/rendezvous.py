@@ -1,7 +1,7 @@
 """Lets all ranks of a run meet, and tells them a number that rank 0 chooses, such as a port.
 
 Each rank connects to rank 0 and says where in the run it is; rank 0 answers when all are there. A rank that is released
-closes its connection, and leaves nothing behind that the next meeting would have to clear away, as a request of MPI's
+closes its connection, and leaves nothing behind that the next barrier would have to clear away, as a request of MPI's
 or a file would. All waits are in Python, where an interrupt ends them.
 
 Runs on: every rank.
@@ -25,7 +25,7 @@ _LINE_BYTES = 512
 
 
 class Rendezvous:
-    """Meetings of all ranks of one world.
+    """Barriers of all ranks of one world.
 
     Args:
         point: where rank 0 listens; nothing else may use it.
@@ -38,7 +38,7 @@ class Rendezvous:
         self._rank = rank
         self._size = size
         self._is_listening = False
-        # Of rank 0: connections that have not said all yet, and those of a meeting by its name and rank.
+        # Of rank 0: connections that have not said all yet, and those of a barrier by its name and rank.
         self._unread: list[tuple[socket.socket, bytes]] = []
         self._present: dict[tuple[str, int], socket.socket] = {}
 
@@ -48,7 +48,7 @@ class Rendezvous:
         Collective: every rank must call this.
 
         Args:
-            name: of the meeting, the same on all ranks, and another one each time. It has no spaces.
+            name: of the barrier, the same on all ranks, and another one each time. It has no spaces.
             choose: called on rank 0, when all are there.
             wait: called as often as there is nothing to do, with the ranks that are missing, none where rank 0 knows
                 them; it waits a moment, and may raise.
@@ -67,7 +67,7 @@ class Rendezvous:
         return self._point.address, self._point.port
 
     def _answer(self, connection: socket.socket, wait: Wait) -> int | None:
-        """Return rank 0's answer; None where it has left the meeting without one."""
+        """Return rank 0's answer; None where it has left the barrier without one."""
         connection.setblocking(False)
         said = b""
         while not said.endswith(b"\n"):
