@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lab import command, set_theme
+import pytest
+from lab import command, jupyterlab, set_theme
 from panel import ask_kernel, leave_out_tensorflow, run_cell, serious, show_panel, start_here
 from playwright.sync_api import expect
 
 from jupyter_ddl.oversight import clusters
+from jupyter_ddl.paths import RUNTIME_VARIABLE
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from lab import Lab
     from playwright.sync_api import Locator, Page
@@ -32,8 +36,19 @@ def sorted_by(page: Locator) -> list[str]:
     return [f"{one.inner_text()} {one.get_attribute('aria-sort')}" for one in found.all()]
 
 
-def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, notebook: Page, tmp_path: Path) -> None:
-    page = notebook
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    """A JupyterLab that sees none of the clusters of other tests: these are idle, and would be ended."""
+    with (
+        tempfile.TemporaryDirectory(prefix="ddl-lab-") as folder,
+        jupyterlab(Path(folder), more={RUNTIME_VARIABLE: f"{folder}/clusters"}) as running,
+    ):
+        yield running
+
+
+def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, page: Page, tmp_path: Path) -> None:
+    lab.write("shared.ipynb", "1")
+    lab.open(page, "shared.ipynb")
     lab.wait_until_idle(page)
     panel = show_panel(page, more=False)
     panel.get_by_role("button", name="All clusters").click()

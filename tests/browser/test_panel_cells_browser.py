@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 import pytest
@@ -194,6 +194,10 @@ def test_a_start_is_put_into_the_notebook_as_a_cell(lab: Lab, page: Page, tmp_pa
 def test_our_keys_are_no_other_commands() -> None:
     # Each plugin has the keys of its own commands.
     ours = shortcuts_below(BUILT / "schemas" / "jupyter-ddl")
+    # In a console of a rank's the keys are those of JupyterLab's consoles, and nowhere else.
+    in_consoles = [one for one in ours if one["selector"].startswith(".ddl-rank-console ")]
+    assert {" ".join(one["keys"]) for one in in_consoles} == {"Shift Enter", "Tab", "Enter", "Shift Tab", "I I"}
+    ours = [one for one in ours if one not in in_consoles]
     assert {" ".join(one["keys"]) for one in ours} == {"Ctrl Alt R", "Shift Tab"}
     others = {" ".join(one["keys"]) for one in jupyterlabs_shortcuts()}
     assert len(others) > 50
@@ -206,13 +210,13 @@ def as_ctrl(keys: str) -> frozenset[str]:
     return frozenset(keys.replace("Accel", "Ctrl").upper().split())
 
 
-def jupyterlabs_shortcuts() -> list[dict[str, list[str]]]:
+def jupyterlabs_shortcuts() -> list[dict[str, Any]]:
     from jupyterlab.commands import get_app_dir
 
     return [one for one in shortcuts_below(Path(get_app_dir(), "schemas")) if not one.get("disabled")]
 
 
-def shortcuts_below(folder: Path) -> list[dict[str, list[str]]]:
+def shortcuts_below(folder: Path) -> list[dict[str, Any]]:
     """Return the shortcuts of all settings in a folder."""
     found = []
     for path in sorted(folder.glob("**/*.json")):

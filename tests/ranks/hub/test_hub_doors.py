@@ -11,7 +11,7 @@ import pytest
 import websocket
 from hub_server import Server
 from kernels import eventually
-from nvml import H200_BYTES, FakeGpu, build_nvml
+from nvml import H200_BYTES, RESERVED_BYTES, FakeGpu, build_nvml
 from servers import TOKEN
 
 from jupyter_ddl import paths
@@ -309,7 +309,7 @@ def test_who_may_only_read_neither_deletes_nor_controls_and_the_devices_are_told
                 "uuid": "GPU-1",
                 "device": "0",
                 "total_bytes": H200_BYTES,
-                "free_bytes": H200_BYTES - 2**30,
+                "free_bytes": H200_BYTES - 2**30 - RESERVED_BYTES,
                 **common,
             },
         ]

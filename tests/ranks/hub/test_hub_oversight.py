@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hub_server import Server
 from kernels import KernelError, gone_within, kernel, without
 from servers import Notebook
 
+from jupyter_ddl import paths
 from jupyter_ddl.cli import main
 from jupyter_ddl.cluster.idle_end import end_as_idle
 from jupyter_ddl.cluster.use_lock import kept_from_use
 from jupyter_ddl.oversight import clusters, stopping
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hub_server import Server
+    from collections.abc import Iterator
 
 pytestmark = pytest.mark.mpi
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server, and kernels, that see none of the clusters of other tests: these are idle, and would be ended."""
+    with tempfile.TemporaryDirectory(prefix="ddl-") as folder:
+        monkeypatch.setenv(paths.RUNTIME_VARIABLE, f"{folder}/runtime")
+        (Path(folder) / "server").mkdir()
+        with Server(Path(folder) / "server") as running:
+            yield running
+
 
 START = "import jupyter_ddl\ns = jupyter_ddl.start(n=2, name={name!r})\ns.run('x = 40 + rank')"
 LONG = "import time, pathlib\nwhile not pathlib.Path({end!r}).exists(): time.sleep(0.05)"
