@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,23 @@ from jupyter_ddl.host import files
 from jupyter_ddl.host.process_tree import end_with_parent
 
 
+class HeldPorts(ExitStack):
+    """Ports that no other process is given, though nothing listens there yet.
+
+    Linux lets a second socket listen at an address where one is bound, if both have SO_REUSEADDR, which ZeroMQ sets:
+    `man 7 socket`. It gives such a port to no one who asks for any free one. They are released at the end of `with`.
+    """
+
+    def add(self) -> int:
+        """Hold one more port, and return it."""
+        held = self.enter_context(socket.socket())
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("", 0))
+        return int(held.getsockname()[1])
+
+
 def main() -> None:
-    """Run the controller, with connection files that are whole as soon as they exist."""
+    """Run the controller, whose connection files are whole and whose ports are its own as soon as they exist."""
     from ipyparallel.controller.app import IPController
 
     class Controller(IPController):
@@ -26,7 +43,27 @@ def main() -> None:
             # ipyparallel writes in place: ranks and kernel, which wait for the file to exist, found it empty.
             files.replace(Path(self.profile_dir.security_dir, fname), json.dumps(cdict, indent=2))
 
-    Controller.launch_instance()
+        def next_port(self, pool_name: str = "common") -> int:
+            # ipyparallel releases a port as soon as it has chosen it, and binds it up to a second later.
+            is_configured = self.ports or self.engine_ports or self.client_ports
+            return super().next_port(pool_name) if is_configured else ports.add()
+
+        def start(self) -> None:
+            # Without heartbeats ranks wait for minutes; without the controller the cluster ends at once.
+            self.loop.add_callback(self._end_with_heartmonitor)
+            super().start()
+
+        def _end_with_heartmonitor(self) -> None:
+            self.loop.add_handler(self.heartmonitor_process.sentinel, self._heartmonitor_ended, self.loop.READ)
+
+        def _heartmonitor_ended(self, sentinel: int, _: int) -> None:
+            self.loop.remove_handler(sentinel)
+            self.log.critical("the heartbeat monitor ended (status %s)", self.heartmonitor_process.exitcode)
+            self.terminate_children()
+            self.exit(1)
+
+    with HeldPorts() as ports:
+        Controller.launch_instance()
 
 
 if __name__ == "__main__":
