@@ -29,6 +29,7 @@ from jupyter_ddl.cli import (
     runs,
     serve,
     show,
+    timeline,
 )
 from jupyter_ddl.errors import DdlError, InvalidInput
 
@@ -54,7 +55,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, clusters),
+    *(export, execute, serve, modernise, report, clusters, timeline),
 )
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Argparse would not bracket the options that belong to --auto.
 SCRIPT_USAGE = (
     "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
+    "[--timeline] "
     "[--stall-after S] [--on-stall report|abort] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
 )
@@ -86,6 +87,9 @@ def _add_sampling(parser: ArgumentParser) -> None:
         default=1.0,
         metavar="S",
         help="how often ranks send a sample, in seconds; 0 for never",
+    )
+    parser.add_argument(
+        "--timeline", action="store_true", help="record Horovod's timeline into the run's folder: see `timeline`"
     )
 
 

@@ -25,7 +25,9 @@ from jupyter_ddl.engine.horovod_runtime import SHUT_DOWN_TEXT
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.last_resort import LastResort
 from jupyter_ddl.engine.notebook_lines import NotebookLines
+from jupyter_ddl.engine.timeline_file import recorded
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
+from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,11 +178,20 @@ class Guard:
         late: InvalidInput | None = None
         options = request.options
         on_subset = len(request.ranks) < self._world.world_size
-        self._state.collectives.begin_cell(Turn(request.run, on_subset, self._stall_after_s(request), self._emit))
+        self._state.collectives.begin_cell(
+            Turn(
+                request.run,
+                on_subset,
+                self._stall_after_s(request),
+                recorded(self._world.rank, TIMELINE, request.log_dir, options),
+                self._emit,
+            )
+        )
         self._state.cells.begin(Cell(len(request.ranks), options))
         try:
             try:
-                self._sampler.begin(request.run, options.sample_every_s)
+                steps = recorded(self._world.rank, STEPS, request.log_dir, options)
+                self._sampler.begin(request.run, options.sample_every_s, steps)
                 if request.horovod:
                     self._begin_capture(request)
                     # All ranks or none: one that was released already must not leave the others waiting in it.

@@ -133,6 +133,7 @@ class HorovodRuntime:
         """Set what holds for the cell that begins: its stalls are found by Horovod's own inspector."""
         self._on_subset = turn.on_subset
         self._stall = stall_check(turn.stall_after_s)
+        self._timelines.begin_cell(turn.timeline)
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""

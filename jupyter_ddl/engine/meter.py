@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from jupyter_ddl.engine.epochs import Epochs
 from jupyter_ddl.engine.parameters import Parameters
+from jupyter_ddl.engine.step_times import StepTimes
 from jupyter_ddl.protocol.events import TrainingReading
 
 if TYPE_CHECKING:
@@ -33,9 +34,16 @@ class Source(Protocol):
 
 
 class Reports:
-    """What a loop of the user's own has reported, as a source."""
+    """What a loop of the user's own has reported, as a source.
 
-    def __init__(self) -> None:
+    Args:
+        step_times: where its steps are noted.
+    """
+
+    def __init__(self, step_times: StepTimes) -> None:
+        self._step_times = step_times
+        # By the clock of the host, which other ranks' times are compared with.
+        self._last_s: float | None = None
         self._lock = threading.Lock()
         self._reported_s: list[float] = []
         self._samples = 0.0
@@ -45,6 +53,10 @@ class Reports:
 
     def add(self, samples: float, loss: float | None, metrics: dict[str, float]) -> None:
         """Note one step."""
+        now_s = time.time()
+        if self._last_s is not None:
+            self._step_times.ended(self._last_s, now_s)
+        self._last_s = now_s
         with self._lock:
             if self._reported_s:
                 # The first report only marks a start: how long its step took is not known.
@@ -117,16 +129,18 @@ class Meter:
     Attributes:
         parameters: what it was given.
         epochs: what its epochs came to.
+        step_times: when each of its steps began and ended.
     """
 
     def __init__(self) -> None:
         self.parameters = Parameters()
         self.epochs = Epochs()
+        self.step_times = StepTimes()
         self.begin()
 
     def begin(self) -> None:
         """Forget what the cell before reported."""
-        self.reports = Reports()
+        self.reports = Reports(self.step_times)
         self._source: Source | None = None
         self._last: TrainingReading | None = None
 

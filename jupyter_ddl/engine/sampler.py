@@ -58,9 +58,16 @@ class Sampler:
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
-    def begin(self, run: str, every_s: float | None) -> None:
-        """Sample from here on, until `end`; not at all where `every_s` is None."""
+    def begin(self, run: str, every_s: float | None, steps: str | None = None) -> None:
+        """Sample from here on, until `end`.
+
+        Args:
+            run: whose figures they are.
+            every_s: how often, in seconds; None for not at all.
+            steps: the file that each step's times go to; None for none.
+        """
         self._meter.begin()
+        self._meter.step_times.begin(steps)
         self._run, self._is_told = run, False
         self._meter.parameters.begin(lambda given: self._emit(ParametersLogged(run, self._rank, given)))
         if every_s is None:
@@ -81,6 +88,7 @@ class Sampler:
         """Send what the training did since the last sample, and stop. Safe to call twice."""
         self._meter.parameters.end()
         self._meter.epochs.end()
+        self._meter.step_times.end()
         if self._stop is None or self._thread is None:
             return
         self._stop.set()

@@ -29,11 +29,12 @@ from jupyter_ddl.engine.host_report import host_described
 from jupyter_ddl.engine.interrupts import Interrupts
 from jupyter_ddl.engine.sampler import Sampler, links_of
 from jupyter_ddl.engine.stack_dump import Stacks
+from jupyter_ddl.engine.timeline_file import record_script, recorded
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankReady, RankWarm
-from jupyter_ddl.protocol.rank_files import EVENTS
+from jupyter_ddl.protocol.rank_files import EVENTS, STEPS, TIMELINE
 from jupyter_ddl.protocol.requests import LookAtStacks, Release, ReportStall
 
 if TYPE_CHECKING:
@@ -66,11 +67,16 @@ class ScriptRank:
         self._pipes = pipes
         self._run = request.run
         self._sample_every_s = request.options.sample_every_s
+        self._steps = recorded(world.rank, STEPS, request.log_dir, request.options)
         self._events = pipes.open_events()
         self._emit = Journal(world.rank, self._send, RunFiles(world.rank, (EVENTS,), "script"))
         self._emit.begin(request.run, request.log_dir)
         # Of a script Horovod is the script's own, and the terminal reads what it writes of stalls.
-        state.collectives.begin_cell(Turn(request.run, stall_after_s=request.options.stalls.after_s, report=self._emit))
+        timeline = recorded(world.rank, TIMELINE, request.log_dir, request.options)
+        record_script(timeline)
+        state.collectives.begin_cell(
+            Turn(request.run, stall_after_s=request.options.stalls.after_s, timeline=timeline, report=self._emit)
+        )
         self._sampler = Sampler(world.rank, state.meter, self._emit, links_of(world))
         self._interrupts = Interrupts({})
         self._horovod = _HorovodEnd()
@@ -103,7 +109,7 @@ class ScriptRank:
             import_hooks.when_imported(library, self._note_version)
         threading.Thread(target=self._listen, name="jupyter_ddl requests", daemon=True).start()
         try:
-            self._sampler.begin(self._run, self._sample_every_s)
+            self._sampler.begin(self._run, self._sample_every_s, self._steps)
             self._interrupts.arm(self._run)
             self._state.cells.prepare()
             _run_as_main(path)

@@ -1,4 +1,4 @@
-"""Joins Horovod's timelines of all cells in one file: HOROVOD_TIMELINE=file.
+"""Joins Horovod's timelines of all cells in one file, HOROVOD_TIMELINE=file, and keeps that of a run in its folder.
 
 Horovod is initialised again for each cell, and each time it would truncate the file. So it writes to a file of its own
 each time, whose events are then appended to the user's file: valid JSON after each cell, on one clock.
@@ -18,12 +18,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.protocol.rank_files import rank_file
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from jupyter_ddl.protocol.cell_options import CellOptions
 
 VARIABLE = "HOROVOD_TIMELINE"
 # The user's own hvd.start_timeline then names the file.
 DYNAMIC = "DYNAMIC"
+# A tensor that is in Horovod's response cache has no mark of when each rank handed it over.
+# Source: horovod 0.28.1, horovod/common/controller.cc, Controller::ComputeResponseList
+CACHE, NO_CACHE = "HOROVOD_CACHE_CAPACITY", "0"
 _END = "\n]\n"
 # The coordinator's writer closes the file within milliseconds, unless Horovod is shut down at that moment.
 _CLOSES_S = 2.0
@@ -35,11 +42,33 @@ def wanted() -> str | None:
     return None if path in ("", DYNAMIC) else str(Path(path).absolute())
 
 
+def recorded(rank: int, kind: str, log_dir: str | None, options: CellOptions) -> str | None:
+    """Return a rank's file of a run whose timeline is recorded; None where it is not, or cannot be.
+
+    Args:
+        rank: the rank.
+        kind: TIMELINE, which rank 0 writes, or STEPS.
+        log_dir: the run's folder.
+        options: the run's.
+    """
+    return str(Path(log_dir, rank_file(rank, kind))) if options.timeline and log_dir is not None else None
+
+
+def record_script(path: str | None) -> None:
+    """Have a script's own Horovod record its timeline, unless the user has it written elsewhere; None for none."""
+    if path is not None and not os.environ.get(VARIABLE):
+        os.environ[VARIABLE] = path
+        os.environ.setdefault(CACHE, NO_CACHE)
+
+
 class TimelineFile:
-    """One file of the user's, for as long as this process lives.
+    """One file, over all of Horovod's initialisations.
 
     Args:
         path: absolute.
+
+    Attributes:
+        part: where Horovod writes since its last initialisation.
     """
 
     def __init__(self, path: str) -> None:
@@ -59,15 +88,16 @@ class TimelineFile:
 
     def join(self) -> None:
         """Append what Horovod has recorded since its last initialisation; only the coordinator's has records."""
-        if self.part.exists():
-            self.begin()
-            self._guarded(self._join)
+        self.join_part(self.part)
+        self.part.unlink(missing_ok=True)
 
-    def _join(self) -> None:
-        try:
-            self._append([self._moved(event) for event in self._events(self.part.read_text(encoding="utf-8"))])
-        finally:
-            self.part.unlink()
+    def join_part(self, part: Path) -> None:
+        """Append what Horovod has recorded in a file, if it has."""
+        if part.exists():
+            self.begin()
+            self._guarded(
+                lambda: self._append([self._moved(event) for event in self._events(part.read_text(encoding="utf-8"))])
+            )
 
     def _events(self, text: str) -> list[dict[str, Any]]:
         if not text.strip():
@@ -128,27 +158,42 @@ class TimelineFile:
 
 
 class Timelines:
-    """The files that HOROVOD_TIMELINE names: perhaps another at each initialisation of Horovod."""
+    """The files that Horovod's timeline is to be in: the user's, by HOROVOD_TIMELINE, and the run's.
+
+    The user's may be another at each initialisation of Horovod.
+    """
 
     def __init__(self) -> None:
         self._files: dict[str, TimelineFile] = {}
-        self._current: TimelineFile | None = None
+        self._of_run: TimelineFile | None = None
+        # Horovod writes into the part of the first one.
+        self._current: list[TimelineFile] = []
+
+    def begin_cell(self, path: str | None) -> None:
+        """Record the cell that begins into a file of its own; None for none."""
+        self._of_run = None if path is None else TimelineFile(path)
 
     def choose(self) -> dict[str, str]:
-        """Take the file that the environment asks for now; return the variables with which Horovod is initialised."""
+        """Take the files that are asked for now; return the variables with which Horovod is initialised."""
         path = wanted()
-        self._current = None if path is None else self._files.setdefault(path, TimelineFile(path))
-        return {} if self._current is None else {VARIABLE: str(self._current.part)}
+        users = None if path is None else self._files.setdefault(path, TimelineFile(path))
+        self._current = [file for file in (users, self._of_run) if file is not None]
+        if not self._current:
+            return {}
+        cache = {} if self._of_run is None or CACHE in os.environ else {CACHE: NO_CACHE}
+        return {VARIABLE: str(self._current[0].part), **cache}
 
     def begin(self) -> None:
-        """Begin the file, if there is one. On the coordinator."""
-        if self._current is not None:
-            self._current.begin()
+        """Begin the files. On the coordinator."""
+        for file in self._current:
+            file.begin()
 
     def join(self) -> None:
-        """Append what Horovod has recorded, if there is a file, when Horovod has been shut down."""
-        if self._current is not None:
-            self._current.join()
+        """Append what Horovod has recorded, when Horovod has been shut down."""
+        for file in reversed(self._current):
+            file.join_part(self._current[0].part)
+        if self._current:
+            self._current[0].part.unlink(missing_ok=True)
 
     def complete(self, stop: Callable[[], None], lock: threading.Lock) -> None:
         """Append what Horovod has recorded, while Horovod keeps running.
@@ -157,8 +202,7 @@ class Timelines:
             stop: Horovod's `stop_timeline`, which closes what it writes.
             lock: held while Horovod is shut down.
         """
-        timeline = self._current
-        if timeline is None or not timeline.part.exists():
+        if not self._current or not self._current[0].part.exists():
             return
 
         def close() -> None:
@@ -172,6 +216,6 @@ class Timelines:
         # A shutdown that waits for a frozen peer holds the lock, and joins by itself when it ends.
         if not closing.is_alive() and lock.acquire(timeout=_CLOSES_S):
             try:
-                timeline.join()
+                self.join()
             finally:
                 lock.release()

@@ -141,6 +141,7 @@ class CellOptions:
         stalls: when a stall is reported, and what is done then.
         checkpoint: the folder that `fit` saves to after each epoch, and resumes from (docs/checkpoints.md).
         on_drift: what `fit` does where the ranks' weights differ: "stop" or "warn".
+        timeline: record Horovod's timeline into the run's folder (docs/timeline.md).
         above: lines of the notebook's cell above the code, which tracebacks count.
         count: the number of the notebook's prompt, by which tracebacks name the cell; None for the rank's own.
 
@@ -155,6 +156,7 @@ class CellOptions:
     stalls: StallOptions = StallOptions()
     checkpoint: Folder | None = None
     on_drift: str = STOP
+    timeline: bool = False
     # Where the code stands. Cells with the same options are equal wherever they stand.
     above: Int64 = field(default=0, compare=False)
     count: Int64 | None = field(default=None, compare=False)
@@ -238,6 +240,7 @@ class Options(TypedDict, total=False):
     stalls: StallOptions
     checkpoint: Folder | None
     on_drift: str
+    timeline: bool
 
 
 def takes_options(function: _Function) -> _Function:

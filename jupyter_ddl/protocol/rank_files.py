@@ -2,7 +2,7 @@
 
 | folder | kinds |
 |---|---|
-| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, ENDED |
+| a run's | LOG, STDERR_SPANS, TIMES, EVENTS, STEPS, TIMELINE, ENDED |
 | a cluster's logs | RUN_NOTE, STACKS, PROCESS, EXIT |
 | of a host's own, where it does not share these (`APART_RUNS`, `APART_LOG`) | the same |
 | a script's pipes | `jupyter_ddl.protocol.script_pipes` |
@@ -16,6 +16,8 @@ LOG = "log"  # all bytes that the rank wrote to its standard streams
 STDERR_SPANS = "stderr.jsonl"  # [offset, length] of each stretch of the log that is stderr
 TIMES = "times"  # when each part of the log was written: `jupyter_ddl.protocol.log_marks`
 EVENTS = "events.jsonl"  # the rank's own events, numbered
+STEPS = "steps.jsonl"  # when each training step of the rank began and ended, where a timeline is recorded
+TIMELINE = "timeline.json"  # what Horovod recorded of the run's collectives; of rank 0
 ENDED = "ended"  # empty: the rank's process has ended, and its log is complete
 RUN_NOTE = "run"  # the folder of the run that the rank executes
 STACKS = "stacks"  # the stacks that the rank writes on a signal

@@ -41,12 +41,13 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "stalls": (StallOptions(7.0, "abort"), "--stall-after 7 --on-stall abort"),
     "checkpoint": ("/saved", "--checkpoint /saved"),
     "on_drift": ("warn", "--on-drift warn"),
+    "timeline": (True, "--timeline"),
     # These two the magic reads off the notebook.
     "above": (3, ""),
     "count": (12, ""),
 }
 OF_A_CELL = [name for name, (_, words) in EXAMPLES.items() if words]
-OF_A_SCRIPT = ["independent", "auto", "checkpoint", "on_drift"]
+OF_A_SCRIPT = ["independent", "auto", "checkpoint", "on_drift", "timeline"]
 
 
 class TestSession(Session):
@@ -168,6 +169,7 @@ def test_runs_keep_the_options_that_change_what_a_cell_does() -> None:
         "stalls": {"after_s": 10.0, "action": "report"},
         "checkpoint": None,
         "on_drift": "stop",
+        "timeline": False,
         "above": 0,
     }
 

@@ -54,11 +54,13 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Kernel, lease, Jupyter server and terminal.
     "runs": {"errors", "host", "paths", "protocol"},
     "views": {"errors", "protocol"},
+    # It reads a file, of a run or of the user's.
+    "timeline": {"errors", "protocol"},
     # How an MPI job gets onto hosts.
     "launch": {"errors", "host", "paths", "protocol"},
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
-    "commands": {"errors", "launch", "protocol", "runs", "views"},
+    "commands": {"errors", "launch", "protocol", "runs", "timeline", "views"},
     # A job of a notebook is one that brings ranks, with the notebook beside.
     "export": {"cluster", "errors", "host", "launch", "paths", "protocol", "runs", "views"},
     "horovod_build": {"errors", "host", "paths", "protocol"},
@@ -140,6 +142,7 @@ KERNEL_SIDE = {
     "script",
     "server",
     "support",
+    "timeline",
     "views",
 }
 RANK_SIDE = {

@@ -22,12 +22,14 @@ class Turn:
         run: its id, the same on all ranks.
         on_subset: it runs on some of the ranks only, which cannot make a group of all.
         stall_after_s: how soon a stall is reported; None where it is not.
+        timeline: the file into which its collectives are to be recorded; None where they are not.
         report: called with a stall that a library finds, from any thread; None where no one asks.
     """
 
     run: str
     on_subset: bool = False
     stall_after_s: float | None = None
+    timeline: str | None = None
     report: Callable[[CollectiveStalled], None] | None = None
 
 

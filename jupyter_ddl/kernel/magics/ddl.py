@@ -11,7 +11,7 @@ from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
 
 from jupyter_ddl.cluster.planning import variables_from
 from jupyter_ddl.cluster.submit_options import add_submit_options
-from jupyter_ddl.commands import logs, profiles, runs
+from jupyter_ddl.commands import logs, profiles, runs, timeline
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import job_commands, stack_commands, whole_notebook
@@ -94,6 +94,9 @@ def _ddl_parser() -> MagicParser:
     runs.add_run(commands.add_parser("show", help="show a run's output again"))
     runs.add_run(commands.add_parser("dashboard", help="show how a run trained"))
     logs.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))
+    timeline.add_timeline_options(
+        commands.add_parser("timeline", help="say where the time of a run's steps went, from Horovod's timeline")
+    )
     return parser
 
 
@@ -231,6 +234,9 @@ class DdlMagics(Magics):
 
     def _logs(self, arguments: Namespace) -> None:
         logs.print_logs(arguments, in_notebook=True)
+
+    def _timeline(self, arguments: Namespace) -> None:
+        timeline.show_timeline(arguments)
 
 
 def _tables(session: Session, arguments: Namespace) -> list[str]:

@@ -125,6 +125,7 @@ class Telemetry(keras.callbacks.Callback):
             # Before the sampler's thread first reads, which is once a step has ended.
             self._look_at_batches(clock.read(), self._before)
         if self._mark_s is not None:
+            rank_state.here().meter.step_times.ended(self._mark_s, now_s)
             steps = self._steps_of_call(clock)
             self._durations_s.extend([(now_s - self._mark_s) / steps] * steps)
             self._taken += steps

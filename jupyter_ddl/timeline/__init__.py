@@ -1,0 +1,16 @@
+"""Says where the time of training steps goes, from the timeline that Horovod records.
+
+| module | holds |
+|---|---|
+| `trace_file` | the file's events, read in pieces, also of a file that is cut off |
+| `collectives` | the events put together: one collective of one tensor, with its phases |
+| `intervals` | unions of intervals of time, and their lengths |
+| `steps` | the collectives of one training step, and the step's figures |
+| `tensors` | the figures of each tensor |
+| `analysis` | all of these for one file |
+| `text` | the analysis as a text |
+| `record` | the analysis as numbers for JSON |
+| `perfetto` | a file for Perfetto, with all ranks on one clock |
+
+Runs on: kernel, Jupyter server, terminal.
+"""

@@ -1,0 +1,160 @@
+"""Analyses one timeline: where its steps' time went, for whom they waited, which tensors took longest."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, deque
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.timeline.collectives import Assembler
+from jupyter_ddl.timeline.steps import steps_of
+from jupyter_ddl.timeline.tensors import Tensor, Tensors
+from jupyter_ddl.timeline.trace_file import TraceFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.timeline.collectives import Collective
+    from jupyter_ddl.timeline.steps import Late, Step
+
+LONGEST_TENSORS = 20
+DRAWN_STEPS = 30
+# Steps that a rank delays by less are no finding: Horovod looks for new tensors once in a cycle, a millisecond.
+_LATE_US = 2_000.0
+# The columns of numbers that are kept of every step.
+_COLUMNS = ("step_us", "hidden_us", "exposed_us", "collective_us", "copies_us", "queue_us")
+
+
+@dataclass
+class Lateness:
+    """How often a rank was the last, and what that cost.
+
+    Attributes:
+        times: in how many steps it was the last.
+        by_us: in all, how much later than the rank before it.
+        worst: the step in which it was latest, and how.
+    """
+
+    times: int = 0
+    by_us: float = 0.0
+    worst: tuple[int, Late] | None = None
+
+    def add(self, step: int, late: Late) -> None:
+        """Count one step."""
+        self.times += 1
+        self.by_us += late.by_us
+        if self.worst is None or late.by_us > self.worst[1].by_us:
+            self.worst = step, late
+
+
+@dataclass
+class Analysis:
+    """What a timeline says.
+
+    Attributes:
+        path: of its file.
+        is_cut_off: whether the file lacks its end.
+        began_s: its beginning, seconds since the epoch by rank 0's host; None if not known.
+        ranks: how many took part; None where only rank 0 is known.
+        steps: how many were found.
+        columns: name -> the figures of each step, in microseconds.
+        compute_us: rank -> the compute of each step; of ranks whose times are known in all of them.
+        wait_us: rank -> likewise the wait for the slowest rank.
+        lateness: rank -> how often it was the last.
+        tensors: the longest ones.
+        others: how many collectives belong to no step: weights at the beginning, metrics of an epoch.
+        drawn: steps with all their collectives.
+    """
+
+    path: Path
+    is_cut_off: bool = False
+    began_s: float | None = None
+    ranks: int | None = None
+    steps: int = 0
+    columns: dict[str, array[float]] = field(default_factory=lambda: {name: array("d") for name in _COLUMNS})
+    compute_us: dict[int, array[float]] = field(default_factory=dict)
+    wait_us: dict[int, array[float]] = field(default_factory=dict)
+    lateness: dict[int, Lateness] = field(default_factory=dict)
+    tensors: list[Tensor] = field(default_factory=list)
+    others: int = 0
+    drawn: deque[Step] = field(default_factory=lambda: deque(maxlen=DRAWN_STEPS))
+
+    def median_us(self, column: str) -> float:
+        """Return the median over the steps; 0 where there is none."""
+        return median(self.columns[column]) if self.steps else 0.0
+
+    def total_us(self, column: str) -> float:
+        """Return the sum over the steps."""
+        return sum(self.columns[column])
+
+    def slowest(self) -> tuple[int, Lateness] | None:
+        """Return the rank that steps waited for longest in all, where that is no noise."""
+        found = max(self.lateness.items(), key=lambda item: item[1].by_us, default=None)
+        if found is None or found[1].worst is None or found[1].worst[1].by_us < _LATE_US:
+            return None
+        return found
+
+
+def analyse(path: Path, drawn: range | None = None) -> Analysis:
+    """Analyse a timeline that Horovod wrote, of any size: it is read twice, a piece at a time.
+
+    Args:
+        path: of the file; one that is cut off is analysed up to there.
+        drawn: the steps whose collectives are kept; None for the last ones.
+
+    Raises:
+        InvalidInput: it is no timeline, or cannot be read.
+
+    Example:
+        >>> analysis = analyse(Path("timeline.json"))
+        >>> analysis.median_us("exposed_us")
+    """
+    counts = _counts(path)
+    most = max(counts.values(), default=0)
+    file, assembler, tensors = TraceFile(path), Assembler(), Tensors()
+    found = Analysis(path)
+    ranks = 0
+
+    def collectives() -> Iterator[Collective]:
+        nonlocal ranks
+        for one in assembler.add(file.events()):
+            tensors.add(one)
+            ranks = max(ranks, *one.handed_us)
+            found.others += not is_of_steps(one.tensor)
+            yield one
+
+    def is_of_steps(tensor: str) -> bool:
+        # What comes once an epoch comes less often.
+        return counts[tensor] > most / 2 and most > 1
+
+    for step in steps_of(collectives(), is_of_steps):
+        _add(found, step, drawn)
+    tensors.end()
+    found.is_cut_off, found.began_s = file.is_cut_off, assembler.began_s
+    found.ranks = ranks + 1 if ranks else None
+    found.tensors = tensors.longest(LONGEST_TENSORS)
+    return found
+
+
+def _counts(path: Path) -> Counter[str]:
+    """Return tensor -> how many collectives it had."""
+    counts: Counter[str] = Counter()
+    for collective in Assembler().add(TraceFile(path).events()):
+        counts[collective.tensor] += 1
+    return counts
+
+
+def _add(found: Analysis, step: Step, drawn: range | None) -> None:
+    found.steps += 1
+    for name in _COLUMNS:
+        found.columns[name].append(getattr(step, name))
+    for rank in step.handed_us:
+        found.compute_us.setdefault(rank, array("d")).append(step.compute_us(rank))
+        found.wait_us.setdefault(rank, array("d")).append(step.wait_us(rank))
+    if step.late is not None:
+        found.lateness.setdefault(step.late.rank, Lateness()).add(step.number, step.late)
+    if drawn is None or step.number in drawn:
+        found.drawn.append(step)

@@ -1,0 +1,139 @@
+"""Says what a timeline comes to: a text for the notebook and the terminal."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.protocol.number_texts import NOTHING, counted, milliseconds, percent, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from jupyter_ddl.timeline.analysis import Analysis
+    from jupyter_ddl.timeline.tensors import Tensor
+
+# From these shares of a step on, something can be gained.
+_MUCH_WAIT, _MUCH_EXCHANGE = 0.1, 0.15
+_NAME_LENGTH = 48
+
+
+def analysis_text(found: Analysis, name: str) -> str:
+    """Return the text.
+
+    Args:
+        found: the analysis.
+        name: of the run, or the file.
+    """
+    if not found.steps:
+        return _without_steps(found, name)
+    ranks = "" if found.ranks is None else f" on {counted(found.ranks, 'rank')}"
+    blocks = [
+        [f"{name}: {counted(found.steps, 'step')}{ranks}{_cut_off(found)}"],
+        list(_of_a_step(found)),
+        list(_of_ranks(found)),
+        list(_findings(found)),
+        list(_of_tensors(found)),
+    ]
+    return "\n\n".join("\n".join(block) for block in blocks if block)
+
+
+def _without_steps(found: Analysis, name: str) -> str:
+    what = counted(found.others, "collective") if found.others else "no collective"
+    return f"{name}: no steps, {what}{_cut_off(found)}. A step begins where the tensors of the one before come again."
+
+
+def _cut_off(found: Analysis) -> str:
+    return ", cut off" if found.is_cut_off else ""
+
+
+def _of_a_step(found: Analysis) -> Iterator[str]:
+    step_us = found.median_us("step_us")
+    rows = [
+        ("a step", step_us, ""),
+        ("exposed exchange", found.median_us("exposed_us"), "the step is longer by it"),
+        ("  collective", found.median_us("collective_us"), "ranks exchange bytes"),
+        ("  copies", found.median_us("copies_us"), "into and out of Horovod's buffer"),
+        ("  queue", found.median_us("queue_us"), "tensors wait for their turn"),
+        ("hidden exchange", found.median_us("hidden_us"), "behind the computation"),
+    ]
+    cells = [("", "median", "of a step", "")]
+    cells += [(what, _ms(us), percent(us / step_us if step_us else None), why) for what, us, why in rows]
+    yield from _aligned(cells, right=(1, 2))
+
+
+def _of_ranks(found: Analysis) -> Iterator[str]:
+    cells = [("rank", "compute", "waits", "last in")]
+    for rank, compute_us in sorted(found.compute_us.items()):
+        late = found.lateness.get(rank)
+        last = NOTHING if found.ranks is None else f"{late.times if late else 0:,} of {counted(found.steps, 'step')}"
+        cells.append((str(rank), _ms(median(compute_us)), _ms(median(found.wait_us[rank])), last))
+    yield from _aligned(cells, right=(0, 1, 2))
+    if found.ranks is None:
+        yield "Of rank 0 alone it is known when it had its tensors: Horovod's response cache leaves the others out."
+
+
+def _findings(found: Analysis) -> Iterator[str]:
+    slowest = found.slowest()
+    if slowest is not None:
+        rank, late = slowest
+        assert late.worst is not None
+        step, worst = late.worst
+        yield (
+            f"The ranks waited {_ms(late.by_us)} in all for rank {rank}, {_ms(worst.by_us)} of it in step "
+            f"{step + 1:,}, for {worst.tensor}."
+        )
+    step_us = found.median_us("step_us")
+    waits_us = max((median(waits) for waits in found.wait_us.values()), default=0.0)
+    if waits_us > _MUCH_WAIT * step_us:
+        yield "What may help: as much work on each rank, and the same speed (%ddl profile shows where they differ)."
+    exposed_us = found.median_us("exposed_us")
+    if exposed_us > _MUCH_EXCHANGE * step_us:
+        parts = {name: found.median_us(name) for name in ("collective_us", "copies_us", "queue_us")}
+        yield f"What may help: {_REMEDIES[max(parts, key=lambda name: parts[name])]}."
+
+
+_REMEDIES = {
+    "collective_us": "a larger batch on each rank, fewer bytes (compression of DistributedOptimizer), or more "
+    "computation between exchanges (backward_passes_per_step)",
+    "copies_us": "larger tensors that are exchanged by themselves: HOROVOD_FUSION_THRESHOLD=0, or num_groups",
+    "queue_us": "a shorter cycle: HOROVOD_CYCLE_TIME, in milliseconds",
+}
+
+
+def _of_tensors(found: Analysis) -> Iterator[str]:
+    cells: list[tuple[str, ...]] = [("longest exchanges", "bytes", "times", "mean", "longest", "fused", "wait", "bus")]
+    cells += [_tensor_cells(tensor, found.ranks) for tensor in found.tensors if tensor.exchange_us]
+    if len(cells) > 1:
+        yield from _aligned(cells, right=range(1, 8))
+
+
+def _tensor_cells(tensor: Tensor, ranks: int | None) -> tuple[str, ...]:
+    name = tensor.name if len(tensor.name) <= _NAME_LENGTH else f"…{tensor.name[1 - _NAME_LENGTH :]}"
+    bus = tensor.bus_bytes_per_s(ranks)
+    return (
+        name,
+        size(tensor.bytes),
+        f"{tensor.count:,}",
+        _ms(tensor.exchange_us / tensor.count),
+        _ms(tensor.longest_us),
+        percent(tensor.fused / tensor.count),
+        _ms(tensor.wait_us / tensor.count),
+        NOTHING if bus is None else f"{size(bus)}/s",
+    )
+
+
+def _ms(microseconds: float) -> str:
+    return milliseconds(microseconds / 1e6)
+
+
+def _aligned(cells: Sequence[tuple[str, ...]], right: Iterable[int]) -> Iterator[str]:
+    """Yield rows of cells under each other; those of the columns in `right` end alike."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    ends = set(right)
+    for row in cells:
+        padded = (
+            cell.rjust(width) if column in ends else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield "  ".join(padded).rstrip()
