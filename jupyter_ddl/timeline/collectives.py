@@ -92,7 +92,7 @@ class Assembler:
             self._names[event.pid] = str(event.args["name"])
         began_us = event.args.get("start_time_since_epoch_in_micros")
         if began_us is not None:
-            # Another begins here where Horovod's own files were put together: its tensors are numbered anew.
+            # Another begins here where Horovod's own files were put together: its tensors get new numbers.
             self.began_s = began_us / 1e6 if self.began_s is None else self.began_s
 
     def _begin(self, event: TraceEvent) -> None:
