@@ -1,47 +1,18 @@
 """Horovod's Keras API, on Keras 3: on the ranks, `import jupyter_ddl.keras as hvd`.
 
 It exports all that `horovod.tensorflow.keras` and `horovod.keras` 0.28.1 do, with their names and defaults, and what
-custom loops need from `horovod.tensorflow`. `import horovod.tensorflow.keras as hvd` gives this module, too, once this
+custom loops need from `horovod.tensorflow`. Where Keras is on PyTorch the same names exchange by torch.distributed, and
+no Horovod is needed. `import horovod.tensorflow.keras as hvd` gives this module, too, once this
 one has been imported and on the ranks of a cluster.
 
 Runs on: every rank. Functions with a collective must be called on every rank, in the same order.
 """
 
-from horovod.tensorflow import (
-    Adasum,
-    Average,
-    Compression,
-    Max,
-    Min,
-    Product,
-    Sum,
-    allgather_object,
-    broadcast_object,
-    ccl_built,
-    cross_rank,
-    cross_size,
-    cuda_built,
-    ddl_built,
-    gloo_built,
-    gloo_enabled,
-    is_homogeneous,
-    is_initialized,
-    local_rank,
-    local_size,
-    mpi_built,
-    mpi_enabled,
-    mpi_threads_supported,
-    nccl_built,
-    rank,
-    rocm_built,
-    shutdown,
-    size,
-)
-from horovod.tensorflow.mpi_ops import ProcessSet, add_process_set, global_process_set, remove_process_set
-
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.rank.install import install
-from jupyter_ddl.training import callbacks, elastic
+from jupyter_ddl.training import callbacks
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW
+from jupyter_ddl.training.backends.refused import Refused
 from jupyter_ddl.training.collectives import (
     allgather,
     allreduce,
@@ -57,8 +28,89 @@ from jupyter_ddl.training.consistency.sync import check_in_sync, weights_checksu
 from jupyter_ddl.training.initialisation import init
 from jupyter_ddl.training.models.load_model import load_model
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer, PartialDistributedOptimizer
-from jupyter_ddl.training.optimizer.tape import DistributedGradientTape, PartialDistributedGradientTape
 from jupyter_ddl.training.timeline import start_timeline, stop_timeline
+
+if BACKEND == TENSORFLOW:
+    from horovod.tensorflow import (
+        Adasum,
+        Average,
+        Compression,
+        Max,
+        Min,
+        Product,
+        Sum,
+        allgather_object,
+        broadcast_object,
+        ccl_built,
+        cross_rank,
+        cross_size,
+        cuda_built,
+        ddl_built,
+        gloo_built,
+        gloo_enabled,
+        is_homogeneous,
+        is_initialized,
+        local_rank,
+        local_size,
+        mpi_built,
+        mpi_enabled,
+        mpi_threads_supported,
+        nccl_built,
+        rank,
+        rocm_built,
+        shutdown,
+        size,
+    )
+    from horovod.tensorflow.mpi_ops import ProcessSet, add_process_set, global_process_set, remove_process_set
+
+    from jupyter_ddl.training import elastic
+    from jupyter_ddl.training.optimizer.tape import DistributedGradientTape, PartialDistributedGradientTape
+else:
+    from jupyter_ddl.training.backends.torch_collectives import (
+        Adasum,
+        Average,
+        Compression,
+        Max,
+        Min,
+        ProcessSet,
+        Product,
+        Sum,
+        add_process_set,
+        allgather_object,
+        broadcast_object,
+        ccl_built,
+        cross_rank,
+        cross_size,
+        cuda_built,
+        ddl_built,
+        global_process_set,
+        gloo_built,
+        gloo_enabled,
+        is_homogeneous,
+        is_initialized,
+        local_rank,
+        local_size,
+        mpi_built,
+        mpi_enabled,
+        mpi_threads_supported,
+        nccl_built,
+        rank,
+        remove_process_set,
+        rocm_built,
+        shutdown,
+        size,
+    )
+
+    elastic = Refused(  # type: ignore[assignment]
+        "hvd.elastic",
+        f"hvd.elastic retries what Horovod has cut short, and Keras on {BACKEND} exchanges without Horovod.",
+        "Pass --checkpoint DIR: the cell that runs again resumes after its last epoch.",
+    )
+    DistributedGradientTape = PartialDistributedGradientTape = Refused(
+        "hvd.DistributedGradientTape",
+        f"A GradientTape is TensorFlow's, and Keras is on {BACKEND}.",
+        "Take the gradients as the backend does, and pass them to the apply of an hvd.DistributedOptimizer.",
+    )
 
 __all__ = [
     "Adasum",

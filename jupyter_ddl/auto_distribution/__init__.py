@@ -3,12 +3,13 @@
 | module | owns |
 |---|---|
 | `wrapped_methods` | the methods of Keras that are wrapped |
-| `distributed_calls` | which call is being distributed, and which optimizers are |
+| `current_call`, `distributed_calls` | which call is being distributed, and which optimizers are |
 | `fit`, `evaluation`, `prediction`, `on_batch` | what each of them does under `--auto` |
 | `data_division`, `shards/` | how the data are divided |
 | `same_data` | all ranks hold the same arrays |
 | `learning_rate_scaling` | the learning rate of a larger batch, and its warm-up |
 | `step_settings`, `noise` | how training steps are made; which random numbers the ranks share |
+| `tensorflow_noise`, `torch_noise` | the random numbers of a backend itself |
 | `callbacks` | which ranks run which callbacks |
 | `saving` | rank 0 writes a model's file |
 | `plan` | what is printed before the training begins |

@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
-import tensorflow as tf
+import numpy as np
 
 from jupyter_ddl.training import seeds
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.callbacks import BroadcastGlobalVariablesCallback, MetricAverageCallback
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def listed(given: Any) -> list[Any]:
     """Return what Keras takes as `callbacks`, as a list: that may be none, one, several or its own CallbackList."""
     if isinstance(given, keras.callbacks.CallbackList):
         return list(given.callbacks)
-    return [] if given is None else tf.nest.flatten(given)
+    return [] if given is None else keras.tree.flatten(given)
 
 
 def of_this_rank(given: Sequence[Any]) -> list[Any]:
@@ -106,13 +106,13 @@ def average_statistics(model: Any) -> None:
     if not weights:
         return
     # All in one vector: a collective costs about the same for one number as for thousands.
-    own = tf.concat([tf.reshape(tf.cast(weight.value, tf.float64), [-1]) for weight in weights], axis=0)
+    own = ops.tensor(np.concatenate([weight.numpy().astype(np.float64).ravel() for weight in weights]))
     first = hvd.broadcast(own, 0, name="statistics")
     # As differences from rank 0's, so that values that are equal on all ranks stay equal to the last bit.
-    means = first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference")
-    lengths = [math.prod(weight.shape) for weight in weights]
-    for weight, mean in zip(weights, tf.split(means, lengths), strict=True):
-        weight.assign(tf.cast(tf.reshape(mean, weight.shape), weight.dtype))
+    means = ops.array(first + hvd.allreduce(own - first, op=hvd.Average, name="statistics_difference"))
+    ends = np.cumsum([math.prod(weight.shape) for weight in weights])
+    for weight, mean in zip(weights, np.split(means, ends[:-1]), strict=True):
+        weight.assign(keras.ops.cast(mean.reshape(weight.shape), weight.dtype))
 
 
 def statistics_of(model: Any) -> list[Any]:
@@ -121,5 +121,5 @@ def statistics_of(model: Any) -> list[Any]:
     return [
         weight
         for weight in model.non_trainable_weights
-        if id(weight) not in frozen and tf.as_dtype(weight.dtype).is_floating
+        if id(weight) not in frozen and keras.backend.is_float_dtype(weight.dtype)
     ]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_distribution.refusals import refuse_data
@@ -19,14 +18,19 @@ from jupyter_ddl.auto_distribution.shards.agreement_callback import (
     CompareAfterEpochs,
     CompareAfterFirstStep,
     CompareParts,
+    CompareShares,
 )
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth, SameContents
 from jupyter_ddl.auto_distribution.shards.generators import Rounds
-from jupyter_ddl.auto_distribution.shards.sources import Sources
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
-from jupyter_ddl.pipelines.shard import shard_with_note
 from jupyter_ddl.protocol.cell_options import GLOBAL
-from jupyter_ddl.training.fit.first_batches import KERAS_BATCH_SIZE, dataset_batch_size, first_part
+from jupyter_ddl.training.fit.first_batches import (
+    KERAS_BATCH_SIZE,
+    dataset_batch_size,
+    first_part,
+    is_dataset,
+    is_loader,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +93,7 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
     if not shares_batches and not _are_arrays(arguments):
         own_steps = None if steps is None else -(-steps // place.size)
         how = f"each rank takes every {_ordinal(place.size)} batch"
-        if isinstance(data, tf.data.Dataset):
+        if is_dataset(data):
             return _sharded(data, place, own_steps)
         if isinstance(data, keras.utils.PyDataset):
             part = EveryNth(
@@ -97,6 +101,11 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
             )
             checks = (SameContents(part),)
             return Divided(part, how, steps=own_steps, holds_all=True, checks=checks, finish=part.finish)
+        if is_loader(data):
+            shares = Shares(data_adapters.get_data_adapter(data), place)
+            checks = (CompareShares(shares),)
+            whole = shares.batch_size and shares.batch_size * place.size
+            return Divided(shares, how, None, shares.batch_size, whole, own_steps, holds_all=True, checks=checks)
         if isinstance(data, types.GeneratorType):
             rounds = Rounds(data, place)
             how = f"{how} of the generator"
@@ -112,7 +121,8 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
         batch_size=batch,
         steps_per_epoch=steps,
         # A dataset has its own order, and Keras warns if it is asked to shuffle one. "batch" is a separate mode.
-        shuffle=not isinstance(data, (tf.data.Dataset, types.GeneratorType)) and arguments.get("shuffle", True),
+        shuffle=not (is_dataset(data) or is_loader(data) or isinstance(data, types.GeneratorType))
+        and arguments.get("shuffle", True),
         class_weight=arguments.get("class_weight"),
     )
     require_room(whole, place)
@@ -134,6 +144,9 @@ def divide_training(arguments: dict[str, Any], options: AutoOptions, place: Plac
 
 def _sharded(data: Any, place: Place, steps: int | None) -> Divided:
     """Return this rank's shard of a dataset."""
+    from jupyter_ddl.auto_distribution.shards.sources import Sources
+    from jupyter_ddl.pipelines.shard import shard_with_note
+
     sources = Sources()
     sharded = shard_with_note(data, place.size, place.rank, sources.watch)
     own = dataset_batch_size(data)

@@ -5,23 +5,19 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import horovod.tensorflow as hvd
-
+from jupyter_ddl.auto_distribution.current_call import inside
 from jupyter_ddl.auto_distribution.refusals import refuse_distributed, refuse_loop, refuse_model, refuse_plain_cell
 from jupyter_ddl.engine import run_context
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
 from jupyter_ddl.training.optimizer.distribution import check_updates, is_distributed
 
 if TYPE_CHECKING:
     from jupyter_ddl.protocol.cell_options import AutoOptions
 
-# Keras's methods call each other, and a program's callbacks call them: a call inside another is this rank's own, except
-# the validation of `fit`.
-inside: ContextVar[str] = ContextVar("the method that is being distributed", default="")
 # The optimizers that `--auto` distributed, and not the program.
 _ours: WeakSet[Any] = WeakSet()
 

@@ -9,7 +9,6 @@ import warnings
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.auto_distribution.callbacks import listed, of_this_rank
@@ -19,6 +18,7 @@ from jupyter_ddl.auto_distribution.shards.adapter import Parts
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.metric_readings import Reading, State, combine, read, snapshot
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def evaluate(stock: Any, model: Any, arguments: dict[str, Any], auto: AutoOption
 def over_all_ranks(model: Any, logs: dict[str, Any], *, wants_names: bool, calls: int = 1) -> Any:
     """Return an evaluation's results over all ranks, in Keras's form, given this rank's by name.
 
-    A rank without a sample has none.
+    A rank without a sample has none. It has begun fewer passes over the data than rank 0 and one process, each of which
+    draws a number on PyTorch: the next order is drawn from rank 0's state.
 
     Collective: every rank must call this.
 
@@ -119,7 +120,9 @@ def over_all_ranks(model: Any, logs: dict[str, Any], *, wants_names: bool, calls
         # Rank 0 has samples if any rank has, so it knows the metrics, their order and how to combine them.
         results = _combined(everyone, states)
         results = results if wants_names else model._flatten_metrics_in_order(results)
-    return hvd.broadcast_object(results, 0, name="evaluation_result")
+    results, state = hvd.broadcast_object((results, ops.state_of_orders()), 0, name="evaluation_result")
+    ops.set_state_of_orders(state)
+    return results
 
 
 def _combined(everyone: list[tuple[int, dict[str, Reading]]], states: dict[str, State]) -> dict[str, Any]:

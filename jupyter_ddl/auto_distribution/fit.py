@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import horovod.tensorflow as hvd
-import tensorflow as tf
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
 from jupyter_ddl.auto_distribution import callbacks, differences
@@ -20,13 +18,14 @@ from jupyter_ddl.auto_distribution.distributed_calls import distribute
 from jupyter_ddl.auto_distribution.learning_rate_scaling import ScaledRate, Warmup, scaling_of
 from jupyter_ddl.auto_distribution.plan import Plan
 from jupyter_ddl.auto_distribution.same_data import parts_of, require_same, vocabularies_of
-from jupyter_ddl.auto_distribution.shards.batches import OF_PARTS
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
+from jupyter_ddl.auto_distribution.shards.texts import OF_PARTS
 from jupyter_ddl.auto_distribution.step_settings import steps_of
 from jupyter_ddl.engine import advice
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import GLOBAL
 from jupyter_ddl.training import seeds
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
     try:
         with steps_of(model, whole_batches=whole_batches):
             return stock(model, **arguments)
-    except (tf.errors.InvalidArgumentError, ValueError) as error:
+    except ops.errors_of_steps() as error:
         if data.splits_batches and not isinstance(error, InvalidInput):
             advice.add(error, OF_PARTS)
         raise

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import GLOBAL, NONE
+from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.optimizer.distribution import is_updating
 from jupyter_ddl.training.optimizer.extra_variables import save_with
 from jupyter_ddl.training.optimizer.learning_rate import fewest_steps, inner, last_own_step, set_rate, warmup_growth
@@ -63,10 +63,9 @@ class ScaledRate:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        with tf.init_scope():
-            self._factor = tf.Variable(1.0, trainable=False, name="rate_factor")
-            self.steps_in_one = tf.Variable(1, trainable=False, dtype=tf.int64, name="steps_in_one")
-            self.warmup_epochs = tf.Variable(0.0, trainable=False, dtype=tf.float64, name="warmup_epochs")
+        self._factor = ops.number(1.0, "float32", "rate_factor")
+        self.steps_in_one = ops.number(1, "int64", "steps_in_one")
+        self.warmup_epochs = ops.number(0.0, "float64", "warmup_epochs")
         save_with(optimizer, [self._factor, self.warmup_epochs])
         self._optimizer = optimizer
         # Keras's property calls this method. Set on the object alone, past Keras's __setattr__, so that it is not
@@ -88,11 +87,12 @@ class ScaledRate:
         if not is_updating():
             return type(optimizer)._get_current_learning_rate(optimizer)
         if isinstance(own, keras.optimizers.schedules.LearningRateSchedule):
-            done = tf.convert_to_tensor(optimizer._iterations)
-            rate = own(done * tf.cast(self.steps_in_one, done.dtype))
+            done = ops.tensor(optimizer._iterations)
+            rate = own(done * ops.cast(self.steps_in_one.read_value(), done.dtype))
         else:
             rate = type(optimizer)._get_current_learning_rate(optimizer)
-        return tf.convert_to_tensor(rate) * tf.cast(self._factor, tf.convert_to_tensor(rate).dtype)
+        scaled = ops.tensor(rate)
+        return scaled * ops.cast(self._factor.read_value(), scaled.dtype)
 
 
 class Warmup(keras.callbacks.Callback):

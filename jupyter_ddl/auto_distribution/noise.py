@@ -19,17 +19,16 @@ from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
-import tensorflow as tf
-from tensorflow.python.framework import random_seed
 
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import seeds
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 _STRIDE = 1_000_003
-_SEEDS = 2**31 - 1
 # What is added to a seed. None: the ranks draw alike.
 _added: ContextVar[int | None] = ContextVar("what is added to the seeds of a training step", default=None)
 
@@ -48,50 +47,46 @@ class StepNoise:
     def running(self) -> Iterator[None]:
         """Draw as steps do within the context: at first each rank its own numbers."""
         token = _added.set(self.rank * _STRIDE or None)
+        draws = _draws()
+        draws.enter(self.rank)
         try:
             yield
         finally:
+            draws.leave()
             _added.reset(token)
 
     def apart(self) -> None:
         """Draw each rank's own numbers from here on."""
         _added.set(self.rank * _STRIDE or None)
+        _draws().apart()
 
     def alike(self) -> None:
         """Draw alike on all ranks from here on."""
         _added.set(None)
+        _draws().alike()
 
 
 def install() -> None:
-    """Wrap the functions that give seeds to operations and generators of TensorFlow and Keras. Safe to call twice."""
-    # TensorFlow's operations ask it for their seeds, by the module's name.
-    patch(random_seed, "get_seed", _Changed(_for_operation), Layer.AUTO)
-    patch(tf.random.Generator, "_prepare_key_counter", _Changed(_for_generator), Layer.AUTO)
-    patch(keras.random.SeedGenerator, "next", _Changed(_for_keras), Layer.AUTO)
+    """Wrap the functions that give seeds to operations and generators. Safe to call twice."""
+    patch(keras.random.SeedGenerator, "next", Changed(_for_keras), Layer.AUTO)
+    if BACKEND == TENSORFLOW:
+        from jupyter_ddl.auto_distribution import tensorflow_noise
+
+        for owner, name, change in tensorflow_noise.SOURCES:
+            patch(owner, name, Changed(change), Layer.AUTO)
 
 
 @dataclass(frozen=True)
-class _Changed:
+class Changed:
     """Changes what a function returns, within a step where the ranks draw apart."""
 
     change: Callable[..., Any]
 
     def __call__(self, stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Return what the function does, changed where that is due."""
         found = stock(*args, **kwargs)
         added = _added.get()
         return found if added is None else self.change(added, found, *args)
-
-
-def _for_operation(added: int, found: tuple[int | None, int | None], *_: Any) -> tuple[int | None, int | None]:
-    """Change an operation's seeds: of the whole program, and its own."""
-    of_program, own = found
-    return (None if of_program is None else (of_program + added) % _SEEDS, own)
-
-
-def _for_generator(added: int, found: tuple[Any, Any], *_: Any) -> tuple[Any, Any]:
-    """Change the key of a tf.random.Generator's draw; its state advances as on the other ranks."""
-    key, counter = found
-    return key + tf.constant(added, key.dtype), counter
 
 
 def _for_keras(added: int, found: Any, generator: Any, *_: Any) -> Any:
@@ -99,4 +94,30 @@ def _for_keras(added: int, found: Any, generator: Any, *_: Any) -> Any:
     if seeds.is_apart(generator):
         return found
     # Both dtypes of seeds, unsigned and signed, wrap around.
-    return found + tf.constant(np.array([added, 0], dtype=tf.as_dtype(found.dtype).as_numpy_dtype))
+    dtype = keras.backend.standardize_dtype(found.dtype)
+    return found + keras.ops.convert_to_tensor(np.array([added, 0], dtype=dtype))
+
+
+class _NoDraws:
+    """The random numbers of a backend whose seeds `install` changes: its own states stay alike."""
+
+    def enter(self, rank: int) -> None:
+        """Do nothing."""
+
+    def leave(self) -> None:
+        """Do nothing."""
+
+    def apart(self) -> None:
+        """Do nothing."""
+
+    def alike(self) -> None:
+        """Do nothing."""
+
+
+def _draws() -> Any:
+    """Return what a backend's steps draw from where that is no seed of ours: PyTorch's global generators."""
+    if BACKEND != TORCH:
+        return _NoDraws()
+    from jupyter_ddl.auto_distribution.torch_noise import TorchDraws
+
+    return rank_state.here().part(TorchDraws)

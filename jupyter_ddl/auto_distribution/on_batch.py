@@ -11,8 +11,7 @@ from __future__ import annotations
 from typing import Any
 from weakref import WeakSet
 
-import horovod.tensorflow as hvd
-import tensorflow as tf
+import keras
 
 from jupyter_ddl.auto_distribution.callbacks import StartTogether, average_statistics
 from jupyter_ddl.auto_distribution.distributed_calls import distribute
@@ -23,6 +22,7 @@ from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.slices import sliced
 from jupyter_ddl.auto_distribution.step_settings import steps_of
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 
 _started: WeakSet[Any] = WeakSet()
 _DATA = ("x", "y", "sample_weight")
@@ -84,7 +84,7 @@ def _divided(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
         InvalidInput: the batch is too small, or a part of it is no batch; the ranks have different batches.
     """
     given = {name: arguments.get(name) for name in _DATA}
-    flat = [part for part in tf.nest.flatten(list(given.values())) if part is not None]
+    flat = [part for part in keras.tree.flatten(list(given.values())) if part is not None]
     counts = [int(part.shape[0]) if getattr(part, "shape", ()) else None for part in flat]
     if len(set(counts)) > 1 or None in counts:
         shapes = " and ".join(str(tuple(getattr(part, "shape", ()))) for part in flat)
@@ -103,7 +103,7 @@ def _divided(arguments: dict[str, Any], place: Place) -> dict[str, Any]:
             "Pass larger batches, or use fewer ranks.",
         )
     return {
-        name: tf.nest.map_structure(
+        name: keras.tree.map_structure(
             lambda part: None if part is None else sliced(part, *place.bounds(count or 0)), each
         )
         for name, each in given.items()

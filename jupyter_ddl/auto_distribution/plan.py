@@ -9,12 +9,12 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.protocol import plan_texts
 from jupyter_ddl.protocol.cell_options import NONE
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.optimizer.learning_rate import inner
 
 if TYPE_CHECKING:

@@ -11,10 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import horovod.tensorflow as hvd
+import keras
 import numpy as np
-import tensorflow as tf
-from keras.src.backend.tensorflow.trainer import convert_to_np_if_not_ragged, potentially_ragged_concat
 from keras.src.trainers import data_adapters
 
 from jupyter_ddl.auto_distribution.refusals import refuse_data
@@ -22,6 +20,7 @@ from jupyter_ddl.auto_distribution.same_data import parts_of, require_same
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.slices import sliced
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
+from jupyter_ddl.training.backends import arrays, hvd, ops
 from jupyter_ddl.training.fit.first_batches import KERAS_BATCH_SIZE
 
 # The dtypes that Horovod 0.28.1 gathers. Source: horovod/common/message.h, DataType
@@ -62,17 +61,17 @@ def predict(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
     # weights with its first batch makes them on all ranks.
     first, last = (start, stop) if stop > start else (0, min(batches.size, batches.rows))
     arguments |= {"batch_size": batches.size, "steps": None}
-    arguments["x"] = tf.nest.map_structure(lambda part: None if part is None else sliced(part, first, last), data)
+    arguments["x"] = keras.tree.map_structure(lambda part: None if part is None else sliced(part, first, last), data)
     answer = stock(model, **arguments)
-    flat = tf.nest.flatten(answer)
-    return tf.nest.pack_sequence_as(answer, [_gathered(part, stop > start, batches.count) for part in flat])
+    flat = keras.tree.flatten(answer)
+    return keras.tree.pack_sequence_as(answer, [_gathered(part, stop > start, batches.count) for part in flat])
 
 
 def _batches_of(arguments: dict[str, Any], at_once: int) -> _Batches | None:
     """Return the batches of arrays whose rows can be divided; None for anything else, and where there is none."""
-    flat = [part for part in tf.nest.flatten(arguments.get("x")) if part is not None]
-    are_arrays = all(isinstance(part, np.ndarray) or hasattr(part, "iloc") or tf.is_tensor(part) for part in flat)
-    if not flat or not are_arrays or any(isinstance(part, (tf.RaggedTensor, tf.SparseTensor)) for part in flat):
+    flat = [part for part in keras.tree.flatten(arguments.get("x")) if part is not None]
+    are_arrays = all(isinstance(part, np.ndarray) or hasattr(part, "iloc") or ops.is_tensor(part) for part in flat)
+    if not flat or not are_arrays or any(arrays.dense_parts(part) is not None for part in flat):
         return None
     counts = {int(part.shape[0]) if len(part.shape) else 0 for part in flat}
     if len(counts) > 1 or counts == {0}:
@@ -118,24 +117,10 @@ def _gathered(own: Any, counts: bool, batches: int) -> Any:
     if alike is not None and alike[0] in _NUMBERS:
         dtype, columns = alike
         rows = np.atleast_1d(own) if counts else np.zeros((0, *columns), dtype)
-        gathered: Any = hvd.allgather(tf.convert_to_tensor(rows), name="predictions").numpy()
+        gathered: Any = ops.array(hvd.allgather(ops.tensor(rows), name="predictions"))
         return gathered
-    everyone = hvd.allgather_object(_portable(own) if counts else None, name="predictions")
-    parts = [_from_portable(each) for each in everyone if each is not None]
+    everyone = hvd.allgather_object(arrays.portable(own) if counts else None, name="predictions")
+    parts = [arrays.from_portable(each) for each in everyone if each is not None]
     if batches > 1:
-        parts = [part[tf.newaxis] if getattr(part, "shape", None) == () else part for part in parts]
-    return convert_to_np_if_not_ragged(potentially_ragged_concat(parts))
-
-
-def _portable(part: Any) -> Any:
-    """Return arrays for tensors, which cannot be pickled."""
-    if isinstance(part, (tf.RaggedTensor, tf.SparseTensor)):
-        spec = tf.type_spec_from_value(part)
-        return spec, [each.numpy() for each in tf.nest.flatten(part, expand_composites=True)]
-    return None, [np.asarray(part)]
-
-
-def _from_portable(portable: Any) -> Any:
-    spec, arrays = portable
-    tensors = [tf.convert_to_tensor(array) for array in arrays]
-    return tensors[0] if spec is None else tf.nest.pack_sequence_as(spec, tensors, expand_composites=True)
+        parts = [part[None] if getattr(part, "shape", None) == () else part for part in parts]
+    return arrays.joined(parts)

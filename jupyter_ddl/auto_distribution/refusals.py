@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
-
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, ops
 
 _EXPLICIT = "Write the program with hvd.DistributedOptimizer or hvd.DistributedGradientTape, without --auto."
 
@@ -20,13 +19,11 @@ def refuse_model(model: Any) -> None:
     Raises:
         InvalidInput: it is under tf.distribute, or keeps state from one batch to the next.
     """
-    strategy = getattr(model, "_distribute_strategy", None)
-    if tf.distribute.has_strategy() or (
-        strategy is not None and not isinstance(strategy, type(tf.distribute.get_strategy()))
-    ):
+    distributed = ops.distributed_by(model)
+    if distributed is not None:
         raise InvalidInput(
             "--auto distributes a model that is not distributed yet.",
-            f"a model under tf.distribute's {type(strategy or tf.distribute.get_strategy()).__name__}",
+            f"a model under {distributed}",
             "Drop the strategy's scope.",
         )
     stateful = [layer.name for layer in model._flatten_layers() if getattr(layer, "stateful", False)]
@@ -96,12 +93,22 @@ def refuse_data(data: Any) -> None:
     """Raise for data whose order the ranks cannot be sure to share.
 
     Raises:
-        InvalidInput: it is a PyTorch DataLoader, a grain dataset or one of tf.distribute.
+        InvalidInput: it is a grain dataset or one of tf.distribute; or a dataset of another backend of Keras's.
     """
     kind = f"{type(data).__module__}.{type(data).__qualname__}"
-    if kind.startswith(("torch.", "grain.", "tensorflow.python.distribute.")):
+    refused, own = (("torch.",), "tf.data.Dataset") if BACKEND == TENSORFLOW else ((), "torch.utils.data.DataLoader")
+    is_dataset = any(one.__module__.startswith("tensorflow.python.data.") for one in type(data).__mro__)
+    if kind.startswith(("grain.", "tensorflow.python.distribute.", *refused)) and not ops.is_tensor(data):
         raise InvalidInput(
-            "--auto divides arrays, tf.data.Dataset, keras.utils.PyDataset, generators and pandas.",
+            f"--auto divides arrays, {own}, keras.utils.PyDataset, generators and pandas.",
             kind,
-            "Make it a tf.data.Dataset, e.g. by tf.data.Dataset.from_generator.",
+            "Make it a tf.data.Dataset, e.g. by tf.data.Dataset.from_generator."
+            if BACKEND == TENSORFLOW
+            else "Make it a torch.utils.data.DataLoader, or a keras.utils.PyDataset.",
+        )
+    if is_dataset and BACKEND != TENSORFLOW:
+        raise InvalidInput(
+            f"--auto divides a tf.data.Dataset where Keras is on TensorFlow; here it is on {BACKEND}.",
+            kind,
+            "Set KERAS_BACKEND=tensorflow, or make it a torch.utils.data.DataLoader or a keras.utils.PyDataset.",
         )

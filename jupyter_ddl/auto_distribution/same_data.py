@@ -16,12 +16,11 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import arrays, hvd, ops
 
 # Read of an array at most: some milliseconds.
 READ_BYTES = 4 * 2**20
@@ -111,13 +110,13 @@ def require_same(parts: tuple[Part, ...], what: str = "the data") -> None:
     """
     exact = [(part.name, part.kind, part.checksum) for part in parts]
     own = np.array([zlib.crc32(repr(exact).encode())], dtype=np.int64)
-    everyone = hvd.allgather(tf.constant(own), name="checksums_of_data").numpy()
+    everyone = ops.array(hvd.allgather(ops.tensor(own), name="checksums_of_data"))
     are_same = len(set(everyone.tolist())) == 1
     fractions = [number for part in parts for number in (*part.sums, part.tolerance)]
     if are_same and not fractions:
         return
     if are_same:
-        sums = hvd.allgather(tf.constant([fractions], tf.float64), name="sums_of_data").numpy()
+        sums = ops.array(hvd.allgather(ops.tensor(np.array([fractions], np.float64)), name="sums_of_data"))
         if (sums == sums[0]).all():
             return
     told = hvd.allgather_object((parts, hash(_WORD)), name="data_that_differ")
@@ -203,8 +202,8 @@ def _signed_sums(rows: Any) -> tuple[tuple[float, ...], float]:
 
 def _flat(value: Any) -> list[Any]:
     """Return the dense arrays that a value is made of."""
-    if isinstance(value, tf.RaggedTensor | tf.SparseTensor):
-        return list(tf.nest.flatten(value, expand_composites=True))
+    if (parts := arrays.dense_parts(value)) is not None:
+        return parts
     if hasattr(value, "tocsr"):
         rows = value.tocsr()
         return [rows.data, rows.indices, rows.indptr]
@@ -215,17 +214,21 @@ def _some_rows(array: Any, limit: int) -> Any:
     """Return all rows, or of a large array the first ones and as many of the others, evenly spread."""
     count = int(array.shape[0]) if len(array.shape) else 0
     if count < 2:
-        return np.asarray(array)
+        return _as_array(array)
     first = array.iloc[:1] if hasattr(array, "iloc") else array[:1]
-    row_bytes = max(len(_bytes(np.asarray(first))), 1)
+    row_bytes = max(len(_bytes(_as_array(first))), 1)
     wanted = max(limit // row_bytes, 2)
     if count <= wanted:
-        return np.asarray(array)
+        return _as_array(array)
     half = wanted // 2
     numbers = np.unique(np.concatenate([np.arange(half), np.linspace(half, count - 1, half).astype(np.int64)]))
     if hasattr(array, "iloc"):
         return np.asarray(array.iloc[numbers])
-    return np.asarray(tf.gather(array, numbers) if tf.is_tensor(array) else array[numbers])
+    return ops.array(arrays.gathered(array, numbers)) if ops.is_tensor(array) else np.asarray(array[numbers])
+
+
+def _as_array(value: Any) -> Any:
+    return ops.array(value) if ops.is_tensor(value) else np.asarray(value)
 
 
 def _bytes(array: Any) -> bytes | memoryview:

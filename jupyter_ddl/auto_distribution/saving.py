@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
-
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.collectives import barrier
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
-
 from jupyter_ddl.auto_distribution.noise import StepNoise
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.step_settings import Manner, in_manner
 
 if TYPE_CHECKING:

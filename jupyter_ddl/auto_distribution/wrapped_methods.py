@@ -12,12 +12,11 @@ import inspect
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.auto_distribution import noise, same_data
-from jupyter_ddl.auto_distribution.distributed_calls import inside, options, refuse_elsewhere
+from jupyter_ddl.auto_distribution.current_call import inside
+from jupyter_ddl.auto_distribution.distributed_calls import options, refuse_elsewhere
 from jupyter_ddl.auto_distribution.evaluation import evaluate
 from jupyter_ddl.auto_distribution.fit import fit
 from jupyter_ddl.auto_distribution.on_batch import test_on_batch, train_on_batch
@@ -27,8 +26,8 @@ from jupyter_ddl.auto_distribution.refusals import refuse_optimizer
 from jupyter_ddl.auto_distribution.saving import on_first_rank
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import seeds
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd, ops
 from jupyter_ddl.training.optimizer.distribution import is_distributed, is_updating
-from jupyter_ddl.training.optimizer.early_exchange import is_trained
 from jupyter_ddl.training.unconverted import unconverted_around
 
 if TYPE_CHECKING:
@@ -59,7 +58,10 @@ def install() -> None:
         patch(owner, name, _save, Layer.AUTO)
     noise.install()
     patch(keras.optimizers.Optimizer, "apply", _apply, Layer.AUTO)
-    patch(tf.GradientTape, "gradient", _gradient, Layer.AUTO, unconverted_around)
+    if BACKEND == TENSORFLOW:
+        import tensorflow as tf
+
+        patch(tf.GradientTape, "gradient", _gradient, Layer.AUTO, unconverted_around)
 
 
 def begin() -> None:
@@ -138,9 +140,13 @@ def _apply(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> A
     return stock(self, *args, **kwargs)
 
 
+def _is_trained(source: Any) -> bool:
+    return ops.is_variable(source) and bool(source.trainable)
+
+
 def _gradient(stock: Callable[..., Any], tape: Any, target: Any, sources: Any, *args: Any, **kwargs: Any) -> Any:
     """Note the gradient of the program's own training loop, which `--auto` does not distribute."""
-    if not inside.get() and options() is not None and any(map(is_trained, tf.nest.flatten(sources))):
+    if not inside.get() and options() is not None and any(map(_is_trained, keras.tree.flatten(sources))):
         printed().note(
             "Gradients that are taken outside of fit and train_on_batch are not distributed: each rank computes "
             "them on all data that it has. Put the step into a train_step of the model, and call fit."

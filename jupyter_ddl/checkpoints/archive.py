@@ -13,8 +13,8 @@ import zipfile
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
-import tensorflow as tf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -89,6 +89,11 @@ def write(
                 _write_array(archive, f"{callback}/{number}.npy", value)
 
 
+def numpy_dtype(name: str) -> Any:
+    """Return NumPy's dtype of a name of Keras's, which may be one that NumPy has not."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
 def describe(path: Path) -> Contents:
     """Return a checkpoint's description."""
     with zipfile.ZipFile(path) as archive:
@@ -148,4 +153,4 @@ def _write_array(archive: zipfile.ZipFile, name: str, value: Any) -> None:
 def _array(archive: zipfile.ZipFile, name: str, dtype: str) -> Any:
     with archive.open(name) as member:
         value = np.lib.format.read_array(member, allow_pickle=False)
-    return value.view(tf.as_dtype(dtype).as_numpy_dtype)
+    return value.view(numpy_dtype(dtype))

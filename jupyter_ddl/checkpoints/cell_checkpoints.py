@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
-from horovod.tensorflow.mpi_ops import global_process_set
-
 from jupyter_ddl.checkpoints import archive, data_position, rng_state
 from jupyter_ddl.checkpoints.saver import Saver, from_rank_0
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
+from jupyter_ddl.training.backends import global_process_set, hvd
 from jupyter_ddl.training.fit.saving import Unsaved
 from jupyter_ddl.training.fit.unexchanged import ranks_that_train
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from keras.src.backend.tensorflow.trainer import TFEpochIterator
+from keras.src.trainers.epoch_iterator import EpochIterator
 
 from jupyter_ddl.host.patching import Layer, patch
 
@@ -36,7 +36,7 @@ _current: ContextVar[Data | None] = ContextVar("the data of the fit that is abou
 
 def install() -> None:
     """Patch Keras to note the iterator that `fit` makes. Safe to call twice."""
-    patch(TFEpochIterator, "__init__", _initialise, Layer.FIT)
+    patch(EpochIterator, "__init__", _initialise, Layer.FIT)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from keras.src.backend.common import global_state
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, global_seed_generator
-from tensorflow.python.eager import context
 
 from jupyter_ddl.training import seeds
+from jupyter_ddl.training.backends import ops
 
 
 def state() -> dict[str, Any]:
@@ -21,13 +21,13 @@ def state() -> dict[str, Any]:
     version, numbers, gauss = random.getstate()
     numpy_state: Any = np.random.get_state(legacy=True)
     kind, keys, position, has_gauss, cached = numpy_state
-    seed = context.global_seed()
+    seed = ops.seed_of_program()
     generator = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
     return {
         "python": [version, list(numbers), gauss],
         "numpy": [kind, keys.tolist(), int(position), int(has_gauss), float(cached)],
         # Operations draw their seeds from it, where a seed has been set.
-        "tensorflow": None if seed is None else [int(seed), _listed(context.context()._rng.getstate())],
+        "seed": None if seed is None else [int(seed), ops.seed_state()],
         "keras": None if generator is None else generator.state.numpy().tolist(),
         "auto": seeds.ours(),
     }
@@ -35,10 +35,10 @@ def state() -> dict[str, Any]:
 
 def put_back(states: dict[str, Any]) -> None:
     """Restore states that `state` returned."""
-    if states["tensorflow"] is not None:
-        seed, numbers = states["tensorflow"]
-        context.set_global_seed(seed)
-        context.context()._rng.setstate(_tupled(numbers))
+    # Of TensorFlow by this name, in checkpoints of earlier versions.
+    seeded = states.get("seed", states.get("tensorflow"))
+    if seeded is not None:
+        ops.set_seed_state(*seeded)
         seeds.take_for_ours(states["auto"])
     if states["keras"] is not None:
         generator = global_seed_generator()
@@ -46,11 +46,6 @@ def put_back(states: dict[str, Any]) -> None:
     # Last: making Keras's generator draws from Python's.
     random.setstate(_tupled(states["python"]))
     np.random.set_state(tuple(states["numpy"]))
-
-
-def _listed(drawn: Any) -> list[Any]:
-    version, numbers, gauss = drawn
-    return [version, list(numbers), gauss]
 
 
 def _tupled(listed: Any) -> Any:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.checkpoints import archive, callback_state, rng_state, writer
@@ -16,6 +15,7 @@ from jupyter_ddl.checkpoints.data_position import Data, pass_over
 from jupyter_ddl.checkpoints.variables import Variables
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol import checkpoint_folder
+from jupyter_ddl.training.backends import hvd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

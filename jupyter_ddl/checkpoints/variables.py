@@ -8,12 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-import tensorflow as tf
 
-from jupyter_ddl.checkpoints.archive import Described
+from jupyter_ddl.checkpoints.archive import Described, numpy_dtype
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.consistency.comparison import digest
 from jupyter_ddl.training.optimizer.distribution import accumulation_of, is_distributed, local_variables_of
 from jupyter_ddl.training.optimizer.extra_variables import saved_with
@@ -96,12 +95,12 @@ class Variables:
             read: from the checkpoint; called on rank 0 only.
         """
         variable, described = self.all[number], self.described[number]
-        dtype = tf.as_dtype(described.dtype).as_numpy_dtype
+        dtype = numpy_dtype(described.dtype)
         value = read(number) if hvd.rank() == 0 else np.zeros(described.shape, dtype)
         # As bytes: Horovod has no uint32, which random states are.
         flat = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
         if flat.size:
-            flat = hvd.broadcast(tf.constant(flat), 0, name=f"checkpoint_{number}").numpy()
+            flat = ops.array(hvd.broadcast(ops.tensor(flat), 0, name=f"checkpoint_{number}"))
         variable.assign(np.frombuffer(flat.tobytes(), dtype).reshape(described.shape))
 
 

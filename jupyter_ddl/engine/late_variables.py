@@ -37,6 +37,7 @@ _AS_IT_IS = {
     "TF_USE_LEGACY_KERAS": ("", "0", "false"),
     "TF_ENABLE_ONEDNN_OPTS": ("1", "true"),
 }
+_OF_KERAS = ("KERAS_",)
 # Too late, but no result depends on them: a rank has its device already, and TensorFlow has threads of its own.
 _HARMLESS = ("OMP_NUM_THREADS", "CUDA_DEVICE_ORDER")
 
@@ -46,10 +47,15 @@ class LateVariables:
 
     def __init__(self) -> None:
         self._before: dict[str, str | None] = {}
+        # Whether the rank imports Keras before the first cell; where it does not, a cell may choose the backend first.
+        self.imports_keras = True
 
     def snapshot(self) -> dict[str, str | None]:
         """Return the variables' values now, and keep them for `check`."""
-        self._before = {name: os.environ.get(name) for name in _watched()}
+        names = _watched()
+        if not self.imports_keras and "keras" not in sys.modules:
+            names = [name for name in names if not name.startswith(_OF_KERAS)]
+        self._before = {name: os.environ.get(name) for name in names}
         return self._before
 
     def check(self) -> None:
@@ -67,6 +73,7 @@ def put_back(before: dict[str, str | None]) -> InvalidInput | None:
     changed = {
         name: os.environ.get(name)
         for name in {**before, **dict.fromkeys(_watched())}
+        if name in before or not name.startswith(_OF_KERAS)
         if os.environ.get(name) != before.get(name)
     }
     changed = {name: value for name, value in changed.items() if not _is_as_it_was(name, value, before.get(name))}
@@ -82,7 +89,7 @@ def put_back(before: dict[str, str | None]) -> InvalidInput | None:
     settled = {name: value for name, value in changed.items() if settled_variables.is_settled(name)}
     if settled:
         return settled_variables.refusal(f"{_assignments(settled)}, set in a cell (put back)")
-    if (backend := changed.get("KERAS_BACKEND")) is not None:
+    if (backend := changed.get("KERAS_BACKEND")) is not None and backend not in settled_variables.BACKENDS:
         return settled_variables.backend_refusal(f"KERAS_BACKEND={backend}, set in a cell (put back)")
     return _too_late(changed) if changed else None
 

@@ -21,7 +21,7 @@ from jupyter_ddl.engine import devices
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
 from jupyter_ddl.protocol.events import RankWarm
-from jupyter_ddl.protocol.frameworks import NONE
+from jupyter_ddl.protocol.frameworks import NONE, imports_keras
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +56,7 @@ class Warmup:
         self._horovod = horovod
         self._framework = framework
         self._threads = threads
+        self._also = ("keras",) if imports_keras(framework) and framework != "tensorflow" else ()
         self._began_s = began_s
         self._thread = threading.Thread(target=self._warm_up, name="jupyter_ddl warm-up", daemon=True)
         self._listeners: list[Callable[[RankWarm], None]] = []
@@ -85,7 +86,7 @@ class Warmup:
         import that fails in one thread the import statement of another, which waited for it, gets the half-made module
         and no error (seen in CPython 3.10 to 3.13).
         """
-        main, imported = threading.main_thread(), _IMPORTED[self._framework]
+        main, imported = threading.main_thread(), (*_IMPORTED[self._framework], *self._also)
 
         def held(stock: Callable[..., Any], name: str, *arguments: Any, **options: Any) -> Any:
             package = name.partition(".")[0]
@@ -104,6 +105,8 @@ class Warmup:
             else:
                 import_hooks.when_imported("horovod.common.basics", lambda _: self._horovod.watch())
                 self._report(*_import_alone(self._framework))
+                if self._also:
+                    _import_keras()
         self._held_import.undo()
         self._keras_ended.set()
 

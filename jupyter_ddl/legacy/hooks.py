@@ -65,7 +65,7 @@ def _spec_of_missing(fullname: str) -> ModuleSpec | None:
 def _imported(module: ModuleType) -> None:
     """Change a module that has just run."""
     name = module.__name__
-    if not _is_keras_3():
+    if not _is_keras_3() or _is_on_another_backend():
         return
     with _lock:
         if name in _ROOTS and name not in _changed:
@@ -94,6 +94,12 @@ def _installers(root: str) -> list[Callable[[ModuleType], None]]:
 def _module(name: str) -> Any:
     """Return a module of ours. Late: a rank installs before it does anything else, and these import NumPy."""
     return importlib.import_module(f"jupyter_ddl.legacy.{name}")
+
+
+def _is_on_another_backend() -> bool:
+    """Return whether Keras computes without TensorFlow: old programs, whose spellings these are, do not."""
+    config = getattr(sys.modules.get("keras"), "config", None)
+    return config is not None and config.backend() != "tensorflow"
 
 
 def _is_keras_3() -> bool:

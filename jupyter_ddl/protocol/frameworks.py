@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
@@ -67,9 +68,22 @@ def uses_torch(script: str) -> bool:
     return bool(roots & _OF_TORCH or "horovod.torch" in named) and not roots & {"tensorflow", "keras"}
 
 
+def imports_keras(framework: str) -> bool:
+    """Return whether ranks that import a framework before the first cell import Keras, too.
+
+    With TensorFlow, whose part Keras is; else where the environment has chosen it as Keras's backend.
+    """
+    return framework == FRAMEWORKS[0] or (framework != NONE and os.environ.get("KERAS_BACKEND") == framework)
+
+
 def installed() -> str:
-    """Return the framework that is installed; of several TensorFlow, if Horovod can train with it, else PyTorch."""
+    """Return the framework that is installed: of several Keras's, where KERAS_BACKEND names one.
+
+    Otherwise TensorFlow, if Horovod can train with it, else PyTorch.
+    """
     found = [name for name in FRAMEWORKS if importlib.util.find_spec(name) is not None]
+    if (wanted := os.environ.get("KERAS_BACKEND", "")) in found:
+        return wanted
     if len(found) > 1 and found[0] == "tensorflow" and importlib.util.find_spec("horovod") is None:
         return found[1]
     return found[0] if found else NONE

@@ -98,6 +98,7 @@ _CALLED = "may be called, as in Keras 2"
 _OLD_FILES = "takes the file names and arguments of Keras 2"
 _OWN_GPU = "gpus[local_rank] is a rank's one GPU"
 _SEEDS = "within a training step each rank draws other random numbers"
+_BEFORE_CHANGES = "gradients are exchanged before the program clips or scales them"
 _OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
 _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
@@ -227,7 +228,7 @@ PATCHES = (
     ),
     Declared("keras.metrics.Mean", ("update_state",), Layer.FIT, "a part of a batch counts as that part of one"),
     Declared(
-        "keras.src.backend.tensorflow.trainer.TFEpochIterator",
+        "keras.src.trainers.epoch_iterator.EpochIterator",
         ("__init__",),
         Layer.FIT,
         "--checkpoint finds the training data's position",
@@ -236,8 +237,10 @@ PATCHES = (
         "tensorflow.GradientTape",
         ("gradient",),
         Layer.FIT,
-        "gradients are exchanged before the program clips or scales them",
+        _BEFORE_CHANGES,
     ),
+    Declared("torch.Tensor", ("backward",), Layer.FIT, _BEFORE_CHANGES),
+    Declared("torch.autograd", ("backward", "grad"), Layer.FIT, _BEFORE_CHANGES),
     Declared("horovod", ("keras",), Layer.FIT, _OWN_KERAS),
     Declared("horovod.tensorflow", ("keras",), Layer.FIT, _OWN_KERAS),
     Declared(

@@ -29,7 +29,8 @@ _OF_A_RANK = re.compile(
 )
 _PREFIXES = ("HOROVOD_", "OMPI_", "PMI", "MPI_", "JSM_")
 _BACKEND = "KERAS_BACKEND"
-TENSORFLOW = "tensorflow"
+# The backends of Keras on which the ranks exchange gradients.
+BACKENDS = ("tensorflow", "torch")
 
 
 def is_settled(name: str) -> bool:
@@ -58,7 +59,7 @@ def refusal(assignments: str) -> InvalidInput:
 
 
 def check(environment: Mapping[str, str], inherited: Mapping[str, str]) -> None:
-    """Raise where the ranks would not find each other, or Keras would not compute with TensorFlow.
+    """Raise where the ranks would not find each other, or Keras would train on a backend that exchanges nothing.
 
     Args:
         environment: what the user gives to the ranks.
@@ -76,10 +77,10 @@ def check(environment: Mapping[str, str], inherited: Mapping[str, str]) -> None:
 
 
 def check_backend(environment: Mapping[str, str]) -> None:
-    """Raise unless Keras would choose TensorFlow.
+    """Raise unless Keras would choose a backend on which the ranks exchange gradients.
 
     Raises:
-        InvalidInput: it would choose another backend.
+        InvalidInput: it would choose another.
     """
     if environment.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
         return  # Keras 2 has no other
@@ -87,16 +88,16 @@ def check_backend(environment: Mapping[str, str]) -> None:
     if not backend:
         path = _keras_folder(environment) / "keras.json"
         backend, where = _in_file(path), f"{path} with backend "
-    if backend and backend != TENSORFLOW:
+    if backend and backend not in BACKENDS:
         raise backend_refusal(f"{where}{backend}")
 
 
 def backend_refusal(received: str) -> InvalidInput:
     """Return the error for another backend."""
     return InvalidInput(
-        "Keras on the ranks must use TensorFlow: training on another backend exchanges no gradients.",
+        "Keras on the ranks must use TensorFlow or PyTorch: training on another backend exchanges no gradients.",
         received,
-        f"Set {_BACKEND}=tensorflow, or remove it.",
+        f"Set {_BACKEND}=tensorflow or {_BACKEND}=torch, or remove it.",
     )
 
 

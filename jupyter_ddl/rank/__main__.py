@@ -47,7 +47,7 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
-    from jupyter_ddl.protocol.frameworks import AUTO, installed
+    from jupyter_ddl.protocol.frameworks import AUTO, imports_keras, installed
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
     # be added to a module that is already being imported.
@@ -69,6 +69,7 @@ def main() -> None:
     point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
     state.collectives.add(TorchGroups.of(world, point, shared))
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
+    state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     warmup.start()
     try:

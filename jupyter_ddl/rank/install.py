@@ -33,6 +33,7 @@ _REPLACEMENTS = {
     "horovod.keras.callbacks": "jupyter_ddl.training.callbacks",
     "horovod.keras.elastic": "jupyter_ddl.training.elastic",
 }
+_TENSORFLOW = "tensorflow"
 FUSION_BYTES = 8 * 2**20
 
 
@@ -66,6 +67,7 @@ def _install_for_keras_3() -> None:
     for name, target in _REPLACEMENTS.items():
         # A script may still ask for Keras 2 in its first lines.
         import_hooks.replace(name, target, when=keras_version.uses_keras_3)
+    import_hooks.replace("horovod", "jupyter_ddl.training.backends.horovod", when=_is_without_horovod)
     import_hooks.when_imported("horovod.tensorflow", _serve_keras_variables)
     import_hooks.when_imported("horovod.tensorflow", _tune_for_cores)
     import_hooks.when_imported("tensorflow", _hook_datasets)
@@ -99,11 +101,32 @@ def _hook_datasets(_tensorflow: ModuleType) -> None:
 
 def _hook_keras(keras: ModuleType) -> None:
     _check_backend(keras)
-    if "horovod.tensorflow" in sys.modules:
+    if keras.config.backend() == _TENSORFLOW and "horovod.tensorflow" in sys.modules:
         # Horovod may be what imports Keras, and our hooks need all of it. If it is complete, they run now.
         import_hooks.when_imported("horovod.tensorflow", _hook_training)
     else:
         _hook_training(keras)
+
+
+def keras_backend() -> str:
+    """Return the backend of Keras, which has been imported."""
+    import keras
+
+    backend: str = keras.config.backend()
+    return backend
+
+
+def _is_without_horovod() -> bool:
+    """Return whether Keras is on another backend than TensorFlow, and there is no Horovod to serve its names."""
+    return import_hooks.executed("keras") is not None and keras_backend() != _TENSORFLOW and _has_no_horovod()
+
+
+def _has_no_horovod() -> bool:
+    try:
+        metadata.version("horovod")
+    except metadata.PackageNotFoundError:
+        return True
+    return False
 
 
 def _check_backend(keras: ModuleType) -> None:
@@ -113,16 +136,17 @@ def _check_backend(keras: ModuleType) -> None:
         InvalidInput: Keras has one.
     """
     backend = keras.config.backend()
-    if backend != settled_variables.TENSORFLOW:
+    if backend not in settled_variables.BACKENDS:
         raise settled_variables.backend_refusal(f"keras imported with the backend {backend}")
 
 
 def _hook_training(_module: ModuleType) -> None:
-    try:
-        import horovod.tensorflow  # noqa: F401
-    except ImportError:
-        # Horovod does not work here. Keras must still import; code that needs Horovod raises its own error.
-        return
+    if keras_backend() == _TENSORFLOW:
+        try:
+            import horovod.tensorflow  # noqa: F401
+        except ImportError:
+            # Horovod does not work here. Keras must still import; code that needs Horovod raises its own error.
+            return
     from jupyter_ddl.auto_distribution import wrapped_methods
     from jupyter_ddl.checkpoints import cell_checkpoints
     from jupyter_ddl.datasets import keras_datasets

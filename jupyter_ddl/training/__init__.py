@@ -1,4 +1,4 @@
-"""Horovod on Keras 3, over Horovod's own collectives.
+"""Horovod on Keras 3: with TensorFlow over Horovod's own collectives, with PyTorch over torch.distributed.
 
 Stock `horovod.tensorflow.keras` trains unsynchronised on Keras 3: it wraps methods that Keras 3 no longer calls, so no
 gradient is exchanged, silently. Here the exchange is in `Optimizer.apply`, which Keras 3 does call.
@@ -7,7 +7,7 @@ gradient is exchanged, silently. Here the exchange is in `Optimizer.apply`, whic
 |---|---|
 | `optimizer/` | the user's optimizer and GradientTape, with the exchange of gradients before each update |
 | `step`, `step_settings` | the current training step: its turn, its samples, and how `--auto` wants it |
-| `last_batch` | the batch that a rank takes again once it has none left |
+| `backends/` | what differs between Keras's backends |
 | `batch_losses`, `batch_means`, `half_precision` | losses and metrics on a part of a batch |
 | `fit/` | what Keras's `fit` does in addition on a rank |
 | `callbacks/` | initial weights, metrics, learning rates, checkpoints |

@@ -12,9 +12,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
-import tensorflow as tf
 from keras.src import backend
 from keras.src.losses import loss as loss_module
 from keras.src.losses.losses import LossFunctionWrapper
@@ -22,6 +20,7 @@ from keras.src.trainers.compile_utils import CompileLoss
 
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.unconverted import unconverted
 
 if TYPE_CHECKING:
@@ -87,18 +86,18 @@ class LossOfPart:
             return value
         if self.is_by_weights:
             return self._by_weights(now, value, y_pred, sample_weight)
-        is_vector = value.shape.rank != 0
+        is_vector = ops.rank_of(value) != 0
         kind = self._kind_in_graph(value, y_true, y_pred, sample_weight, is_vector=is_vector)
         if kind is Kind.MEAN:
             return value
         factor = now.factor_of_sums(now.exchange)
         if kind is not Kind.SUM:
-            factor = tf.where(tf.equal(kind, int(Kind.SUM)), factor, tf.ones_like(factor))
-        factor = tf.cast(factor, value.dtype)
+            factor = ops.where(ops.equal(kind, int(Kind.SUM)), factor, ops.cast(1.0, "float64"))
+        factor = ops.cast(factor, value.dtype)
         if not is_vector:
             return value * factor
         # TensorFlow takes the gradient of the sum, and Keras shows the mean.
-        return value + (factor - 1) * (value - tf.stop_gradient(value))
+        return value + (factor - 1) * (value - ops.stop_gradient(value))
 
     @property
     def is_by_weights(self) -> bool:
@@ -127,26 +126,25 @@ class LossOfPart:
         if self._is_kerass():
             return Kind.SUM if is_vector or self.reduction == "sum" else Kind.MEAN
         if self._found is None:
-            with tf.init_scope():
-                self._found = tf.Variable(int(Kind.UNKNOWN), trainable=False, name="kind_of_loss")
-        total = tf.reduce_sum(tf.stop_gradient(value))
-        parts = _of_each(tf.stop_gradient, (y_true, y_pred, sample_weight))
+            self._found = ops.number(int(Kind.UNKNOWN), "int32", "kind_of_loss")
+        total = ops.total(ops.stop_gradient(value))
+        parts = _of_each(ops.stop_gradient, (y_true, y_pred, sample_weight))
         masks = [backend.get_keras_mask(part) for part in keras.tree.flatten(y_pred)]
         try:
-            kind = tf.cond(
-                tf.equal(self._found, int(Kind.UNKNOWN)),
+            kind = ops.cond(
+                ops.equal(self._found.read_value(), int(Kind.UNKNOWN)),
                 lambda: self._compared(total, parts, masks),
                 self._found.read_value,
             )
         except Exception:  # noqa: BLE001 (whatever a user's function raises on half of a batch: then it needs a whole)
-            kind = tf.constant(int(Kind.WHOLE))
+            kind = ops.cast(int(Kind.WHOLE), "int32")
         self._found.assign(kind)
         return kind
 
     def _compared(self, whole: Any, parts: Any, masks: Any) -> Any:
         """Return what the loss is, by its values on the two halves of a batch."""
         first = next(part for part in keras.tree.flatten(parts[1]) if part is not None)
-        count = tf.shape(first)[0]
+        count = ops.rows(first)
         half = count // 2
 
         def of(which: slice) -> Any:
@@ -154,19 +152,20 @@ class LossOfPart:
             for part, mask in zip(keras.tree.flatten(y_pred), masks, strict=True):
                 if mask is not None:
                     backend.set_keras_mask(part, mask[which])
-            return tf.cast(tf.reduce_sum(self._loss(y_true, y_pred, weights)), whole.dtype)
+            return ops.cast(ops.total(self._loss(y_true, y_pred, weights)), whole.dtype)
 
         one, other = of(slice(None, half)), of(slice(half, None))
-        share = tf.cast(half, whole.dtype) / tf.cast(tf.maximum(count, 1), whole.dtype)
+        share = ops.cast(half, whole.dtype) / ops.cast(ops.maximum(count, 1), whole.dtype)
 
         def is_near(expected: Any) -> Any:
-            return tf.abs(whole - expected) <= _ROUNDING * tf.abs(whole) + _TINY
+            return abs(whole - expected) <= _ROUNDING * abs(whole) + _TINY
 
         is_mean, is_sum = is_near(share * one + (1 - share) * other), is_near(one + other)
-        kind = tf.where(is_mean, int(Kind.MEAN), tf.where(is_sum, int(Kind.SUM), int(Kind.WHOLE)))
+        found = {name: ops.cast(int(name), "int32") for name in Kind}
+        kind = ops.where(is_mean, found[Kind.MEAN], ops.where(is_sum, found[Kind.SUM], found[Kind.WHOLE]))
         # One sample, or a loss of 0, shows no difference.
-        tells = tf.logical_and(half > 0, tf.logical_not(tf.logical_and(is_mean, is_sum)))
-        return tf.where(tells, kind, int(Kind.UNKNOWN))
+        shows_none = ops.where(is_mean, is_sum, is_mean)
+        return ops.where(half > 0, ops.where(shows_none, found[Kind.UNKNOWN], kind), found[Kind.UNKNOWN])
 
     def _by_weights(self, now: step.Step, value: Any, y_pred: Any, sample_weight: Any) -> Any:
         """Return a mean by weights, times this rank's part of all ranks' weights."""
@@ -176,13 +175,13 @@ class LossOfPart:
         if weights is None:
             return value
         process_set = now.exchange.process_set
-        own = tf.cast(tf.reduce_sum(weights), tf.float64) * now.turn.active.read_value()
+        own = ops.cast(ops.total(weights), "float64") * now.turn.active.read_value()
         name = f"weights_of_loss_{self._number}"
         every = hvd.allreduce(own, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
-        size = tf.cast(process_set.size(), tf.float64)
+        size = ops.cast(process_set.size(), "float64")
         share = now.share(process_set)
-        factor = tf.math.divide_no_nan(size * own, tf.stop_gradient(every) * share)
-        return value * tf.cast(tf.stop_gradient(factor), value.dtype)
+        factor = ops.divide_no_nan(size * own, ops.stop_gradient(every) * share)
+        return value * ops.cast(ops.stop_gradient(factor), value.dtype)
 
 
 def _of_each(function: Callable[[Any], Any], structure: Any) -> Any:

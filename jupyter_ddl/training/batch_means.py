@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import step
+from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.unconverted import unconverted_around
 
 if TYPE_CHECKING:
@@ -43,11 +43,11 @@ def _counts_batches(sample_weight: Any) -> bool:
     For the losses of several outputs Keras passes the batch's size as far as the graph knows it: that of all batches,
     or none. Eagerly it is each batch's own. Source: keras 3.15, src/trainers/compile_utils.py, CompileLoss.call
     """
-    return sample_weight is None or (isinstance(sample_weight, int) and not tf.executing_eagerly())
+    return sample_weight is None or (isinstance(sample_weight, int) and not ops.runs_at_once())
 
 
 def _part(now: step.Step) -> Any:
     """Return which part of the batch this rank has: a scalar, whose sum over the ranks is 1."""
     assert now.exchange is not None
     process_set = now.exchange.process_set
-    return tf.cast(now.share(process_set) / tf.cast(process_set.size(), tf.float64), tf.float32)
+    return ops.cast(now.share(process_set) / ops.cast(process_set.size(), "float64"), "float32")

@@ -7,13 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
-import numpy as np
-import tensorflow as tf
-from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import global_process_set, hvd, ops
 from jupyter_ddl.training.requirements import require_horovod, require_member, require_root
 from jupyter_ddl.training.spellings import tell_older_spelling
 
@@ -55,7 +52,7 @@ def allreduce(
     require_member(process_set, "hvd.allreduce")
     op = _operation(op, average)
     return hvd.allreduce(
-        _averageable(value) if op == hvd.Average else _tensor(value),
+        _averageable(value) if op == hvd.Average else ops.tensor(value),
         name=name,
         op=op,
         prescale_factor=prescale_factor,
@@ -83,9 +80,9 @@ def allgather(value: Any, name: str | None = None, process_set: Any = global_pro
     """
     require_horovod("hvd.allgather")
     require_member(process_set, "hvd.allgather")
-    tensor = _tensor(value)
-    if tensor.shape.rank == 0:
-        tensor = tensor[tf.newaxis]
+    tensor = ops.tensor(value)
+    if ops.rank_of(tensor) == 0:
+        tensor = tensor[None]
     return hvd.allgather(tensor, name=name, process_set=process_set)
 
 
@@ -107,7 +104,7 @@ def broadcast(value: Any, root_rank: int, name: str | None = None, process_set: 
     """
     require_horovod("hvd.broadcast")
     require_root(root_rank, process_set, "hvd.broadcast")
-    return hvd.broadcast(_tensor(value), root_rank, name=name, process_set=process_set)
+    return hvd.broadcast(ops.tensor(value), root_rank, name=name, process_set=process_set)
 
 
 def reducescatter(
@@ -140,8 +137,8 @@ def reducescatter(
     """
     require_horovod("hvd.reducescatter")
     require_member(process_set, "hvd.reducescatter")
-    tensor = _tensor(value)
-    if tensor.shape.rank == 0:
+    tensor = ops.tensor(value)
+    if ops.rank_of(tensor) == 0:
         raise InvalidInput(
             "hvd.reducescatter deals out the rows of its value.", "a scalar", "Pass an array, or use hvd.allreduce."
         )
@@ -185,9 +182,9 @@ def alltoall(
     require_horovod("hvd.alltoall")
     require_member(process_set, "hvd.alltoall")
     if splits is not None:
-        splits = tf.cast(_tensor(splits), tf.int32)  # NumPy's integers are int64, which Horovod's operation refuses
+        splits = ops.cast(ops.tensor(splits), "int32")  # NumPy's integers are int64, which Horovod's operation refuses
     return hvd.alltoall(
-        _tensor(value), splits=splits, name=name, ignore_name_scope=ignore_name_scope, process_set=process_set
+        ops.tensor(value), splits=splits, name=name, ignore_name_scope=ignore_name_scope, process_set=process_set
     )
 
 
@@ -197,7 +194,7 @@ def join() -> Any:
     Meanwhile this rank adds zeros to the allreduces of the others.
 
     Raises:
-        InvalidInput: Horovod is not initialised.
+        InvalidInput: Horovod is not initialised; Keras is on PyTorch.
 
     Example:
         >>> for _ in range(1 + hvd.rank()):  # each rank has another number of batches
@@ -206,9 +203,7 @@ def join() -> Any:
         True
     """
     require_horovod("hvd.join")
-    # In a graph of its own each time: TensorFlow 2.21 gives a second call the answer of the first, since the operation
-    # is not marked as stateful. Source: horovod 0.28.1, horovod/tensorflow/mpi_ops.cc, REGISTER_OP("HorovodJoin")
-    return tf.function(hvd.join, autograph=False).get_concrete_function()()
+    return ops.join()
 
 
 def barrier(process_set: Any = global_process_set) -> None:
@@ -226,7 +221,7 @@ def barrier(process_set: Any = global_process_set) -> None:
     """
     require_horovod("hvd.barrier")
     require_member(process_set, "hvd.barrier")
-    hvd.allreduce(tf.constant(0), op=hvd.Sum, name="barrier", process_set=process_set)
+    hvd.allreduce(ops.tensor(0), op=hvd.Sum, name="barrier", process_set=process_set)
 
 
 def broadcast_variables(
@@ -252,17 +247,7 @@ def broadcast_variables(
     """
     require_horovod("hvd.broadcast_variables")
     require_root(root_rank, process_set, "hvd.broadcast_variables")
-    plain = [variable.value if isinstance(variable, keras.Variable) else variable for variable in variables]
-
-    def broadcast_all() -> None:
-        for i, variable in enumerate(plain):
-            # Ranks find each other's tensors by name, and a variable's own name holds Keras's automatic layer names,
-            # which differ where a rank has made one model more.
-            name = f"broadcast_variables_{i}"
-            variable.assign(hvd.broadcast(variable, root_rank, name=name, process_set=process_set))
-
-    # In one graph, so that Horovod gets all of them at once and can send them together.
-    tf.function(broadcast_all, autograph=False).get_concrete_function()()
+    ops.broadcast_into(list(variables), root_rank, process_set)
 
 
 def broadcast_global_variables(root_rank: int) -> None:
@@ -276,7 +261,7 @@ def broadcast_global_variables(root_rank: int) -> None:
     """
     raise InvalidInput(
         "hvd.broadcast_global_variables is for the graphs of TensorFlow 1, which have global variables.",
-        f"root_rank={root_rank}, TensorFlow {tf.__version__}",
+        f"root_rank={root_rank}, Keras {keras.__version__}",
         f"Pass hvd.callbacks.BroadcastGlobalVariablesCallback({root_rank}) to fit, or call "
         f"hvd.broadcast_variables(model.weights, {root_rank}).",
     )
@@ -295,11 +280,4 @@ def _operation(op: Any, average: bool | None) -> Any:
 
 def _averageable(value: Any) -> Any:
     """Return a tensor whose average over the ranks is what Python would give: ranks with 0 and 1 have 0.5."""
-    return tf.constant(value, tf.float64) if isinstance(value, int) else _tensor(value)
-
-
-def _tensor(value: Any) -> Any:
-    if isinstance(value, tf.IndexedSlices):
-        return value
-    # A NumPy scalar keeps its dtype, which TensorFlow would take for a Python number's.
-    return tf.convert_to_tensor(np.asarray(value) if isinstance(value, np.generic) else value)
+    return ops.cast(value, "float64") if isinstance(value, int) else ops.tensor(value)

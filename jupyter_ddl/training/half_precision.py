@@ -12,9 +12,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.training import step
+from jupyter_ddl.training.backends import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +48,6 @@ def as_of_whole_batch(optimizer: Any, gradients: Sequence[Any], variables: Seque
 
 
 def _limited(gradient: Any) -> Any:
-    if gradient is None or isinstance(gradient, tf.IndexedSlices):  # rows of different samples: nothing is added up
+    if gradient is None or ops.is_slices(gradient):  # rows of different samples: nothing is added up
         return gradient
-    return tf.where(tf.abs(gradient) > tf.float16.max, tf.constant(float("inf"), gradient.dtype), gradient)
+    return ops.overflowed(gradient)

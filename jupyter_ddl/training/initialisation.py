@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
-
 from jupyter_ddl.engine import run_context
 from jupyter_ddl.engine.world import check_started_world
+from jupyter_ddl.training.backends import hvd
 
 
 def init(comm: Any = None, process_sets: Any = None) -> None:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
-from horovod.tensorflow.mpi_ops import global_process_set
-
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import global_process_set, hvd
 
 
 def require_horovod(what: str) -> None:

@@ -11,12 +11,11 @@ import random
 from typing import Any
 from weakref import WeakSet
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-from tensorflow.python.eager import context
 
 from jupyter_ddl.engine import rank_state
+from jupyter_ddl.training.backends import hvd, ops
 
 _SEEDS = 2**31
 _apart: WeakSet[Any] = WeakSet()
@@ -44,15 +43,15 @@ def make_alike() -> None:
     seed = int.from_bytes(random.SystemRandom().randbytes(8), "big") % _SEEDS
     everyone = hvd.allgather_object((_fingerprint(), seed), name="random_states")
     states = {state for state, _ in everyone}
-    if len(states) == 1 and context.global_seed() is not None:
+    if len(states) == 1 and ops.seed_of_program() is not None:
         return
     _seed().ours = everyone[0][1]
     keras.utils.set_random_seed(everyone[0][1])
 
 
 def are_programs() -> bool:
-    """Return whether the program has set TensorFlow's seed itself."""
-    return context.global_seed() not in (None, _seed().ours)
+    """Return whether the program has set the backend's seed itself."""
+    return ops.seed_of_program() not in (None, _seed().ours)
 
 
 def ours() -> int | None:
@@ -72,7 +71,7 @@ def set_apart(model: Any, rank: int) -> None:
             if rank and generator not in _apart:
                 _apart.add(generator)
                 state = generator.state
-                state.assign(state.numpy() + np.array([rank * 1_000_003, 0], dtype=np.uint32))
+                state.assign(state.numpy() + np.array([rank * 1_000_003, 0], dtype=state.numpy().dtype))
 
 
 def is_apart(generator: Any) -> bool:
@@ -81,11 +80,10 @@ def is_apart(generator: Any) -> bool:
 
 
 def _fingerprint() -> str:
-    generator: Any = context.context()._rng if context.global_seed() is not None else None
     states = (
         random.getstate(),
         np.random.get_state(),
-        context.global_seed(),
-        generator and generator.getstate(),
+        ops.seed_of_program(),
+        {name: state.get() for name, state in ops.random_states().items()},
     )
     return hashlib.sha256(pickle.dumps(states)).hexdigest()

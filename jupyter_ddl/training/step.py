@@ -15,16 +15,13 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
-from jupyter_ddl.training.last_batch import LastBatch
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.step_settings import Manner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from jupyter_ddl.training.fit.step_clock import Clock
+    from jupyter_ddl.training.backends.interface import Clock
 
 
 class GradientExchange(Protocol):
@@ -49,27 +46,26 @@ class Turn:
     """The state that all steps of a model share.
 
     Attributes:
-        active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float64 variable.
-        present: ranks that were active in the last step: a float64 variable.
-        steps: steps that have been taken: an int64 variable.
+        active: 1 while this rank trains on batches of its own, 0 while it only takes part: a float64 number.
+        present: ranks that were active in the last step: a float64 number.
+        steps: steps that have been taken: an int64 number.
         exchanges: whether gradients have been exchanged in a step.
         clock: where the steps' time goes; None where that is not measured.
         last: the last batch, which is taken again once this rank has none left.
     """
 
     def __init__(self) -> None:
-        with tf.init_scope():
-            self.active = tf.Variable(1.0, dtype=tf.float64, trainable=False, name="active")
-            self.present = tf.Variable(0.0, dtype=tf.float64, trainable=False, name="present")
-            self.steps = tf.Variable(0, dtype=tf.int64, trainable=False, name="steps")
+        self.active = ops.number(1.0, "float64", "active")
+        self.present = ops.number(0.0, "float64", "present")
+        self.steps = ops.number(0, "int64", "steps")
         self.exchanges = False
         self.clock: Clock | None = None
-        self.last = LastBatch()
+        self.last = ops.make_last_batch()
 
 
 @dataclass
 class Step:
-    """One training step while TensorFlow traces it, or runs it eagerly.
+    """One training step while TensorFlow traces it, or while it runs at once.
 
     Attributes:
         turn: of the model that is trained.
@@ -78,6 +74,7 @@ class Step:
         manner: how `--auto` wants it.
         exchange: of the model's optimizer; None where that is plain.
         in_half: the variables that are computed with in half precision, by `key`.
+        trained: the variables that the model trains.
     """
 
     turn: Turn
@@ -86,6 +83,7 @@ class Step:
     manner: Manner = field(default_factory=Manner)
     exchange: GradientExchange | None = None
     in_half: frozenset[int] = frozenset()
+    trained: Sequence[Any] = ()
     _totals: dict[Any, Any] = field(default_factory=dict)
     _weighed: set[int] = field(default_factory=set)
     _shrunk: set[int] = field(default_factory=set)
@@ -99,13 +97,13 @@ class Step:
         number = process_set.process_set_id
         if number not in self._totals:
             active = self.turn.active.read_value()
-            mine = tf.stack([self._own_samples(active), active])
+            mine = ops.stack([self._own_samples(active), active])
             name = f"totals_of_the_step_{number}"
             everyone = hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
-            self._totals[number] = everyone = tf.stop_gradient(everyone)
+            self._totals[number] = everyone = ops.stop_gradient(everyone)
             self.turn.present.assign(everyone[1])
             # After the exchange: where the data end TensorFlow may still run what needs no batch.
-            with tf.control_dependencies([everyone]):
+            with ops.after([everyone]):
                 self.turn.steps.assign_add(1)
         return self._totals[number]
 
@@ -120,7 +118,7 @@ class Step:
         totals = self.totals(process_set)
         if self.samples is None:
             return active
-        return self._own_samples(active) * tf.cast(process_set.size(), tf.float64) / tf.maximum(totals[0], 1.0)
+        return self._own_samples(active) * ops.cast(process_set.size(), "float64") / ops.maximum(totals[0], 1.0)
 
     def factor_of_sums(self, exchange: GradientExchange) -> Any:
         """Return the factor on a sum over this rank's batch, where means need none: float64.
@@ -133,7 +131,7 @@ class Step:
         share = self.share(exchange.process_set)
         size = exchange.process_set.size() if self.manner.whole_batches else 1
         # A rank that has no batch left has no share.
-        return tf.where(share > 0, tf.cast(size, tf.float64) / tf.maximum(share, 1e-12), tf.ones_like(share))
+        return ops.where(share > 0, ops.cast(size, "float64") / ops.maximum(share, 1e-12), ops.cast(1.0, "float64"))
 
     def note_exchanged(self, variables: Sequence[Any]) -> None:
         """Note whose gradients have been exchanged, so that the optimizer does not exchange them again."""
@@ -154,7 +152,7 @@ class Step:
         return [key(variable) in self._exchanged for variable in variables]
 
     def _own_samples(self, active: Any) -> Any:
-        return active if self.samples is None else active * tf.cast(self.samples, tf.float64)
+        return active if self.samples is None else active * ops.cast(self.samples, "float64")
 
 
 _current: ContextVar[Step | None] = ContextVar("current training step", default=None)
@@ -171,6 +169,16 @@ def making(step: Step) -> Iterator[Step]:
     token = _current.set(step)
     try:
         yield step
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Leave the step in the block: what runs there is of one rank alone."""
+    token = _current.set(None)
+    try:
+        yield
     finally:
         _current.reset(token)
 
@@ -209,8 +217,8 @@ def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
     if shrinks and step.manner.whole_batches:
         # A mean over a part has N times the gradient for each sample, and half precision would overflow sooner.
         step._shrunk.add(id(exchange))
-        share = share / tf.cast(exchange.process_set.size(), share.dtype)
-    return loss * tf.cast(share, loss.dtype)
+        share = share / ops.cast(exchange.process_set.size(), "float64")
+    return loss * ops.cast(share, loss.dtype)
 
 
 def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
@@ -259,22 +267,16 @@ def if_anybody_trains(process_set: Any, update: Any) -> None:
 
     def updated() -> Any:
         update()
-        return tf.constant(True)
+        return ops.cast(True, "bool")
 
-    tf.cond(step.totals(process_set)[1] > 0, updated, lambda: tf.constant(False))
+    ops.cond(step.totals(process_set)[1] > 0, updated, lambda: ops.cast(False, "bool"))
 
 
 def key(variable: Any) -> int:
-    """Return what identifies a variable, whether Keras's or TensorFlow's: Keras's holds one of TensorFlow's."""
+    """Return what identifies a variable, whether Keras's or the backend's: Keras's holds one of these."""
     return id(getattr(variable, "_value", variable))
 
 
 def _times(gradient: Any, factor: Any) -> Any:
     """Return the gradient times a factor; zeros where that is 0, also for what is not a number."""
-    if gradient is None:
-        return None
-    scalar = tf.cast(factor, gradient.dtype)
-    if isinstance(gradient, tf.IndexedSlices):
-        values = tf.math.multiply_no_nan(gradient.values, scalar)
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return tf.math.multiply_no_nan(gradient, scalar)
+    return None if gradient is None else ops.times(gradient, factor)

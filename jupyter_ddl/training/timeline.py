@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 
-import horovod.tensorflow as hvd
-
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.requirements import require_horovod
 
 

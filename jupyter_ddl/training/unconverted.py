@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import tensorflow as tf
-
 from jupyter_ddl.host.patching import around
+from jupyter_ddl.training.backends import ops
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,8 +21,8 @@ Function = TypeVar("Function", bound="Callable[..., Any]")
 
 def unconverted(function: Function) -> Function:
     """Return the function, which autograph then leaves as it is, with all that it calls."""
-    left_alone: Function = tf.autograph.experimental.do_not_convert(function)
-    return left_alone
+    left_alone: Any = ops.unconverted(function)
+    return left_alone  # type: ignore[no-any-return]
 
 
 def unconverted_around(stock: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,6 +5,9 @@
 | `shard_bounds` | which part of how many samples each rank has |
 | `order`, `rows` | arrays: their order, and reading only this rank's rows |
 | `batches`, `slices` | all other data: the whole batch is made, and this rank's part is kept |
+| `datasets`, `noted_datasets` | all of these as a tf.data.Dataset |
+| `loaders` | the same for Keras on PyTorch |
+| `texts` | why batches cannot be divided |
 | `adapter` | the Keras data adapter of this rank's part of each batch |
 | `whole_batches` | evaluation: every n-th whole batch |
 | `every_nth`, `generators` | PyDatasets and generators of which a rank takes every n-th batch |

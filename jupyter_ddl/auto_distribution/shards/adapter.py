@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
+from keras.src.trainers.data_adapters.torch_data_loader_adapter import TorchDataLoaderAdapter
 
-from jupyter_ddl.auto_distribution.shards import batches, order, rows
 from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd
 from jupyter_ddl.training.fit.first_batches import ALL_FULL, UNKNOWN, Known
 from jupyter_ddl.training.requirements import require_horovod
 
@@ -44,26 +44,33 @@ class Parts(DataAdapter):
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's parts."""
-        self._dataset = self._of_arrays() if self._is_read_by_rows() else self._of_batches()
+        from jupyter_ddl.auto_distribution.shards import datasets
+
+        self._dataset = datasets.of_parts(
+            self._whole,
+            self._place,
+            self.agreement,
+            # Reshuffled in each pass; or as Keras shuffles.
+            is_fresh=bool(self._whole_shuffles() and not self._keeps_order),
+            is_endless=self._is_endless(),
+        )
         return self._dataset
 
-    def _is_read_by_rows(self) -> bool:
-        # Keras's shuffle="batch" has an order of its own, batch by batch.
-        whole = self._whole
-        return isinstance(whole, ArrayDataAdapter) and whole._shuffle != "batch" and rows.can_read_rows(whole._inputs)
+    def get_torch_dataloader(self) -> Any:
+        """Return what gives this rank's parts to Keras on PyTorch: Keras's own order is another in each pass."""
+        from jupyter_ddl.auto_distribution.shards import loaders
 
-    def _of_arrays(self) -> Any:
-        whole = self._whole
-        is_fresh = whole._shuffle and not self._keeps_order
-        passes = order.fresh_order(whole) if is_fresh else order.keras_order(whole)
-        assert self.samples is not None
-        own = order.own_batches(passes, whole, self._place, self.samples, self.agreement.note_pass)
-        return rows.dataset(whole._inputs, own)
+        # Of a program's own DataLoader always the same one, whose workers may persist; of others a pass is used up.
+        if self._dataset is None or not isinstance(self._whole, TorchDataLoaderAdapter):
+            whole = self._whole.get_torch_dataloader()
+            self._dataset = loaders.of_parts(whole, self._place, self.agreement, is_endless=self._is_endless())
+        return self._dataset
 
-    def _of_batches(self) -> Any:
-        made = self._whole.get_tf_dataset()
-        is_endless = self._steps is not None and self._whole.num_batches is None
-        return batches.dataset_in_step(self.agreement.noting(made), self._place, is_endless=is_endless)
+    def _whole_shuffles(self) -> Any:
+        return getattr(self._whole, "_shuffle", False)
+
+    def _is_endless(self) -> bool:
+        return self._steps is not None and self._whole.num_batches is None
 
     def end_epoch(self, taken: int) -> None:
         """Make as many passes over the data as one process and as the other ranks: each pass reshuffles.
@@ -76,7 +83,7 @@ class Parts(DataAdapter):
             taken: batches of this rank in the epoch.
         """
         if self.samples is None and self._steps is None and taken < (self._whole.num_batches or 0):
-            iter(self._dataset)
+            iter(self._dataset if BACKEND == TENSORFLOW else self.get_torch_dataloader())
 
     @property
     def samples(self) -> int | None:

@@ -11,6 +11,7 @@ import keras
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.adapter import Parts
+    from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
 
 
 class Comparable(Protocol):
@@ -50,6 +51,25 @@ class CompareAfterEpochs(CompareAfterFirstStep):
     """
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
+        """Compare.
+
+        Raises:
+            InvalidInput: they differ; on every rank.
+        """
+        self._noted.require_same()
+
+
+class CompareShares(CompareAfterFirstStep):
+    """Compares the ranks' first batches after the first step of the training, and after each epoch.
+
+    Args:
+        shares: what this rank trains on.
+    """
+
+    def __init__(self, shares: Shares) -> None:
+        super().__init__(shares)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Compare.
 
         Raises:

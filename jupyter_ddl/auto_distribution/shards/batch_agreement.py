@@ -7,45 +7,22 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
-from jupyter_ddl.auto_distribution.shards.batches import as_made
 from jupyter_ddl.errors import InvalidInput
-
-_BITS = {1: tf.uint8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
+from jupyter_ddl.training.backends import hvd, ops
 
 
 class BatchAgreement:
     """A checksum of this rank's first batch, of all its parts."""
 
     def __init__(self) -> None:
-        with tf.init_scope(), tf.device("CPU:0"):
-            self.first = tf.Variable(0, dtype=tf.int64, trainable=False, name="first_batch")
+        with ops.on_device("CPU:0"):
+            self.first = ops.number(0, "int64", "first_batch")
 
-    def note_pass(self, order: Any) -> Any:
-        """Return the order of a pass over arrays, and note it whole."""
-        with tf.control_dependencies([self.first.assign(_checksum(order))]):
-            return tf.identity(order)
-
-    def noting(self, batches: Any, *, once: bool = False) -> Any:
-        """Return a dataset of the same batches that notes the first one of each pass, or with `once` of the first."""
-
-        def note(index: Any, *batch: Any) -> Any:
-            is_noted = tf.not_equal(self.first.read_value(), 0) if once else False
-            tf.cond(
-                tf.logical_and(tf.equal(index, 0), tf.logical_not(is_noted)),
-                lambda: tf.identity(self.first.assign(checksum_of(batch))),
-                lambda: tf.constant(0, tf.int64),
-            )
-            return index + 1, as_made(batch)
-
-        # Parallel operations must keep the order, even if the program does not ask for it: a rank takes by number.
-        in_order = tf.data.Options()
-        in_order.deterministic = True
-        return batches.with_options(in_order).scan(tf.constant(0, tf.int64), note)
+    def note(self, checksum: int) -> None:
+        """Note the first batch of a pass."""
+        self.first.assign(checksum)
 
     def require_same(self, what: str = "first batches") -> None:
         """Raise where the ranks have noted different batches.
@@ -58,8 +35,8 @@ class BatchAgreement:
         Raises:
             InvalidInput: they have; on every rank.
         """
-        mine = tf.reshape(self.first.read_value(), [1])
-        everyone = hvd.allgather(mine, name="first_batches").numpy()
+        mine = ops.tensor(np.array([self.first.numpy()], np.int64))
+        everyone = ops.array(hvd.allgather(mine, name="first_batches"))
         if len(set(everyone.tolist())) > 1:
             raise InvalidInput(
                 "With --auto all ranks make the same batches, and each takes its part.",
@@ -67,27 +44,3 @@ class BatchAgreement:
                 "Shuffle with a seed, or call keras.utils.set_random_seed before the data are made, with one number on "
                 "all ranks; and order words by sorted(words), not by set(words).",
             )
-
-
-def checksum_of(element: Any) -> Any:
-    """Return a number for an element of a dataset, of all the tensors that it is made of: an int64 scalar."""
-    tensors = [part for part in tf.nest.flatten(element, expand_composites=True) if tf.is_tensor(part)]
-    sums = [(i + 1) * _checksum(tensor) for i, tensor in enumerate(tensors) if tensor.dtype != tf.variant]
-    return tf.add_n(sums) if sums else tf.zeros([], tf.int64)
-
-
-def _checksum(tensor: Any) -> Any:
-    """Return the sum of the numbers of a tensor's elements, each times its position: an int64 scalar."""
-    numbers = _numbers(tf.reshape(tensor, [-1]))
-    return tf.reduce_sum(numbers * tf.range(1, tf.size(numbers, tf.int64) + 1))
-
-
-def _numbers(flat: Any) -> Any:
-    """Return a number for each element: a string's hash, a number's bits; one 0 for numbers of more than 64 bits."""
-    if flat.dtype == tf.string:
-        return tf.strings.to_hash_bucket_fast(flat, 2**31 - 1)
-    if flat.dtype == tf.bool:
-        return tf.cast(flat, tf.int64)
-    if flat.dtype.size not in _BITS:
-        return tf.zeros([1], tf.int64)
-    return tf.cast(tf.bitcast(flat, _BITS[flat.dtype.size]), tf.int64)

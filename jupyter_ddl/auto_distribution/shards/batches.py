@@ -11,30 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from jupyter_ddl.auto_distribution.shards.slices import count_of, sliced
+from jupyter_ddl.auto_distribution.shards.slices import sliced
+from jupyter_ddl.auto_distribution.shards.texts import NO_BATCH, REMEDY, RULE, TOO_SMALL
 from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
-
-_REMEDY = (
-    "Use --batch per-rank, with which a rank keeps its batches whole; or keep what is no batch (a mask for all "
-    "samples, an adjacency matrix, a scalar) in the model."
-)
-_NO_BATCH = (
-    "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples. "
-    f"Received: a batch whose parts have other numbers of rows than each other. {_REMEDY} The numbers of rows:"
-)
-# For a model that fails on parts of batches.
-OF_PARTS = (
-    "With --batch global each rank has a part of each batch, by the first dimension. If that is not the samples, or a "
-    "part is no batch (an adjacency matrix, pairs of anchors and positives), use --batch per-rank, with which a rank "
-    "keeps its batches whole."
-)
-_TOO_SMALL = (
-    "Each batch but the last must have at least one sample for each rank. Make the batches larger, use --batch "
-    "per-rank, or fewer ranks."
-)
 
 
 def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
@@ -51,7 +33,7 @@ def dataset_in_step(batches: Any, place: Place, *, is_endless: bool) -> Any:
     def keep(has_ended: Any, *batch: Any) -> Any:
         count = count_of(first_of(batch))
         is_fine = (count > 0) if is_endless else tf.logical_not(tf.logical_and(has_ended, count > 0))
-        with tf.control_dependencies([tf.debugging.Assert(is_fine, [_TOO_SMALL])]):
+        with tf.control_dependencies([tf.debugging.Assert(is_fine, [TOO_SMALL])]):
             is_empty = tf.identity(count <= 0)
         return is_empty, (is_empty, as_made(batch))
 
@@ -71,14 +53,28 @@ def _divided(batches: Any, place: Place) -> Any:
     def part(*batch: Any) -> Any:
         first = first_of(batch)
         fixed = first.shape[0] if isinstance(first, tf.Tensor) and first.shape.rank else None
-        start, stop = place.bounds(fixed) if fixed is not None else place.tensor_bounds(count_of(first))
+        start, stop = place.bounds(fixed) if fixed is not None else _bounds_in_graph(place, count_of(first))
         counts = [tf.cast(count_of(each), tf.int64) for each in tf.nest.flatten(batch) if has_rows(each)]
-        tf.debugging.Assert(tf.reduce_all(tf.equal(tf.stack(counts), counts[0])), [_NO_BATCH, *counts])
+        tf.debugging.Assert(tf.reduce_all(tf.equal(tf.stack(counts), counts[0])), [NO_BATCH, *counts])
         return tf.nest.map_structure(
             lambda whole: sliced(whole, start, stop) if has_rows(whole) else whole, as_made(batch)
         )
 
     return batches.map(part, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+
+def count_of(part: Any) -> Any:
+    """Return the number of rows of a tensor, or of a ragged or sparse one: a scalar integer tensor."""
+    if isinstance(part, tf.RaggedTensor):
+        return part.nrows()
+    return part.dense_shape[0] if isinstance(part, tf.SparseTensor) else tf.shape(part)[0]
+
+
+def _bounds_in_graph(place: Place, count: Any) -> tuple[Any, Any]:
+    """Return `place.bounds` of a count that is known only when a graph runs: a scalar integer tensor."""
+    each, more = count // place.size, count % place.size
+    start = place.rank * each + tf.minimum(tf.cast(place.rank, count.dtype), more)
+    return start, start + each + tf.cast(place.rank < more, count.dtype)
 
 
 def require_batches(spec: Any) -> None:
@@ -98,9 +94,9 @@ def require_batches(spec: Any) -> None:
     counts = {shape[0] if shape else "none" for shape in shapes} - {None}
     if len(counts) > 1 or "none" in counts:
         raise InvalidInput(
-            "With --batch global each part of a batch is divided among the ranks by its first dimension, the samples.",
+            RULE,
             f"a batch with parts of shapes {' and '.join(map(_shown, shapes))}",
-            _REMEDY,
+            REMEDY,
         )
 
 

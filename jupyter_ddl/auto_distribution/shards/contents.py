@@ -10,11 +10,11 @@ from pathlib import PurePath
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import horovod.tensorflow as hvd
 import numpy as np
 
 from jupyter_ddl.auto_distribution.same_data import Part, are_alike, parts_of
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 
 # At most this many items of a list are read.
 _ITEMS = 20_000

@@ -10,11 +10,11 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 
 from jupyter_ddl.auto_distribution.shards.contents import Contents
 from jupyter_ddl.auto_distribution.shards.shared_draws import SharedDraws
+from jupyter_ddl.auto_distribution.shards.whole_batches import OneBatch
 from jupyter_ddl.training.fit.first_batches import UNKNOWN, Known
 
 if TYPE_CHECKING:
@@ -93,18 +93,29 @@ class EveryNth(PyDatasetAdapter):
         self._own = own
         self._rank = place.rank
         self._draws = SharedDraws(whole)
+        self._is_apart = False
         self.contents = Contents(whole)
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's batches. The first are made for it, to see their shapes."""
         if self.num_batches == 0:
-            return self.first_batch().take(0)
+            return self.first_batch().get_tf_dataset().take(0)
         with self._draws.set_apart(self._rank):
             return super().get_tf_dataset()
 
+    def get_torch_dataloader(self) -> Any:
+        """Return what gives this rank's batches to Keras on PyTorch. The first is made once more, to see what draws."""
+        if self.num_batches == 0:
+            return ()
+        if not self._is_apart:
+            self._is_apart = True
+            with self._draws.set_apart(self._rank):
+                self._own[0]
+        return super().get_torch_dataloader()
+
     def first_batch(self) -> Any:
-        """Return the first batch of one process, as a dataset of it alone."""
-        return tf.data.Dataset.from_tensors(self._standardize_batch(self._whole[0]))
+        """Return the first batch of one process, as an adapter of it alone."""
+        return OneBatch(self._standardize_batch(self._whole[0]))
 
     @property
     def total(self) -> int | None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
-
 from jupyter_ddl.auto_distribution.same_data import are_alike, parts_of
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,9 +6,6 @@ Runs on: every rank.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import tensorflow as tf
 
 
 @dataclass(frozen=True)
@@ -33,9 +30,3 @@ class Place:
         """Return how many of `count` samples this part has."""
         start, stop = self.bounds(count)
         return stop - start
-
-    def tensor_bounds(self, count: Any) -> tuple[Any, Any]:
-        """Return `bounds` of a count that is known only when a graph runs: a scalar integer tensor."""
-        each, more = count // self.size, count % self.size
-        start = self.rank * each + tf.minimum(tf.cast(self.rank, count.dtype), more)
-        return start, start + each + tf.cast(self.rank < more, count.dtype)

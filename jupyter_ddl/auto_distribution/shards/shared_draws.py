@@ -11,30 +11,21 @@ from __future__ import annotations
 
 import random
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import numpy as np
-from tensorflow.python.eager import context
+
+from jupyter_ddl.training.backends import hvd, ops
+from jupyter_ddl.training.backends.interface import RandomState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-
-@dataclass(frozen=True)
-class _State:
-    """A random state: how to read it, to set it, and to seed it with a number."""
-
-    get: Callable[[], Any]
-    set: Callable[[Any], Any]
-    seed: Callable[[int], Any]
+    from collections.abc import Iterator
 
 
 class SharedDraws:
     """The random states that a PyDataset may draw from, in two sets.
 
-    The global ones of Python, NumPy and TensorFlow, and the generators that it holds, or that its methods see.
+    The global ones of Python, NumPy and the backend, and the generators that it holds, or that its methods see.
 
     Collective: every rank must make one, in the same order.
 
@@ -88,20 +79,15 @@ def _number_of(state: Any, rank: int) -> int:
     return random.Random(f"{state!r} rank {rank}").randrange(2**32)
 
 
-def _global_states() -> dict[str, _State]:
+def _global_states() -> dict[str, RandomState]:
     states = {
-        "random": _State(random.getstate, random.setstate, random.seed),
-        "numpy.random": _State(np.random.get_state, np.random.set_state, np.random.seed),
+        "random": RandomState(random.getstate, random.setstate, random.seed),
+        "numpy.random": RandomState(np.random.get_state, np.random.set_state, np.random.seed),
     }
-    # TensorFlow's operations get their seeds from it. Source: tensorflow 2.21, python/eager/context.py,
-    # _set_global_seed
-    generator: Any = context.context()._rng if context.global_seed() is not None else None
-    if generator is not None:
-        states["tensorflow"] = _of(generator)
-    return states
+    return states | ops.random_states()
 
 
-def _own_states(owner: Any) -> dict[str, _State]:
+def _own_states(owner: Any) -> dict[str, RandomState]:
     """Return the states of generators that an object holds, or that are global to, or enclosed in, its methods."""
     seen: dict[str, Any] = dict(vars(owner))
     for kind in type(owner).__mro__:
@@ -123,14 +109,14 @@ def _content(cell: Any) -> Any:
         return None
 
 
-def _of(generator: Any) -> _State:
+def _of(generator: Any) -> RandomState:
     if isinstance(generator, random.Random):
-        return _State(generator.getstate, generator.setstate, generator.seed)
+        return RandomState(generator.getstate, generator.setstate, generator.seed)
     if isinstance(generator, np.random.RandomState):
-        return _State(generator.get_state, generator.set_state, generator.seed)
+        return RandomState(generator.get_state, generator.set_state, generator.seed)
     bits = generator.bit_generator
 
     def put(state: Any) -> None:
         bits.state = state
 
-    return _State(lambda: bits.state, put, lambda number: put(type(bits)(number).state))
+    return RandomState(lambda: bits.state, put, lambda number: put(type(bits)(number).state))

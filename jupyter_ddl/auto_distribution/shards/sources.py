@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from jupyter_ddl.auto_distribution.same_data import Part, parts_of
 from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
+from jupyter_ddl.auto_distribution.shards.noted_datasets import noting
 from jupyter_ddl.pipelines.lineage import recipe_of
 
 # How many elements of a source are compared, evenly spread where they can be read by number.
@@ -39,7 +40,7 @@ class Sources:
             return source
         noted = BatchAgreement()
         self._noted.append(noted)
-        return noted.noting(source, once=True)
+        return noting(noted, source, once=True)
 
     def require_same(self) -> None:
         """Raise where the ranks' first elements differ.

@@ -8,17 +8,19 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.data_adapters.data_adapter_utils import get_torch_dataloader
 from keras.src.trainers.data_adapters.generator_data_adapter import GeneratorDataAdapter
 from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
+from keras.src.trainers.data_adapters.torch_data_loader_adapter import TorchDataLoaderAdapter
 
-from jupyter_ddl.auto_distribution.shards import rows
 from jupyter_ddl.auto_distribution.shards.batch_agreement import BatchAgreement
 from jupyter_ddl.auto_distribution.shards.generators import bounded
+from jupyter_ddl.training.fit.first_batches import UNKNOWN, Known
 
 if TYPE_CHECKING:
     from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
@@ -42,6 +44,7 @@ class Shares(DataAdapter):
         self._steps = steps
         if isinstance(whole, GeneratorDataAdapter):
             bounded(whole, steps)
+        self._loader: Any = None
         self.agreement = None if isinstance(whole, ArrayDataAdapter) else BatchAgreement()
 
     def require_same(self) -> None:
@@ -58,22 +61,36 @@ class Shares(DataAdapter):
 
     def get_tf_dataset(self) -> Any:
         """Return a tf.data.Dataset of this rank's batches."""
-        if self.agreement is None and rows.can_read_rows(self._whole._inputs):
-            return rows.dataset(self._whole._inputs, self._row_numbers())
-        made = self._whole.get_tf_dataset()
-        made = made if self._steps is None else made.take(self._steps)
-        made = made if self.agreement is None else self.agreement.noting(made)
-        return made.shard(self._place.size, self._place.rank).prefetch(tf.data.AUTOTUNE)
+        from jupyter_ddl.auto_distribution.shards import datasets
+
+        return datasets.of_shares(self._whole, self._place, self._steps, self.total, self.agreement)
+
+    def get_torch_dataloader(self) -> Any:
+        """Return what gives this rank's batches to Keras on PyTorch."""
+        from jupyter_ddl.auto_distribution.shards import loaders
+
+        if self._loader is None or not isinstance(self._whole, TorchDataLoaderAdapter):
+            whole = self._whole.get_torch_dataloader()
+            self._loader = loaders.of_shares(whole, self._place, self._steps, self.agreement)
+        return self._loader
 
     def first_batch(self) -> Any:
-        """Return the first batch of one process, as a dataset of it alone."""
+        """Return the first batch of one process, as an adapter of it alone."""
         whole = self._whole
         if isinstance(whole, GeneratorDataAdapter | PyDatasetAdapter):
-            # A dataset of them would read more, which a generator cannot undo.
+            # A pass over them would read more, which a generator cannot undo.
             is_generator = isinstance(whole, GeneratorDataAdapter)
-            first = whole._first_batches[0] if is_generator else whole._standardize_batch(whole.py_dataset[0])
-            return tf.data.Dataset.from_tensors(first)
-        return whole.get_tf_dataset().take(1)
+            return OneBatch(whole._first_batches[0] if is_generator else whole._standardize_batch(whole.py_dataset[0]))
+        return FirstBatch(whole)
+
+    def known(self, steps: int) -> Known:
+        """Return what this rank knows of its batches.
+
+        Args:
+            steps: that are counted in an epoch, or UNKNOWN.
+        """
+        count = self.num_batches
+        return Known(steps=steps if steps != UNKNOWN or count is None else count)
 
     @property
     def total(self) -> int | None:
@@ -113,14 +130,52 @@ class Shares(DataAdapter):
         """Forward the call: a PyDataset shuffles."""
         self._whole.on_epoch_end()
 
-    def _row_numbers(self) -> Any:
-        """Return a dataset of the row numbers of this rank's batches."""
-        assert self.total is not None
-        size, samples = int(self._whole.batch_size), int(self._whole._num_samples)
 
-        def of_batch(index: Any) -> Any:
-            numbers = tf.range(index * size, tf.minimum((index + 1) * size, samples))
-            # Of a known size where it is, as Keras has it.
-            return numbers if samples % size else tf.ensure_shape(numbers, [size])
+class OneBatch(DataAdapter):
+    """A batch, as a Keras data adapter.
 
-        return tf.data.Dataset.range(self._place.rank, self.total, self._place.size).map(of_batch)
+    Args:
+        batch: a tuple or a dict of arrays.
+    """
+
+    def __init__(self, batch: Any) -> None:
+        self._batch = batch
+
+    def get_tf_dataset(self) -> Any:
+        """Return a tf.data.Dataset of it."""
+        import tensorflow as tf
+
+        return tf.data.Dataset.from_tensors(self._batch)
+
+    def get_torch_dataloader(self) -> Any:
+        """Return what gives it to Keras on PyTorch."""
+        return get_torch_dataloader([self._batch])
+
+    @property
+    def num_batches(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def batch_size(self) -> None:
+        """Not said."""
+
+
+class FirstBatch(OneBatch):
+    """The first batch of a pass over data, as a Keras data adapter.
+
+    Args:
+        whole: Keras's adapter of the data.
+    """
+
+    def __init__(self, whole: Any) -> None:
+        super().__init__(None)
+        self._whole = whole
+
+    def get_tf_dataset(self) -> Any:
+        """Return a tf.data.Dataset of it."""
+        return self._whole.get_tf_dataset().take(1)
+
+    def get_torch_dataloader(self) -> Any:
+        """Return what gives it to Keras on PyTorch."""
+        return itertools.islice(self._whole.get_torch_dataloader(), 1)

@@ -18,6 +18,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader, IterableDataset
 from torch.utils.weak import WeakIdKeyDictionary
 
+from jupyter_ddl.auto_distribution.current_call import inside
 from jupyter_ddl.auto_distribution.torch_loops import agreement
 from jupyter_ddl.auto_distribution.torch_loops.batches import Counted, DividedBatches
 from jupyter_ddl.auto_distribution.torch_loops.gradients import Exchange
@@ -72,6 +73,9 @@ class Loops:
         """Return how the current cell is distributed; None where it is not, or distributes itself."""
         running = run_context.current()
         if running is None or running.options.auto is None or running.ranks == 1:
+            return None
+        if inside.get():
+            # Keras on PyTorch, whose data are divided already.
             return None
         if dist.is_available() and dist.is_initialized() and dist.group.WORLD is not self._group:
             return None

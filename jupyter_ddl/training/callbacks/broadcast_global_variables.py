@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.requirements import require_horovod, require_rank
 
@@ -25,7 +25,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
 
     Args:
         root_rank: whose weights win, e.g. the rank that loaded a checkpoint.
-        device: TensorFlow's device for the broadcast; "" leaves it to TensorFlow.
+        device: the device for the broadcast; "" leaves it to the backend.
         local_variables: a variable, or several, that stay each rank's own.
 
     Raises:
@@ -52,9 +52,9 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         """Leave a variable of the model out of the broadcast.
 
         Raises:
-            InvalidInput: it is no Keras or TensorFlow variable.
+            InvalidInput: it is no variable of Keras's or of its backend's.
         """
-        if not isinstance(var, (keras.Variable, tf.Variable)):
+        if not ops.is_variable(var):
             raise InvalidInput(
                 "local_variables takes variables.",
                 f"{type(var).__module__}.{type(var).__name__}",
@@ -80,18 +80,18 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
         variables = [*self.model.weights, *optimizer.variables]
-        with tf.device(self.device):
+        with ops.on_device(self.device):
             broadcast_variables([v for v in variables if _identity(v) not in self._local], self.root_rank)
 
 
 def _several(variables: Any) -> list[Any]:
     if variables is None:
         return []
-    if isinstance(variables, (keras.Variable, tf.Variable)):
+    if ops.is_variable(variables):
         return [variables]
     return list(variables)
 
 
 def _identity(variable: Any) -> int:
-    """Return the same number for a Keras variable and for the TensorFlow variable inside it."""
+    """Return the same number for a Keras variable and for the backend's variable inside it."""
     return id(variable.value if isinstance(variable, keras.Variable) else variable)

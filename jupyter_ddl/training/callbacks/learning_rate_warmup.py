@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
-
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.callbacks.learning_rate_schedule import LearningRateScheduleCallback
 from jupyter_ddl.training.optimizer.learning_rate import warmup_growth
 from jupyter_ddl.training.requirements import require_horovod

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import global_process_set, hvd
 from jupyter_ddl.training.fit.samples import Seen, samples_seen
 from jupyter_ddl.training.metric_readings import Reading, State, combine, read, snapshot
 from jupyter_ddl.training.requirements import require_horovod, require_member

@@ -12,11 +12,10 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-import tensorflow as tf
 
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 from jupyter_ddl.training.consistency.sync import path_in
 from jupyter_ddl.training.optimizer.distribution import trained_together
@@ -27,7 +26,6 @@ from jupyter_ddl.training.optimizer.learning_rate import inner
 DRIFT_IN_EPSILONS = 1000
 # Each costs a broadcast of all weights. Where no two ranks agree, any may be called the reference.
 _GROUPS = 3
-_BITS = {1: tf.int8, 2: tf.int16, 4: tf.int32, 8: tf.int64}
 
 
 @dataclass(frozen=True)
@@ -70,17 +68,17 @@ class Comparison:
         self._model = model
         self._weights = trained_together(model.optimizer, model.trainable_variables)
         self._process_set = process_set
-        self._checksums = tf.function(self._checksums_of, autograph=False).get_concrete_function()
+        self._checksums = ops.bits_summed(self._weights)
 
     def run(self, *, wants_to_stop: bool) -> Found:
         """Return whether the weights' bits differ, and which ranks want to stop.
 
         Collective: every rank of the process set must call this, with as many weights.
         """
-        mine = np.append(self._checksums().numpy(), int(wants_to_stop))
+        mine = np.append(self._checksums(), int(wants_to_stop))
         # One reduction gives the least and, by the sign, the greatest of each.
-        both = tf.constant(np.concatenate([mine, -mine]))
-        least = hvd.allreduce(both, op=hvd.Min, name="in_step", process_set=self._process_set).numpy()
+        both = ops.tensor(np.concatenate([mine, -mine]))
+        least = ops.array(hvd.allreduce(both, op=hvd.Min, name="in_step", process_set=self._process_set))
         low, high = least[: len(mine)], -least[len(mine) :]
         apart = bool((low[:-1] != high[:-1]).any())
         return Found(apart, self._who(wants_to_stop) if high[-1] else [])
@@ -118,11 +116,9 @@ class Comparison:
             rates=rates,
         )
 
-    def _checksums_of(self) -> Any:
-        return tf.stack([_checksum(weight) for weight in self._weights]) if self._weights else tf.zeros(0, tf.int64)
-
     def _who(self, wants_to_stop: bool) -> list[int]:
-        every = hvd.allgather(tf.constant([wants_to_stop]), name="who_stops", process_set=self._process_set).numpy()
+        mine = ops.tensor(np.array([wants_to_stop]))
+        every = ops.array(hvd.allgather(mine, name="who_stops", process_set=self._process_set))
         return [rank for rank, wants in zip(self._ranks(), every, strict=True) if wants]
 
     def _groups(self, ranks: list[int]) -> list[_Group]:
@@ -141,10 +137,11 @@ class Comparison:
         """Return those ranks, by position, that hold what `root` does. Collective."""
         mine = []
         for i, weight in enumerate(self._weights):
-            own = tf.convert_to_tensor(weight)
+            own = ops.tensor(weight)
             roots = hvd.broadcast(own, root, name=f"look_closely_{i}", process_set=self._process_set)
-            mine.append(_drift(own.numpy(), roots.numpy()))
-        table = hvd.allgather(tf.constant([mine]), name="look_closely", process_set=self._process_set).numpy()
+            mine.append(_drift(ops.array(own), ops.array(roots)))
+        own = ops.tensor(np.array([mine], np.float32).reshape(1, len(mine), 2))
+        table = ops.array(hvd.allgather(own, name="look_closely", process_set=self._process_set))
         epsilons, apart = table[..., 0], table[..., 1]
         # Not "above": a rank whose weights are NaN differs too.
         differs = ~(epsilons <= DRIFT_IN_EPSILONS)
@@ -170,16 +167,6 @@ class Comparison:
 
     def _ranks(self) -> list[int]:
         return list(self._process_set.ranks or range(hvd.size()))
-
-
-def _checksum(weight: Any) -> Any:
-    """Return a scalar int64 of the weight's bits: their sum, which rounding cannot blur."""
-    value = weight.value if isinstance(weight, keras.Variable) else weight
-    bits = tf.bitcast(value, _BITS[value.dtype.size])
-    if "GPU" in value.device:
-        # TensorFlow sums int32 on the host only.
-        bits = tf.cast(bits, tf.int64)
-    return tf.cast(tf.reduce_sum(bits), tf.int64)
 
 
 def digest(variable: Any) -> str:

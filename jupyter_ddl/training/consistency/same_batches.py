@@ -15,12 +15,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import numpy as np
-import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.protocol.rank_sets import compact
+from jupyter_ddl.training.backends import hvd, ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +87,8 @@ class Batches:
         """
         digests = [looked.digest for looked in self._looked] if self._tells_ranks_apart() else []
         mine = digests + [_UNKNOWN] * (FIRST_BATCHES - len(digests))
-        every = hvd.allgather(tf.constant([mine], tf.int64), name="same_batches", process_set=self._process_set).numpy()
+        own = ops.tensor(np.array([mine], np.int64))
+        every = ops.array(hvd.allgather(own, name="same_batches", process_set=self._process_set))
         ranks = list(self._process_set.ranks or range(hvd.size()))
         alike: dict[tuple[int, ...], list[int]] = {}
         for rank, of_rank in zip(ranks, every.tolist(), strict=True):
@@ -117,7 +117,7 @@ def matter(process_set: Any) -> bool:
 
 def remedy_for(data: Any) -> str:
     """Return the line to write, by what a program gives to `fit`."""
-    if isinstance(data, tf.data.Dataset):
+    if hasattr(data, "element_spec"):
         return DATASET
     if hasattr(data, "__getitem__") and hasattr(data, "num_batches"):
         return SEQUENCE
@@ -156,7 +156,7 @@ def _say(text: str) -> None:
 
 
 def _looked_at(batch: Any) -> _Looked | None:
-    parts = [_beginning(part) for part in tf.nest.flatten(batch, expand_composites=True) if part is not None]
+    parts = [_beginning(part) for part in ops.tensors_in(batch)]
     parts = [part for part in parts if part.size]
     if not parts:
         return None
@@ -173,9 +173,9 @@ def _looked_at(batch: Any) -> _Looked | None:
 
 def _beginning(part: Any) -> Any:
     """Return the first samples of a part of a batch, on the host."""
-    if part.shape.rank == 0:
-        return part.numpy()
-    size = part.dtype.size or 1
+    if ops.rank_of(part) == 0:
+        return ops.array(part)
+    size = ops.itemsize(part) or 1
     sample_bytes = max(1, int(np.prod(part.shape[1:])) * size)
-    taken = part[: max(1, _BYTES // sample_bytes)].numpy()
+    taken = ops.array(part[: max(1, _BYTES // sample_bytes)])
     return taken.astype("S") if taken.dtype == object else taken

@@ -8,9 +8,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import numpy as np
 
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.consistency.drift import Drift, Weight
 from jupyter_ddl.training.requirements import require_horovod
 

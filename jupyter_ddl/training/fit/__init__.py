@@ -11,7 +11,7 @@
 | `samples` | how many samples each epoch had, for averages over samples |
 | `saving` | the interface of what saves a training |
 | `given_parameters` | what `fit` was given, for the run's record |
-| `telemetry`, `step_clock` | how fast it trains, and where the time of a step goes |
+| `telemetry` | how fast it trains, and where the time of a step goes |
 | `unexchanged` | warns where several ranks train with no exchange at all |
 
 Runs on: every rank.

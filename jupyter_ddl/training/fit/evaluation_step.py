@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from jupyter_ddl.training.fit.step_clock import tensors_in
+from jupyter_ddl.training.backends.tensorflow_clock import tensors_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,10 +9,10 @@ from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
-import tensorflow as tf
+
+from jupyter_ddl.training.backends import hvd, ops
 
 UNKNOWN = -1
 # The samples of a dataset whose batches all have the size in its specification.
@@ -83,7 +83,7 @@ def agree(arguments: dict[str, Any], process_set: Any, cut: Cut = Cut.NO) -> Bat
         cut: how the model's last training ended on this rank.
     """
     mine = np.array([(*astuple(_of_this_rank(arguments)), cut)], dtype=np.int64)
-    everyone = hvd.allgather(tf.constant(mine), name="batches_of_the_fit", process_set=process_set).numpy()
+    everyone = ops.array(hvd.allgather(ops.tensor(mine), name="batches_of_the_fit", process_set=process_set))
     samples, sizes, steps, cuts = everyone.T
     same_steps = bool(steps[0] != UNKNOWN and (steps == steps[0]).all())
     known = samples[0] != UNKNOWN and sizes[0] != UNKNOWN
@@ -96,7 +96,7 @@ def agree(arguments: dict[str, Any], process_set: Any, cut: Cut = Cut.NO) -> Bat
 def _of_this_rank(arguments: dict[str, Any]) -> Known:
     data: Any = arguments.get("x")
     steps = arguments.get("steps_per_epoch") or UNKNOWN
-    if isinstance(data, tf.data.Dataset):
+    if is_dataset(data):
         return _of_dataset(data, steps)
     if isinstance(data, keras.utils.PyDataset):
         return Known(steps=steps if steps != UNKNOWN else _known(data.num_batches))
@@ -119,10 +119,24 @@ def _of_dataset(dataset: Any, steps: int) -> Known:
     return Known(steps=steps) if size is None else Known(ALL_FULL, size, steps)
 
 
+def is_dataset(data: Any) -> bool:
+    """Return whether data are a tf.data.Dataset, without importing TensorFlow."""
+    return hasattr(data, "element_spec") and hasattr(data, "cardinality")
+
+
+def is_loader(data: Any) -> bool:
+    """Return whether data are a torch.utils.data.DataLoader, without importing PyTorch."""
+    return any(
+        f"{one.__module__}.{one.__name__}" == "torch.utils.data.dataloader.DataLoader" for one in type(data).__mro__
+    )
+
+
 def dataset_batch_size(dataset: Any) -> int | None:
     """Return the samples of each of a tf.data.Dataset's batches, where its specification says that."""
-    first = tf.nest.flatten(dataset.element_spec)[0]
-    size: int | None = first.shape[0] if isinstance(first, tf.TensorSpec) and first.shape.rank else None
+    first = keras.tree.flatten(dataset.element_spec)[0]
+    # Of a sparse or ragged part the specification is none of a tensor's.
+    is_dense = type(first).__name__ == "TensorSpec" and first.shape.rank
+    size: int | None = first.shape[0] if is_dense else None
     return size
 
 

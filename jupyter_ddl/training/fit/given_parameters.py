@@ -9,7 +9,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.meter import number_of
@@ -71,7 +70,7 @@ def batch_size(x: Any, given: Any) -> int | None:
     if given is not None:
         return given if isinstance(given, int) else None
     spec = getattr(x, "element_spec", None)
-    first = next(iter(tf.nest.flatten(x if spec is None else spec)), None)
+    first = next(iter(keras.tree.flatten(x if spec is None else spec)), None)
     shape = getattr(first, "shape", None)
     if spec is None:
         return _DEFAULT_BATCH_SIZE if shape is not None else None

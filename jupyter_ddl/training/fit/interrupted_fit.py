@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary, WeakSet
 
-import horovod.tensorflow as hvd
 import keras
 import numpy as np
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.protocol.rank_sets import named
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.collectives import broadcast_variables
 from jupyter_ddl.training.consistency.comparison import Comparison
 from jupyter_ddl.training.fit.first_batches import Cut

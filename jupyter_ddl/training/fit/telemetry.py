@@ -16,12 +16,12 @@ import keras
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.meter import largest_batch, number_of, step_times
 from jupyter_ddl.protocol.events import TrainingReading
-from jupyter_ddl.training.fit.step_clock import Sums
+from jupyter_ddl.training.backends.interface import Sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from jupyter_ddl.training.fit.step_clock import Clock
+    from jupyter_ddl.training.backends.interface import Clock
 
 # The main thread continues while the sampler's thread reads.
 _TRIES = 3

@@ -8,10 +8,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.engine import run_context
+from jupyter_ddl.training.backends import hvd
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,38 +12,36 @@ from __future__ import annotations
 
 import functools
 import inspect
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import horovod.tensorflow as hvd
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state, run_context
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import batch_losses, batch_means, step
-from jupyter_ddl.training.consistency import same_batches, same_gradients
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd, ops
+from jupyter_ddl.training.consistency import same_batches
 from jupyter_ddl.training.fit import interrupted_fit, on_batch
-from jupyter_ddl.training.fit.evaluation_step import make_test_function
 from jupyter_ddl.training.fit.first_batches import Batches, agree
 from jupyter_ddl.training.fit.given_parameters import GivenParameters
 from jupyter_ddl.training.fit.samples import SamplesSeen
 from jupyter_ddl.training.fit.saving import Saver, unsaved
-from jupyter_ddl.training.fit.step_clock import Clock, samples_in, tensors_in
 from jupyter_ddl.training.fit.telemetry import Telemetry
 from jupyter_ddl.training.fit.uneven_batches import EpochBarrier
 from jupyter_ddl.training.fit.unexchanged import Unexchanged, ranks_that_train
 from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
-from jupyter_ddl.training.optimizer import early_exchange
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed, take_exchange_outwards
 from jupyter_ddl.training.step_settings import Manner, manner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from jupyter_ddl.training.backends.interface import Clock
 
 
 @dataclass(frozen=True)
@@ -67,15 +65,26 @@ def install(saver: Saver = unsaved) -> None:
         saver: decides for each `fit` how it is saved.
     """
     patch(keras.Model, "make_train_function", _make_train_function, Layer.FIT)
-    patch(keras.Model, "make_test_function", make_test_function, Layer.FIT)
     patch(keras.Model, "fit", _Fit(saver), Layer.FIT)
     patch(keras.Model, "train_on_batch", _train_on_batch, Layer.FIT)
     patch(keras.optimizers.LossScaleOptimizer, "__init__", _initialise_scaling, Layer.FIT)
-    early_exchange.install()
+    if BACKEND == TENSORFLOW:
+        from jupyter_ddl.training.fit.evaluation_step import make_test_function
+        from jupyter_ddl.training.optimizer import early_exchange
+
+        patch(keras.Model, "make_test_function", make_test_function, Layer.FIT)
+        early_exchange.install()
+    else:
+        from jupyter_ddl.training.optimizer import torch_backward
+
+        torch_backward.install()
     batch_losses.install()
     batch_means.install()
-    for at_begin in (interrupted_fit.begin_cell, same_gradients.begin_cell):
-        rank_state.here().cells.prepare_with(at_begin)
+    rank_state.here().cells.prepare_with(interrupted_fit.begin_cell)
+    if BACKEND == TENSORFLOW:
+        from jupyter_ddl.training.consistency import same_gradients
+
+        rank_state.here().cells.prepare_with(same_gradients.begin_cell)
 
 
 def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **kwargs: Any) -> None:
@@ -94,25 +103,25 @@ def _make_train_function(stock: Callable[..., Any], model: Any, force: bool = Fa
     if model.built and model.optimizer is not None and _is_stock_step(model.train_step):
         # Not in the first step's tracing, which may be cut short.
         build(model.optimizer, list(model.trainable_variables))
-    with _our_step(model, batches):
-        return stock(model, force)
+    return ops.make_train_function(
+        stock,
+        model,
+        force,
+        lambda users_step: _step_around(users_step, model, batches),
+        exchanges=is_distributed(model.optimizer),
+    )
 
 
 def _is_stock_step(train_step: Any) -> bool:
     return getattr(train_step, "__func__", None) is keras.Model.train_step
 
 
-@contextmanager
-def _our_step(model: Any, batches: Batches) -> Iterator[None]:
-    """Make Keras's train function of our step, and where that exchanges gradients, without XLA.
-
-    Evaluation and prediction stay with XLA, where the user asked for it.
-    """
+def _step_around(users_step: Callable[[Any], Any], model: Any, batches: Batches) -> Callable[[Any], Any]:
+    """Return what a model's train function calls for each batch: the user's step, as a step of several ranks."""
     turn = step.Turn()
-    turn.clock = Clock() if run_context.is_sampled() else None
+    turn.clock = ops.make_clock() if run_context.is_sampled() else None
     how = manner()
     _made[model] = _Made(batches, turn, how)
-    users_step = model.train_step
 
     @functools.wraps(users_step)
     def train_step(data: Any) -> Any:
@@ -121,11 +130,12 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
         exchange = exchange_of(model.optimizer) if is_distributed(model.optimizer) else None
         if exchange is not None:
             turn.last.keep(data)
-        samples = None if batches.are_alike else samples_in(data)
-        made = step.Step(turn, samples, batches.may_end_early, how, exchange, computed_in_half(model))
+        samples = None if batches.are_alike else ops.samples_in(data)
+        in_half, trained = computed_in_half(model), model.trainable_variables
+        made = step.Step(turn, samples, batches.may_end_early, how, exchange, in_half, trained)
         drawn = nullcontext() if how.random is None else how.random.running()
         # TensorFlow may run operations that need no batch, such as the optimizer's step count, though none comes.
-        with step.making(made), drawn, tf.control_dependencies(tensors_in(data)):
+        with step.making(made), drawn, ops.after(ops.tensors_in(data)):
             if how.exchanges_early and exchange is not None:
                 # Here, and not in a branch of the program's own, to which the tensor would belong.
                 made.totals(exchange.process_set)
@@ -134,18 +144,7 @@ def _our_step(model: Any, batches: Batches) -> Iterator[None]:
             turn.clock.step_ends()
         return logs
 
-    # Past Keras's own __setattr__, which would track them as parts of the model.
-    ours: dict[str, Any] = {"train_step": train_step}
-    if is_distributed(model.optimizer):
-        ours["_jit_compile"] = False
-    before = {name: model.__dict__[name] for name in ours if name in model.__dict__}
-    model.__dict__.update(ours)
-    try:
-        yield
-    finally:
-        for name in ours:
-            del model.__dict__[name]
-        model.__dict__.update(before)
+    return train_step
 
 
 @dataclass(frozen=True)
@@ -169,15 +168,14 @@ class _Fit:
             before, after = before + first, after + last
         elif ranks_that_train() > 1:
             after = [_warning(model)]
-        given = call.arguments.get("callbacks")
-        listed = (
-            list(given.callbacks) if isinstance(given, keras.callbacks.CallbackList) else tf.nest.flatten(given or [])
-        )
+        given: Any = call.arguments.get("callbacks")
+        is_list = isinstance(given, keras.callbacks.CallbackList)
+        listed = list(given.callbacks) if is_list else keras.tree.flatten(given or [])
         saving = self.saver(model, call.arguments, listed)
         after = [*after, *saving.callbacks]
         if not before and not after:
             return stock(model, *args, **kwargs)
-        if isinstance(given, keras.callbacks.CallbackList):
+        if is_list:
             given.callbacks[:] = [*before, *given.callbacks, *after]
             given.set_model(model)
         else:

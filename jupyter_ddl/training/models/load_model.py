@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import h5py
-import horovod.tensorflow as hvd
 import keras
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.models.keras2_files import moments, ran_as_keras_2_11, todays_training_config
 from jupyter_ddl.training.optimizer.distributed_optimizer import DistributedOptimizer
 from jupyter_ddl.training.optimizer.distribution import is_distributed

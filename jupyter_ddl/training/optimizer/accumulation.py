@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
+from jupyter_ddl.training.backends import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,9 +40,9 @@ class Accumulation:
         for gradient, variable in zip(gradients, variables, strict=True):
             if gradient is not None:
                 # Slices of several passes would only grow; the sum of them is a tensor.
-                self._sum_of(variable).assign_add(tf.convert_to_tensor(gradient))
+                self._sum_of(variable).assign_add(ops.densified(gradient))
         count.assign_add(1)
-        return tf.equal(count % self._passes, 0)
+        return ops.equal(count.read_value() % self._passes, 0)
 
     def take(self, gradients: Sequence[Any], variables: Sequence[Any]) -> list[Any]:
         """Return the sums, None where the loss does not reach the variable, and reset them."""
@@ -53,21 +53,17 @@ class Accumulation:
                 continue
             total = self._sum_of(variable)
             value = total.read_value()
-            total.assign(tf.zeros_like(value))
-            taken.append(value / tf.cast(self._divisor, value.dtype))
+            total.assign(value * 0)
+            taken.append(value / self._divisor)
         return taken
 
     def _passes_made(self) -> Any:
         if self._count is None:
-            with tf.init_scope():
-                self._count = tf.Variable(0, dtype=tf.int64, trainable=False, name="passes")
+            self._count = ops.number(0, "int64", "passes")
         return self._count
 
     def _sum_of(self, variable: Any) -> Any:
         key = id(variable)
         if key not in self._sums:
-            with tf.init_scope():
-                self._sums[key] = tf.Variable(
-                    tf.zeros(variable.shape, variable.dtype), trainable=False, name="sum_of_gradients"
-                )
+            self._sums[key] = ops.zeros_for(variable)
         return self._sums[key]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import tensorflow as tf
+from jupyter_ddl.training.backends import ops
 
 
 def build(optimizer: Any, variables: list[Any]) -> None:
@@ -28,7 +28,7 @@ def build(optimizer: Any, variables: list[Any]) -> None:
     parts = [optimizer, *([optimizer.inner_optimizer] if hasattr(optimizer, "inner_optimizer") else [])]
     before = [(part, part.built, list(part._variables)) for part in parts]
     try:
-        with tf.init_scope():
+        with ops.outside_of_graphs():
             optimizer.build(variables)
     except BaseException:  # an interrupt too
         for part, was_built, kept in before:

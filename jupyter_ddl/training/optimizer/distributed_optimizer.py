@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
-from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import check_on_drift
+from jupyter_ddl.training.backends import global_process_set, hvd
 from jupyter_ddl.training.optimizer import options
 from jupyter_ddl.training.optimizer.accumulation import Accumulation
 from jupyter_ddl.training.optimizer.distribution import distribute, is_distributed, take_exchange_outwards

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.training import step
+from jupyter_ddl.training.backends import ops
 from jupyter_ddl.training.half_precision import as_of_whole_batch
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.exchange import Exchange
@@ -129,13 +129,13 @@ class DistributedMixin:
         def due() -> Any:
             taken = accumulation.take(gradients, variables)
             self._update(self._local.reduce_others(self._exchange, taken, variables), variables)
-            return tf.constant(True)
+            return ops.cast(True, "bool")
 
         def not_due() -> Any:
             self.iterations.assign_add(1)  # type: ignore[attr-defined]
-            return tf.constant(False)
+            return ops.cast(False, "bool")
 
-        tf.cond(accumulation.add(gradients, variables), due, not_due)
+        ops.cond(accumulation.add(gradients, variables), due, not_due)
 
 
 def is_distributed(optimizer: Any) -> bool:

@@ -9,10 +9,8 @@ import math
 import zlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd, ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,9 +80,9 @@ def chosen_by_size(sizes_bytes: Sequence[int]) -> list[list[int]]:
 
     Each by itself, so that it is sent as soon as the backward pass has made it. Where the ranks compute on cores and
     there is much to send, in groups: no core is free to send meanwhile, and fewer operations cost less. Measured on two
-    cores: docs/performance.md.
+    cores: docs/performance.md. PyTorch exchanges when the whole backward pass has ended: always in groups.
     """
-    if hvd.nccl_built() or sum(sizes_bytes) <= MUCH_BYTES:
+    if not ops.exchanges_in_one() and (hvd.nccl_built() or sum(sizes_bytes) <= MUCH_BYTES):
         return [[i] for i in range(len(sizes_bytes))]
     chosen: list[list[int]] = [[]]
     filled_bytes = 0
@@ -98,7 +96,7 @@ def chosen_by_size(sizes_bytes: Sequence[int]) -> list[list[int]]:
 
 
 def _bytes(variable: Any) -> int:
-    size_bytes: int = math.prod(variable.shape) * tf.as_dtype(variable.dtype).size
+    size_bytes: int = math.prod(variable.shape) * ops.itemsize(variable)
     return size_bytes
 
 
@@ -107,10 +105,8 @@ def _by_kind(gradients: Sequence[Any], members: list[int]) -> dict[str, list[int
     kinds: dict[str, list[int]] = {}
     for i in members:
         gradient = gradients[i]
-        if isinstance(gradient, tf.IndexedSlices):
-            kinds.setdefault(f"slices_{gradient.dtype.name}_{gradient.indices.dtype.name}", []).append(i)
-        elif gradient is not None:
-            kinds.setdefault(f"gradients_{gradient.dtype.name}", []).append(i)
+        if gradient is not None:
+            kinds.setdefault(ops.kind_of(gradient), []).append(i)
     return kinds
 
 

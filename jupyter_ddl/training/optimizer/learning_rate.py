@@ -5,14 +5,12 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
-import tensorflow as tf
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import hvd, ops
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed
 
 
@@ -52,7 +50,7 @@ def fewest_steps(model: Any, own: int) -> int:
     process_set = exchange_of(model.optimizer).process_set
     if not process_set.included():
         return own
-    return int(hvd.allreduce(tf.constant(own), op=hvd.Min, name="steps_of_an_epoch", process_set=process_set))
+    return int(hvd.allreduce(ops.tensor(own), op=hvd.Min, name="steps_of_an_epoch", process_set=process_set))
 
 
 def last_own_step(batch: int, steps: int, steps_per_execution: int) -> int:
@@ -106,7 +104,7 @@ def set_rate(optimizer: Any, rate: Any, new: float, *, corrects_momentum: bool) 
         return
     sums = _sums_of_updates(optimizer)
     if sums:
-        _scale()([variable.value for variable in sums], tf.constant(new / old, tf.float64))
+        ops.scale(sums, new / old)
 
 
 def _sums_of_updates(optimizer: Any) -> list[Any]:
@@ -117,17 +115,6 @@ def _sums_of_updates(optimizer: Any) -> list[Any]:
         if isinstance(optimizer, kind):
             return [variable for variable in getattr(optimizer, attribute, []) if variable is not None]
     return []
-
-
-@cache
-def _scale() -> Any:
-    """Return a function that multiplies variables, all in one graph: a warm-up calls it at each step."""
-
-    def scale(variables: list[Any], factor: Any) -> None:
-        for variable in variables:
-            variable.assign(variable * tf.cast(factor, variable.dtype))
-
-    return tf.function(scale, autograph=False, reduce_retracing=True)
 
 
 def _description(optimizer: Any) -> str:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import tensorflow as tf
-
 from jupyter_ddl.training import step
+from jupyter_ddl.training.backends import ops
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,9 +74,4 @@ def reduce_in_step(
 
 
 def _divided(gradient: Any, divisor: int) -> Any:
-    if gradient is None or divisor == 1:
-        return gradient
-    if isinstance(gradient, tf.IndexedSlices):
-        values = gradient.values / tf.cast(divisor, gradient.dtype)
-        return tf.IndexedSlices(values, gradient.indices, gradient.dense_shape)
-    return gradient / tf.cast(divisor, gradient.dtype)
+    return gradient if gradient is None or divisor == 1 else ops.divided(gradient, divisor)

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import horovod.tensorflow as hvd
 import keras
-from horovod.tensorflow.mpi_ops import global_process_set
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import global_process_set, hvd
 from jupyter_ddl.training.optimizer import groups as gradient_groups
 
 

@@ -46,9 +46,9 @@ def names_of_programs() -> list[str]:
     return [name for name in names if name not in NEEDS or find_spec(NEEDS[name])]
 
 
-def run_in(folder: Path, name: str) -> Outcome:
+def run_in(folder: Path, name: str, programs: Path = PROGRAMS) -> Outcome:
     """Run a program in a folder, and leave Keras as a new process would find it."""
-    path = PROGRAMS / f"{name}.py"
+    path = programs / f"{name}.py"
     home = Path.cwd()
     os.chdir(folder)
     try:

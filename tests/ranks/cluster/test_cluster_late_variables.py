@@ -52,14 +52,19 @@ def test_harmless_ones_pass(session: Session) -> None:
     assert session.run("os.environ['MINE']").ranks[0].value == "'3'"
 
 
-BACKEND = "Keras on the ranks must use TensorFlow: training on another backend exchanges no gradients. Received: "
+BACKEND = (
+    "Keras on the ranks must use TensorFlow or PyTorch: training on another backend exchanges no gradients. Received: "
+)
 SETTLED = (
     "The ranks find each other through MPI, as mpiexec has started them, and no variable can change that. Received: "
 )
 
 
 def test_another_backend_starts_nothing() -> None:
-    with pytest.raises(InvalidInput, match=f"{BACKEND}KERAS_BACKEND=bogus. Set KERAS_BACKEND=tensorflow, or remove it"):
+    with pytest.raises(
+        InvalidInput,
+        match=f"{BACKEND}KERAS_BACKEND=bogus. Set KERAS_BACKEND=tensorflow or KERAS_BACKEND=torch, or remove it",
+    ):
         jupyter_ddl.start(n=2, name="variables", env={"KERAS_BACKEND": "bogus"})
 
 

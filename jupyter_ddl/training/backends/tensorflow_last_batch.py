@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 
-class LastBatch:
+class KeptBatch:
     """The last batch, of whichever kind: with sample weights or without, of other types or structures."""
 
     def __init__(self) -> None:

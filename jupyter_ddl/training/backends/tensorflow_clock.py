@@ -13,36 +13,18 @@ Runs on: every rank.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 from tensorflow.python.ops import control_flow_util
 
+from jupyter_ddl.training.backends.interface import Sums
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-@dataclass(frozen=True)
-class Sums:
-    """Sums over all steps so far.
-
-    Attributes:
-        steps: steps that have ended.
-        samples: of these, on this rank.
-        batch_s: the times when their batches were there, each since the clock's origin.
-        exchange_s: the time in exchanges.
-        squares: the sum of the squares of each step's samples; with `samples` it gives the size of the largest batch.
-    """
-
-    steps: int = 0
-    samples: float = 0.0
-    batch_s: float = 0.0
-    exchange_s: float = 0.0
-    squares: float = 0.0
-
-
-class Clock:
+class TensorFlowClock:
     """Measures the steps of one model's train function.
 
     Attributes:

@@ -1,0 +1,420 @@
+"""Provides Horovod's API over torch.distributed: what `training` needs of it, and what programs call.
+
+Ranks and their hosts are those of the environment, as torchrun's programs read them. The group of all ranks is the
+program's own where it has made one; it is made when it is first needed, again where a release has ended it. On a GPU
+tensors go through NCCL, on the host through gloo.
+
+Runs on: every rank. Collective, each of them but the questions: every rank (of the process set) must call it, in the
+same order.
+"""
+
+from __future__ import annotations
+
+import os
+from enum import IntEnum
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from jupyter_ddl.engine import rank_state
+from jupyter_ddl.errors import InvalidInput
+
+
+class Op(IntEnum):
+    """How values are reduced; by Horovod's numbers."""
+
+    Average = 0
+    Sum = 1
+    Adasum = 2
+    Min = 3
+    Max = 4
+    Product = 5
+
+
+Average, Sum, Adasum, Min, Max, Product = Op
+_OF_TORCH = {
+    Op.Average: dist.ReduceOp.SUM,
+    Op.Sum: dist.ReduceOp.SUM,
+    Op.Min: dist.ReduceOp.MIN,
+    Op.Max: dist.ReduceOp.MAX,
+    Op.Product: dist.ReduceOp.PRODUCT,
+}
+
+
+class _Plain:
+    """Sends tensors as they are."""
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        return tensor, None
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, _context: Any) -> torch.Tensor:
+        return tensor
+
+
+class _Half:
+    """Sends floating point as float16."""
+
+    @staticmethod
+    def compress(tensor: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        return (tensor.half(), tensor.dtype) if tensor.is_floating_point() else (tensor, None)
+
+    @staticmethod
+    def decompress(tensor: torch.Tensor, context: Any) -> torch.Tensor:
+        return tensor if context is None else tensor.to(context)
+
+
+class Compression:
+    """What travels, by Horovod's names."""
+
+    none = _Plain
+    fp16 = _Half
+
+
+class _Joined:
+    """Whether the program has called `init`, and the groups that were made since."""
+
+    def __init__(self) -> None:
+        self.is_initialised = False
+        self.world: Any = None
+        self.groups: dict[tuple[int, ...], Any] = {}
+        self.sets: list[ProcessSet] = []
+
+
+class ProcessSet:
+    """Some of the ranks.
+
+    Args:
+        ranks: which, counted in the world; None for all.
+    """
+
+    def __init__(self, ranks: Any = None) -> None:
+        self.ranks: list[int] | None = None if ranks is None else sorted(int(rank) for rank in ranks)
+        self.process_set_id: int | None = 0 if ranks is None else None
+
+    def included(self) -> bool:
+        """Return whether this rank is in it."""
+        return self.ranks is None or rank() in self.ranks
+
+    def size(self) -> int:
+        """Return how many ranks it has."""
+        return size() if self.ranks is None else len(self.ranks)
+
+    def rank(self) -> int:
+        """Return which of them this is."""
+        return rank() if self.ranks is None else self.ranks.index(rank())
+
+
+# Horovod's name of the set of all ranks.
+global_process_set = ProcessSet()
+
+
+def init(comm: Any = None, process_sets: Any = None) -> None:
+    """Make the group of all ranks, and those of the process sets.
+
+    Args:
+        comm: Horovod's; None.
+        process_sets: to add.
+
+    Raises:
+        InvalidInput: a communicator was passed; this process is no rank.
+    """
+    if comm is not None:
+        raise InvalidInput(
+            "With Keras on PyTorch hvd.init takes no communicator.", repr(comm), "Leave it out; use process_sets."
+        )
+    joined = _joined()
+    joined.is_initialised = True
+    _world()
+    for one in process_sets if isinstance(process_sets, (list, tuple)) else ():
+        add_process_set(one)
+
+
+def shutdown() -> None:
+    """End the group of all ranks."""
+    joined = _joined()
+    for one in joined.sets:
+        one.process_set_id = None
+    joined.is_initialised, joined.world = False, None
+    joined.groups.clear()
+    joined.sets.clear()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def is_initialized() -> bool:
+    """Return whether `init` was called."""
+    return _joined().is_initialised
+
+
+def rank() -> int:
+    """Return this rank."""
+    return _of_environment("RANK")
+
+
+def size() -> int:
+    """Return how many ranks there are."""
+    return _of_environment("WORLD_SIZE")
+
+
+def local_rank() -> int:
+    """Return this rank's number on its host."""
+    return _of_environment("LOCAL_RANK")
+
+
+def local_size() -> int:
+    """Return how many ranks its host has."""
+    return _of_environment("LOCAL_WORLD_SIZE")
+
+
+def cross_rank() -> int:
+    """Return the number of this rank's host."""
+    return _of_environment("GROUP_RANK")
+
+
+def cross_size() -> int:
+    """Return how many hosts have a rank of this local rank."""
+    return len({host for host, local in allgather_object((cross_rank(), local_rank())) if local == local_rank()})
+
+
+def is_homogeneous() -> bool:
+    """Return whether all hosts have equally many ranks. Collective."""
+    return len(set(allgather_object(local_size()))) == 1
+
+
+def gloo_built() -> bool:
+    """Return whether this PyTorch has gloo."""
+    return bool(dist.is_gloo_available())
+
+
+def nccl_built() -> bool:
+    """Return whether this PyTorch has NCCL."""
+    return bool(dist.is_nccl_available())
+
+
+def mpi_threads_supported() -> bool:
+    """Return False: no MPI exchanges."""
+    return False
+
+
+def gloo_enabled() -> bool:
+    """Return whether gloo exchanges."""
+    return gloo_built()
+
+
+mpi_built = mpi_enabled = ddl_built = ccl_built = cuda_built = rocm_built = mpi_threads_supported
+
+
+def add_process_set(process_set: Any) -> ProcessSet:
+    """Make a set of ranks known. Collective: every rank of the world must call this.
+
+    Args:
+        process_set: a ProcessSet, or a list of ranks.
+    """
+    added = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
+    sets = _joined().sets
+    if added not in sets and added.ranks is not None:
+        sets.append(added)
+        added.process_set_id = len(sets)
+    return added
+
+
+def remove_process_set(process_set: ProcessSet) -> bool:
+    """Forget a set of ranks; return whether it was known."""
+    joined = _joined()
+    if process_set not in joined.sets:
+        return False
+    joined.sets.remove(process_set)
+    process_set.process_set_id = None
+    return True
+
+
+def allreduce(
+    tensor: torch.Tensor,
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    op: Op = Average,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+    compression: Any = Compression.none,
+    process_set: ProcessSet = global_process_set,
+    ignore_name_scope: bool = False,  # noqa: ARG001 (Horovod's)
+) -> torch.Tensor:
+    """Return a tensor reduced over the ranks."""
+    if op is Op.Adasum:
+        raise no_adasum()
+    group = _group(process_set)
+    sent, context = compression.compress(
+        tensor.detach() * prescale_factor if prescale_factor != 1.0 else tensor.detach()
+    )
+    place = sent.device
+    reduced = _on_device(sent.clone(memory_format=torch.contiguous_format))
+    dist.all_reduce(reduced, op=_OF_TORCH[op], group=group)
+    answer: torch.Tensor = compression.decompress(reduced.to(place), context)
+    factor = postscale_factor / (process_set.size() if op is Op.Average else 1)
+    if factor == 1.0:
+        return answer
+    return answer * factor if answer.is_floating_point() else (answer * factor).to(tensor.dtype)
+
+
+def allgather(
+    tensor: torch.Tensor,
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """Return all ranks' rows, in the order of the ranks."""
+    group, place = _group(process_set), tensor.device
+    own = _on_device(tensor.detach().contiguous())
+    counts = allgather_object(int(own.shape[0]), process_set=process_set)
+    padded = own.new_zeros((max(counts), *own.shape[1:]))
+    padded[: own.shape[0]] = own
+    every = [torch.empty_like(padded) for _ in counts]
+    dist.all_gather(every, padded, group=group)
+    return torch.cat([rows[:count] for rows, count in zip(every, counts, strict=True)]).to(place)
+
+
+def broadcast(
+    tensor: torch.Tensor,
+    root_rank: int,
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    process_set: ProcessSet = global_process_set,
+) -> torch.Tensor:
+    """Return a rank's tensor; the rank is counted in the world."""
+    group = _group(process_set)
+    sent = _on_device(tensor.detach().clone(memory_format=torch.contiguous_format))
+    dist.broadcast(sent, root_rank, group=group)
+    return sent.to(tensor.device)
+
+
+def reducescatter(
+    tensor: torch.Tensor,
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    op: Op = Average,
+    process_set: ProcessSet = global_process_set,
+    prescale_factor: float = 1.0,
+    postscale_factor: float = 1.0,
+) -> torch.Tensor:
+    """Return this rank's rows of the reduced tensor; the first ranks have one more where it does not divide evenly."""
+    reduced = allreduce(
+        tensor,
+        op=op,
+        process_set=process_set,
+        prescale_factor=prescale_factor,
+        postscale_factor=postscale_factor,
+    )
+    each, more = divmod(len(reduced), process_set.size())
+    own = process_set.rank()
+    start = own * each + min(own, more)
+    return reduced[start : start + each + (own < more)]
+
+
+def alltoall(
+    tensor: torch.Tensor,
+    splits: Any = None,
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    ignore_name_scope: bool = False,  # noqa: ARG001 (Horovod's)
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return the rows that all ranks send to this one; with `splits`, also how many each has sent."""
+    count = process_set.size()
+    rows = [len(tensor) // count] * count if splits is None else [int(number) for number in splits]
+    if sum(rows) != len(tensor):
+        raise InvalidInput(
+            "hvd.alltoall sends each row to one rank.", f"{len(tensor)} rows, splits={rows}", "Pass splits=[...]."
+        )
+    own = process_set.rank()
+    # gloo has no such operation for rows of different numbers.
+    every = allgather_object([part.cpu() for part in tensor.detach().split(rows)], process_set=process_set)
+    parts = [sent[own] for sent in every]
+    received = torch.cat(parts).to(tensor.device)
+    return received if splits is None else (received, torch.tensor([len(part) for part in parts], dtype=torch.int32))
+
+
+def allgather_object(
+    obj: Any,
+    session: Any = None,  # noqa: ARG001 (Horovod's)
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    process_set: ProcessSet = global_process_set,
+) -> list[Any]:
+    """Return all ranks' objects, in the order of the ranks."""
+    group = _group(process_set)
+    every: list[Any] = [None] * process_set.size()
+    dist.all_gather_object(every, obj, group=group)
+    return every
+
+
+def broadcast_object(
+    obj: Any,
+    root_rank: int = 0,
+    session: Any = None,  # noqa: ARG001 (Horovod's)
+    name: str | None = None,  # noqa: ARG001 (Horovod's)
+    process_set: ProcessSet = global_process_set,
+) -> Any:
+    """Return a rank's object; the rank is counted in the world."""
+    group = _group(process_set)
+    sent = [obj]
+    dist.broadcast_object_list(sent, root_rank, group=group)
+    return sent[0]
+
+
+def sum_in_place(flat: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
+    """Sum a contiguous tensor over the ranks; return the sum, which may be the tensor itself."""
+    group, place = _group(process_set), flat.device
+    summed = _on_device(flat)
+    dist.all_reduce(summed, group=group)
+    return summed.to(place)
+
+
+def no_adasum() -> InvalidInput:
+    """Return the error for Adasum."""
+    return InvalidInput(
+        "Adasum is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
+        "op=hvd.Adasum",
+        "Pass op=hvd.Average.",
+    )
+
+
+def _joined() -> _Joined:
+    return rank_state.here().part(_Joined)
+
+
+def _of_environment(name: str) -> int:
+    value = os.environ.get(name)
+    if value is None:
+        raise InvalidInput(
+            "With Keras on PyTorch a rank is a process of `%ddl start` or of `jupyter ddl run`.",
+            f"no {name} in the environment",
+            "Start the program by one of them, or by torchrun.",
+        )
+    return int(value)
+
+
+def _world() -> Any:
+    """Return the group of all ranks; made now, where there is none. Collective, where it is made."""
+    joined = _joined()
+    if not dist.is_initialized():
+        dist.init_process_group()
+    if joined.world is not dist.group.WORLD:
+        joined.world = dist.group.WORLD
+        joined.groups.clear()
+    return joined.world
+
+
+def _group(process_set: ProcessSet) -> Any:
+    world = _world()
+    if process_set.ranks is None:
+        return world
+    groups, ranks = _joined().groups, tuple(process_set.ranks)
+    if ranks not in groups:
+        # Made by its ranks alone: the others need not know that a release has ended the last one.
+        groups[ranks] = dist.new_group(process_set.ranks, use_local_synchronization=True)
+    return groups[ranks]
+
+
+def _on_device(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor on a device whose tensors the group of all ranks takes."""
+    config = str(dist.get_backend_config())
+    if f"{tensor.device.type}:" in config:
+        return tensor
+    return tensor.to("cuda" if "cuda:" in config else "cpu")

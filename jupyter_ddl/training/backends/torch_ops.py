@@ -1,0 +1,400 @@
+"""Provides a training step's operations on PyTorch: `interface.Ops`. All run at once. Runs on: every rank."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+import keras
+import numpy as np
+import torch
+from keras.src.backend.common.global_state import set_global_attribute
+from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED, get_random_seed
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends import torch_collectives
+from jupyter_ddl.training.backends.interface import RandomState
+from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
+from jupyter_ddl.training.backends.torch_clock import TorchClock, samples_in, tensors_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
+
+__all__ = ["samples_in", "tensors_in"]
+
+_BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_LARGEST_HALF = torch.finfo(torch.float16).max
+
+
+class HostNumber:
+    """A number that steps change, on the host."""
+
+    def __init__(self, value: float, dtype: torch.dtype) -> None:
+        self._value = torch.tensor(value, dtype=dtype)
+
+    def read_value(self) -> torch.Tensor:
+        """Return it as a tensor, which later changes leave as it is."""
+        return self._value
+
+    def assign(self, value: Any) -> None:
+        """Set it."""
+        self._value = torch.as_tensor(value).detach().to("cpu", self._value.dtype, copy=True)
+
+    def assign_add(self, value: Any) -> torch.Tensor:
+        """Add to it; return the sum."""
+        self._value = self._value + value
+        return self._value
+
+    def numpy(self) -> Any:
+        """Return it."""
+        return self._value.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """Return it, for NumPy."""
+        return np.asarray(self._value.numpy(), dtype)
+
+
+class ReferredBatch:
+    """The last batch, by reference: a step does not change its batch."""
+
+    def __init__(self) -> None:
+        self.batch: Any = None
+
+    def keep(self, data: Any) -> None:
+        """Keep a batch."""
+        self.batch = data
+
+    def free_others(self) -> None:
+        """Do nothing: there is one."""
+
+
+def number(value: float, dtype: str, name: str) -> HostNumber:  # noqa: ARG001 (TensorFlow's)
+    """Return a number that steps change."""
+    return HostNumber(value, _dtype(dtype))
+
+
+def make_clock() -> TorchClock:
+    """Return a clock."""
+    return TorchClock()
+
+
+def make_last_batch() -> ReferredBatch:
+    """Return what keeps a batch."""
+    return ReferredBatch()
+
+
+def tensor(value: Any) -> torch.Tensor:
+    """Return a tensor of what a program passes, without its history of gradients."""
+    if isinstance(value, keras.Variable):
+        value = value.value
+    if isinstance(value, torch.Tensor):
+        return value.detach()
+    return torch.as_tensor(np.asarray(value))
+
+
+def array(tensor: Any) -> Any:
+    """Return a NumPy array of a tensor; of a sequence of bfloat16 as float32, which NumPy has."""
+    plain = tensor.detach().cpu()
+    return (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether a value is a tensor."""
+    return isinstance(value, torch.Tensor)
+
+
+def cast(value: Any, dtype: Any) -> torch.Tensor:
+    """Return a tensor of another dtype."""
+    return torch.as_tensor(value).to(_dtype(dtype))
+
+
+def stack(values: Sequence[Any]) -> torch.Tensor:
+    """Return a vector of scalars."""
+    return torch.stack([torch.as_tensor(value) for value in values])
+
+
+def equal(value: Any, other: Any) -> torch.Tensor:
+    """Return whether elements are equal."""
+    return torch.as_tensor(value) == other
+
+
+def runs_at_once() -> bool:
+    """Return True."""
+    return True
+
+
+def divided(gradient: torch.Tensor, divisor: int) -> torch.Tensor:
+    """Return a gradient divided by a number."""
+    return gradient / divisor
+
+
+def itemsize(tensor: Any) -> int:
+    """Return the bytes of an element of a tensor or a variable."""
+    return int(_dtype(tensor.dtype).itemsize)
+
+
+def kind_of(gradient: torch.Tensor) -> str:
+    """Return a name that gradients share which can be exchanged in one operation: of one dtype, on one device."""
+    return f"gradients_{gradient.dtype}_{gradient.device}"
+
+
+def exchanges_in_one() -> bool:
+    """Return True."""
+    return True
+
+
+def naming(name: str) -> AbstractContextManager[str]:
+    """Return a context that gives the name."""
+    return nullcontext(name)
+
+
+def require_exchangeable() -> None:
+    """Do nothing: a step that torch.compile has compiled calls the exchange as it is."""
+
+
+@torch.no_grad()
+def reduce_group(exchange: Any, group: list[torch.Tensor], name: str) -> list[torch.Tensor]:  # noqa: ARG001
+    """Return gradients of one kind, reduced as an Exchange says, in one operation. Collective."""
+    sent, context = exchange.compression.compress(torch.cat([gradient.reshape(-1) for gradient in group]))
+    averages = exchange.op == torch_collectives.Average
+    if averages and exchange.predivide != 1.0:
+        sent = sent / exchange.predivide
+    summed = torch_collectives.sum_in_place(sent, exchange.process_set)
+    flat = exchange.compression.decompress(summed, context)
+    if averages:
+        flat = flat / (exchange.process_set.size() / exchange.predivide)
+    parts = flat.split([gradient.numel() for gradient in group])
+    return [part.view_as(gradient) for part, gradient in zip(parts, group, strict=True)]
+
+
+def maximum(value: torch.Tensor, other: Any) -> torch.Tensor:
+    """Return the larger one, element by element."""
+    return torch.clamp(torch.as_tensor(value), min=other)
+
+
+def where(condition: Any, value: Any, other: Any) -> torch.Tensor:
+    """Return elements of one where the condition holds, else of the other."""
+    return torch.where(torch.as_tensor(condition), value, other)
+
+
+def divide_no_nan(value: torch.Tensor, divisor: torch.Tensor) -> torch.Tensor:
+    """Return a quotient; 0 where the divisor is 0."""
+    return torch.where(divisor == 0, torch.zeros_like(divisor), value / divisor)
+
+
+def total(value: torch.Tensor) -> torch.Tensor:
+    """Return the sum of all elements."""
+    return value.sum()
+
+
+def rank_of(value: torch.Tensor) -> int:
+    """Return the number of dimensions."""
+    return int(value.ndim)
+
+
+def rows(value: torch.Tensor) -> int:
+    """Return the number of rows."""
+    return int(value.shape[0])
+
+
+def stop_gradient(value: torch.Tensor) -> torch.Tensor:
+    """Return the value, as a constant of the loss."""
+    return value.detach()
+
+
+def cond(condition: Any, if_true: Callable[[], Any], if_false: Callable[[], Any]) -> Any:
+    """Call one of two functions."""
+    return if_true() if condition else if_false()
+
+
+def after(tensors: Sequence[Any]) -> AbstractContextManager[Any]:  # noqa: ARG001 (TensorFlow's)
+    """Return an empty context: PyTorch runs operations in their order."""
+    return nullcontext()
+
+
+def outside_of_graphs() -> AbstractContextManager[Any]:
+    """Return an empty context."""
+    return nullcontext()
+
+
+def on_device(name: str) -> AbstractContextManager[Any]:
+    """Return a context that runs on a device; "" leaves it to Keras."""
+    return keras.device(name) if name else nullcontext()
+
+
+def times(gradient: torch.Tensor, factor: Any) -> torch.Tensor:
+    """Return a gradient times a scalar; zeros where that is 0, also for what is not a number."""
+    if float(factor) == 0.0:
+        return torch.zeros_like(gradient)
+    return gradient * float(factor)
+
+
+def is_slices(gradient: Any) -> bool:  # noqa: ARG001 (TensorFlow's)
+    """Return False: a gradient of Keras's embedding is dense here."""
+    return False
+
+
+def densified(gradient: Any) -> Any:
+    """Return a gradient as a dense tensor: a module of PyTorch's may make sparse ones."""
+    if isinstance(gradient, torch.Tensor) and gradient.layout is not torch.strided:
+        return gradient.to_dense()
+    return gradient
+
+
+def overflowed(gradient: torch.Tensor) -> torch.Tensor:
+    """Return a gradient with infinities where half precision cannot hold it."""
+    return torch.where(gradient.abs() > _LARGEST_HALF, torch.full_like(gradient, float("inf")), gradient)
+
+
+class GradientSum:
+    """A sum of gradients, with the methods of TensorFlow's variables."""
+
+    def __init__(self, like: torch.Tensor) -> None:
+        self._value = torch.zeros_like(like)
+        self.shape = tuple(like.shape)
+        self.dtype = keras.backend.standardize_dtype(like.dtype)
+        self.name = "sum_of_gradients"
+
+    def assign_add(self, value: torch.Tensor) -> None:
+        """Add to it."""
+        self._value = self._value + value
+
+    def assign(self, value: Any) -> None:
+        """Set it."""
+        self._value = torch.as_tensor(value).to(self._value)
+
+    def read_value(self) -> torch.Tensor:
+        """Return it."""
+        return self._value
+
+    def numpy(self) -> Any:
+        """Return it as an array."""
+        return array(self._value)
+
+
+def zeros_for(variable: Any) -> GradientSum:
+    """Return a variable like another, of zeros."""
+    return GradientSum(tensor(variable))
+
+
+def is_variable(value: Any) -> bool:
+    """Return whether a value is a variable, Keras's or PyTorch's."""
+    return isinstance(value, (keras.Variable, torch.nn.Parameter))
+
+
+def bits_summed(weights: Sequence[Any]) -> Callable[[], Any]:
+    """Return a function that returns an int64 array: the sum of the bits of each weight, which rounding cannot blur."""
+
+    def checksums() -> Any:
+        sums = [_checksum(tensor(weight)) for weight in weights]
+        return torch.stack(sums).cpu().numpy() if sums else np.zeros(0, np.int64)
+
+    return checksums
+
+
+@torch.no_grad()
+def scale(variables: Sequence[Any], factor: float) -> None:
+    """Multiply variables by a number, all at once."""
+    torch._foreach_mul_([tensor(variable) for variable in variables], factor)
+
+
+def broadcast_into(variables: Sequence[Any], root_rank: int, process_set: Any) -> None:
+    """Overwrite variables by those of a rank. Collective."""
+    for variable in variables:
+        sent = torch_collectives.broadcast(tensor(variable), root_rank, process_set=process_set)
+        with torch.no_grad():
+            variable.copy_(sent) if isinstance(variable, torch.Tensor) else variable.assign(sent)
+
+
+def seed_of_program() -> int | None:
+    """Return the seed of `keras.utils.set_random_seed`; None where none was set."""
+    seed: int | None = get_random_seed()
+    return seed
+
+
+def random_states() -> dict[str, RandomState]:
+    """Return the state from which PyTorch draws on the host, as shuffles do."""
+
+    def put(state: bytes) -> None:
+        torch.set_rng_state(torch.frombuffer(bytearray(state), dtype=torch.uint8))
+
+    return {"torch": RandomState(lambda: torch.get_rng_state().numpy().tobytes(), put, torch.manual_seed)}
+
+
+def seed_state() -> str:
+    """Return the state from which PyTorch draws on the host, as JSON can hold it."""
+    return bytes(random_states()["torch"].get()).hex()
+
+
+def set_seed_state(seed: int, state: str) -> None:
+    """Set the program's seed, and the state that it had come to."""
+    set_global_attribute(GLOBAL_RANDOM_SEED, seed)
+    random_states()["torch"].set(bytes.fromhex(state))
+
+
+def state_of_orders() -> Any:
+    """Return the state from which PyTorch draws on the host."""
+    return random_states()["torch"].get()
+
+
+def set_state_of_orders(state: Any) -> None:
+    """Set it."""
+    random_states()["torch"].set(state)
+
+
+def distributed_by(model: Any) -> str | None:  # noqa: ARG001 (TensorFlow's)
+    """Return None: Keras on PyTorch has no strategies."""
+    return None
+
+
+def errors_of_steps() -> tuple[type[Exception], ...]:
+    """Return what a model raises on batches that do not fit it."""
+    return (RuntimeError, ValueError)
+
+
+def unconverted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function."""
+    return function
+
+
+def make_train_function(
+    stock: Callable[..., Any],
+    model: Any,
+    force: bool,
+    step_around: Callable[[Callable[[Any], Any]], Callable[[Any], Any]],
+    *,
+    exchanges: bool,
+) -> Any:
+    """Make a model's train function, which looks for the model's `train_step` at each call; and put ours around it.
+
+    Where it exchanges gradients it is made without torch.compile.
+    """
+    with attributes_set(model, **(UNCOMPILED if exchanges else {})):
+        answer = stock(model, force)
+    made = model.train_function
+    taken = step_around(lambda data: made([data]))
+    model.train_function = lambda batches: taken(batches[0])
+    return answer
+
+
+def join() -> int:
+    """Raise: torch.distributed has no such operation.
+
+    Raises:
+        InvalidInput: always.
+    """
+    raise InvalidInput(
+        "hvd.join is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
+        "hvd.join()",
+        "Train with fit, which waits for ranks that have no batch left; or give all ranks as many batches.",
+    )
+
+
+def _dtype(dtype: Any) -> torch.dtype:
+    found: torch.dtype = dtype if isinstance(dtype, torch.dtype) else getattr(torch, str(dtype))
+    return found
+
+
+def _checksum(value: torch.Tensor) -> torch.Tensor:
+    return value.contiguous().view(_BITS[value.element_size()]).to(torch.int64).sum()
