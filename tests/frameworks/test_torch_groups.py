@@ -66,3 +66,29 @@ def test_four_ranks(torch_ranks: Callable[[int], Session]) -> None:
     four.run(BEGUN)
     assert ENDS["raised"](four, "ddp") < SLACK_S
     works(four)
+
+
+SLOW_RELEASE = """
+import threading, time
+from jupyter_ddl.engine.collectives import sockets
+stock = sockets.connections
+
+def slow(*args, **kwargs):
+    if threading.current_thread().name == "jupyter_ddl torch release":
+        time.sleep(1 + rank)  # on the one that raised it ends after the cell
+    return stock(*args, **kwargs)
+
+sockets.connections = slow
+"""
+
+
+def test_a_release_that_is_slow_does_not_end_the_next_cells_groups(torch_pair: Session) -> None:
+    torch_pair.run(BEGUN)
+    torch_pair.run(SLOW_RELEASE)
+    try:
+        for _ in range(2):
+            with pytest.raises(RankError, match="on purpose"):
+                torch_pair.run("if rank: raise ValueError('on purpose')\ndist.all_reduce(x)")
+            torch_pair.run(f"{BEGUN}dist.all_reduce(x)\nassert x.tolist() == [3, 3]")
+    finally:
+        torch_pair.run("sockets.connections = stock")

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MODULE = "torch.distributed.distributed_c10d"
 _LOOK_S = 0.01
 _CONNECT_S = 1.0
+# Longer than a release takes; NCCL may be slow to end.
+_END_S = 30.0
 
 
 class TorchGroups:
@@ -66,6 +68,7 @@ class TorchGroups:
         self._connections: set[int] = set()
         self._lock = threading.Lock()
         self._released = threading.Event()
+        self._ending: threading.Thread | None = None
         self._counts = Counts()
         self._stalls = TorchStalls(world.rank, world.world_size, self._groups, self._connected)
 
@@ -82,6 +85,10 @@ class TorchGroups:
 
     def begin_cell(self, turn: Turn) -> None:
         """Note that a cell begins."""
+        if self._ending is not None:
+            # A release of the cell before must not shut down the connections that this one makes.
+            self._ending.join(_END_S)
+            self._ending = None
         self._turn, self._count = turn, 0
         self._released.clear()
         self._stalls.begin_cell(turn)
@@ -100,7 +107,10 @@ class TorchGroups:
         c10d = _c10d()
         if c10d is not None and c10d.is_initialized():
             # No daemon, as the thread that asks may be: at the end of a script C++ code must not be cut off.
-            threading.Thread(target=self._end, args=(c10d,), name="jupyter_ddl torch release", daemon=False).start()
+            self._ending = threading.Thread(
+                target=self._end, args=(c10d,), name="jupyter_ddl torch release", daemon=False
+            )
+            self._ending.start()
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that a peer has ended the collective."""
