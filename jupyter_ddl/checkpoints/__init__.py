@@ -42,10 +42,12 @@ def prepare(running: Cell) -> None:
     from jupyter_ddl.training.keras_version import uses_keras_3
 
     if not uses_keras_3() or find_spec("horovod") is None:
+        if find_spec("torch") is not None:
+            return  # `torch_checkpoints` saves its loops
         raise InvalidInput(
-            "--checkpoint saves what fit of Keras 3 trains with Horovod.",
+            "--checkpoint saves what fit of Keras 3 trains with Horovod, and loops of PyTorch's.",
             "Keras 2, or none" if not uses_keras_3() else "no Horovod",
-            "Use keras.callbacks.ModelCheckpoint, or with PyTorch torch.distributed.checkpoint.",
+            "Use keras.callbacks.ModelCheckpoint.",
         )
     import_hooks.when_imported("keras", _begin)
 

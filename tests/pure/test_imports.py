@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
+    "torch_checkpoints": {"engine", "errors", "host"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {
         "auto_distribution",
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "paths",
         "pipelines",
         "protocol",
+        "torch_checkpoints",
         "training",
     },
     # Kernel, lease, Jupyter server and terminal.
@@ -124,6 +126,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
     "keras": {"errors", "rank", "training"},
+    "torch": {"torch_checkpoints"},
     "__init__": {"engine", "kernel", "rank"},
 }
 KERNEL_SIDE = {
@@ -155,6 +158,8 @@ RANK_SIDE = {
     "legacy",
     "pipelines",
     "rank",
+    "torch",
+    "torch_checkpoints",
     "training",
 }
 # Within the shared folders, what is not for a part's process.
