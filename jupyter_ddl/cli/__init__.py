@@ -29,6 +29,7 @@ from jupyter_ddl.cli import (
     runs,
     serve,
     show,
+    tensorboard,
     timeline,
 )
 from jupyter_ddl.errors import DdlError, InvalidInput
@@ -55,7 +56,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, clusters, timeline),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline),
 )
 
 

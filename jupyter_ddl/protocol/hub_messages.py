@@ -127,8 +127,24 @@ class Control(Wire):
 
 
 @dataclass(frozen=True)
+class BoardAsked(Wire):
+    """Ask the hub, on a connection of its own, to show a folder of logs, or a run, in TensorBoard.
+
+    It is answered by an Answer whose result is the address, from the server's root on.
+
+    Attributes:
+        folder: an absolute path; None where a run is asked for.
+        run: its id; None where a folder is asked for.
+    """
+
+    type: ClassVar[str] = "board_asked"
+    folder: str | None = None
+    run: str | None = None
+
+
+@dataclass(frozen=True)
 class Answer(Wire):
-    """The answer to a Control.
+    """The answer to a Control, or to a BoardAsked.
 
     Attributes:
         result: what was asked for; None for an action.
@@ -169,8 +185,8 @@ class Unwatch(Wire):
 
 ToBrowser = KernelState | KernelGone | RunNotice | RunLabelled | Answer
 FromBrowser = Control | Watch | Taken | Unwatch
-FromKernel = KernelState | RunNotice | Answer
-HubMessage = ToBrowser | FromBrowser
+FromKernel = KernelState | RunNotice | Answer | BoardAsked
+HubMessage = ToBrowser | FromBrowser | BoardAsked
 
 
 def from_kernel(data: bytes | str) -> FromKernel:
@@ -190,6 +206,16 @@ def from_browser(data: bytes | str) -> FromBrowser:
         ValueError: it is no message of a browser's, or a field is missing or not what its class says.
     """
     message: FromBrowser = decode(data, FromBrowser)
+    return message
+
+
+def answer_from_hub(data: bytes | str) -> Answer:
+    """Return the answer that the hub sent.
+
+    Raises:
+        ValueError: it is none.
+    """
+    message: Answer = decode(data, Answer)
     return message
 
 

@@ -7,9 +7,12 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.extension.application import ExtensionApp
+from traitlets import Float
 
 from jupyter_ddl.errors import FolderNotWritable
 from jupyter_ddl.paths import HUB_VARIABLE
+from jupyter_ddl.server.board_pages import BoardHandler, BoardsHandler
+from jupyter_ddl.server.boards import IDLE_S
 from jupyter_ddl.server.clusters import ClusterHandler, ClustersHandler
 from jupyter_ddl.server.devices import DevicesHandler, HostHandler
 from jupyter_ddl.server.example import ExampleHandler
@@ -36,11 +39,14 @@ class HubExtension(ExtensionApp):
     """The hub of one server."""
 
     name = "jupyter_ddl"
+    tensorboard_idle_s = Float(IDLE_S, help="A TensorBoard that is not used for so many seconds is ended.").tag(
+        config=True
+    )
     hub: Hub
 
     def initialize_handlers(self) -> None:
         """Add the hub's addresses, all under /jupyter-ddl/, and start it with the server."""
-        self.hub = Hub(self.log)
+        self.hub = Hub(self.log, self.tensorboard_idle_s)
         own: dict[str, Any] = {"hub": self.hub}
         self.handlers.extend(
             [
@@ -67,6 +73,8 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/report", ReportHandler, own),
                 (r"/jupyter-ddl/run-values", RunValuesHandler, own),
+                (r"/jupyter-ddl/boards", BoardsHandler, own),
+                (r"/jupyter-ddl/tensorboard/([^/]+)(/.*)?", BoardHandler, own),
             ]
         )
         # A server that was started in another one's terminal inherits that one's variable.
@@ -80,7 +88,7 @@ class HubExtension(ExtensionApp):
 
     async def _begin(self) -> None:
         try:
-            path = await self.hub.open(self._socket_path())
+            path = await self.hub.open(self._socket_path(), self._server.base_url)
         except (FolderNotWritable, OSError) as error:
             self.log.warning("jupyter_ddl: kernels cannot reach this server, so the panel shows none: %s", error)
             return

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 from jupyter_ddl.protocol.hub_messages import RunLabelled, RunNotice
+from jupyter_ddl.server.boards import IDLE_S, Boards
 from jupyter_ddl.server.examination import Examination
 from jupyter_ddl.server.kernels import Kernels
 from jupyter_ddl.server.scripts import Scripts
@@ -38,6 +39,7 @@ class Hub:
 
     Attributes:
         pool: the threads that read files.
+        boards: the TensorBoards.
         kernels: those that are connected.
         tails: the watched runs.
         requests: how many are being answered by the pool, or wait for it.
@@ -46,9 +48,10 @@ class Hub:
         examination: what was found when this host was last examined, for the files for support.
     """
 
-    def __init__(self, log: Logger) -> None:
+    def __init__(self, log: Logger, board_idle_s: float = IDLE_S) -> None:
         self.pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="jupyter_ddl hub")
-        self.kernels = Kernels(self._tell, log)
+        self.boards = Boards(self.pool, log, board_idle_s)
+        self.kernels = Kernels(self._tell, log, self.boards.open)
         self.tails = Tails(self.pool)
         self._scripts = Scripts(self.pool, self._tell, log)
         self.requests = 0
@@ -57,15 +60,18 @@ class Hub:
         self.examination = Examination()
         self._browsers: set[Listener] = set()
 
-    async def open(self, path: Path) -> Path:
+    async def open(self, path: Path, base_url: str) -> Path:
         """Accept kernels; return the socket's path, another one if that one is in use."""
-        return await self.kernels.listen(path)
+        path = await self.kernels.listen(path)
+        self.boards.begin(path, base_url)
+        return path
 
     async def close(self) -> None:
         """Disconnect all kernels and browsers."""
         for browser in list(self._browsers):
             browser.close()
         self._scripts.rest()
+        self.boards.close()
         await self.kernels.close()
         self.pool.shutdown(wait=False, cancel_futures=True)
 

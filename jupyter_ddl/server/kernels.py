@@ -10,11 +10,20 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.errors import DdlError
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.hub_messages import Answer, Control, KernelGone, KernelState, RunNotice, from_kernel
+from jupyter_ddl.protocol.hub_messages import (
+    Answer,
+    BoardAsked,
+    Control,
+    KernelGone,
+    KernelState,
+    RunNotice,
+    from_kernel,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from logging import Logger
     from pathlib import Path
 
@@ -35,11 +44,18 @@ class Kernels:
     Args:
         tell: called with their states.
         log: the server's.
+        open_board: opens what a kernel asks to show in TensorBoard; returns its address.
     """
 
-    def __init__(self, tell: Callable[[KernelState | KernelGone | RunNotice], None], log: Logger) -> None:
+    def __init__(
+        self,
+        tell: Callable[[KernelState | KernelGone | RunNotice], None],
+        log: Logger,
+        open_board: Callable[[BoardAsked], Awaitable[str]],
+    ) -> None:
         self._tell = tell
         self._log = log
+        self._open_board = open_board
         self._server: asyncio.AbstractServer | None = None
         self._path: Path | None = None
         self._connections: set[_Connection] = set()
@@ -53,7 +69,7 @@ class Kernels:
         Raises:
             OSError: there can be no socket.
         """
-        if _is_alive(path):
+        if is_alive(path):
             path = path.with_name(f"{path.name}-{os.getpid()}")
         path.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)
@@ -107,7 +123,11 @@ class Kernels:
         task.add_done_callback(self._serving.discard)
         try:
             while line := await reader.readline():
-                self._take(connection, from_kernel(line))
+                message = from_kernel(line)
+                if isinstance(message, BoardAsked):
+                    connection.send(await self._board(message))
+                else:
+                    self._take(connection, message)
         except ConnectionError:
             # It was killed.
             pass
@@ -116,6 +136,12 @@ class Kernels:
             self._log.warning("jupyter_ddl: a kernel was disconnected: %s", error)
         finally:
             self._part(connection)
+
+    async def _board(self, asked: BoardAsked) -> Answer:
+        try:
+            return Answer("board", await self._open_board(asked))
+        except (DdlError, OSError) as error:
+            return Answer("board", error=str(error))
 
     def _take(self, connection: _Connection, message: KernelState | RunNotice | Answer) -> None:
         if isinstance(message, Answer):
@@ -155,7 +181,7 @@ class _Connection:
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         patience_s = PATIENCE_S.get(control.do, ANSWER_S)
         try:
-            self._send(replace(control, id=number))
+            self.send(replace(control, id=number))
             return await asyncio.wait_for(future, patience_s)
         except asyncio.TimeoutError:
             return Answer(
@@ -180,14 +206,15 @@ class _Connection:
                 error = "A kernel must live to answer. Received: its connection ended. Ask again once it is back."
                 future.set_result(Answer(number, error=error))
 
-    def _send(self, control: Control) -> None:
+    def send(self, message: Control | Answer) -> None:
+        """Send a message; a kernel that does not read what it was sent is disconnected."""
         if self._writer.transport.get_write_buffer_size() > MAX_WAITING_BYTES:
             self.close()
         if not self._writer.is_closing():
-            self._writer.write(as_line(control))
+            self._writer.write(as_line(message))
 
 
-def _is_alive(path: Path) -> bool:
+def is_alive(path: Path) -> bool:
     """Return whether a process listens at a path."""
     with socket.socket(socket.AF_UNIX) as client:
         # A suspended server does not accept it.

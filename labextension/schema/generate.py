@@ -197,6 +197,8 @@ HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.Control("2", "kernel-1", "stacks", {"ranks": "0,2-3"}),
     hub_messages.Control("4", "kernel-1", "profile", {"seconds": 10}),
     hub_messages.Control("3", "kernel-1", "complete", {"code": "tf.ker", "cursor": 6}),
+    hub_messages.BoardAsked("/home/ada/logs"),
+    hub_messages.BoardAsked(run=_RUN),
     hub_messages.Answer("1"),
     hub_messages.Answer("3", {"matches": ["keras"], "start": 3, "end": 6}),
     hub_messages.Answer("2", None, "A control must be for a kernel that runs. Received: kernel-1. Start it."),

@@ -18,7 +18,7 @@ import { factsOf } from './model/run_facts';
 import { type Query, queryOf } from './model/run_filter';
 import { runValuesOf, type RunValues } from './model/run_values';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
-import { type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
+import { type BoardOf, type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
 import { listOf, PATH, Rest } from './rest';
 
@@ -154,6 +154,11 @@ export class Connection implements RunWire, Server {
 
   async deleteRun(run: string): Promise<void> {
     await this.rest.request('DELETE', ['runs', run]);
+  }
+
+  async openBoard(of: BoardOf): Promise<string> {
+    const found = await this.rest.request('POST', ['boards'], [], JSON.stringify(of));
+    return new URL(String(isRecord(found) ? found['path'] : ''), this.settings.baseUrl).href;
   }
 
   async logSizes(run: string): Promise<LogSize[]> {

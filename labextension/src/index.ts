@@ -13,5 +13,6 @@ import { outputs } from './plugins/outputs';
 import { pages } from './plugins/pages';
 import { panel } from './plugins/panel';
 import { status } from './plugins/status';
+import { tensorboard } from './plugins/tensorboard';
 
-export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, consoles, status, notifications];
+export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, consoles, tensorboard, status, notifications];

@@ -30,6 +30,7 @@ export namespace PluginIDs {
   export const outputs = 'jupyter-ddl:outputs';
   export const consoles = 'jupyter-ddl:consoles';
   export const completion = 'jupyter-ddl:completion';
+  export const tensorboard = 'jupyter-ddl:tensorboard';
   export const status = 'jupyter-ddl:status';
   export const notifications = 'jupyter-ddl:notifications';
 }
@@ -56,6 +57,8 @@ export namespace CommandIDs {
   export const noteRun = 'jupyter-ddl:note-run';
   export const tagRun = 'jupyter-ddl:tag-run';
   export const reportRun = 'jupyter-ddl:report-run';
+  /** Of the run or the folder that is named; else of a folder that the user is asked for. */
+  export const tensorboard = 'jupyter-ddl:open-tensorboard';
   export const compare = 'jupyter-ddl:compare-runs';
   export const toggleDistributed = 'jupyter-ddl:toggle-distributed';
   export const toggleWhole = 'jupyter-ddl:toggle-whole-notebook';

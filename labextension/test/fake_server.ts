@@ -23,6 +23,7 @@ export class FakeServer implements Server {
   readonly runOrNull = this.asks<Server['runOrNull']>('runOrNull');
   readonly pictureOrNull = this.asks<Server['pictureOrNull']>('pictureOrNull');
   readonly deleteRun = this.asks<Server['deleteRun']>('deleteRun');
+  readonly openBoard = this.asks<Server['openBoard']>('openBoard');
   readonly logSizes = this.asks<Server['logSizes']>('logSizes');
   /** Asked for by the fewest words that tell one question from another. */
   readonly lines: Server['lines'] = (run, { rank, stderr, text, isExpression, isExact, onlyErrors }, place, most) => {

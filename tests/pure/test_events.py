@@ -94,6 +94,7 @@ EXAMPLES = (
     hub_messages.RunLabelled("run-1"),
     hub_messages.Control("1", "kernel-1", "stacks", {"ranks": "0"}),
     hub_messages.Answer("1", {"text": "idle"}),
+    hub_messages.BoardAsked(run="run-1"),
     hub_messages.Watch("run-1", 3),
     hub_messages.Taken("run-1", 4),
     hub_messages.Unwatch("run-1"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,7 +12,10 @@ import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.rank_state import RankState
-from jupyter_ddl.training.fit.given_parameters import GivenParameters, batch_size, loss_name, of_optimizer
+from jupyter_ddl.training.fit.given_parameters import GivenParameters, batch_size, log_folder, loss_name, of_optimizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ONES = np.ones((8, 2), "float32")
 
@@ -54,6 +58,15 @@ def test_a_fit_reports_what_it_was_given() -> None:
 )
 def test_the_batch_size(x: Any, given: Any, size: int | None) -> None:
     assert batch_size(x, given) == size
+
+
+@pytest.mark.parametrize("wrapped", [lambda one: one, lambda one: [one], lambda one: (keras.callbacks.History(), one)])
+def test_the_folder_of_a_tensorboard_callback(wrapped: Callable[[Any], Any], tmp_path: Path) -> None:
+    assert log_folder(wrapped(keras.callbacks.TensorBoard(tmp_path / "logs"))) == str(tmp_path / "logs")
+    callbacks = keras.callbacks.CallbackList([keras.callbacks.TensorBoard("logs")])
+    assert log_folder(callbacks) == str(Path("logs").absolute())
+    assert log_folder([keras.callbacks.History()]) is None
+    assert log_folder(None) is None
 
 
 def test_a_schedule_and_a_scaled_loss() -> None:

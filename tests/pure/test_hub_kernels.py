@@ -16,9 +16,9 @@ import loops
 import pytest
 
 from jupyter_ddl import paths
-from jupyter_ddl.errors import FolderNotWritable
+from jupyter_ddl.errors import FolderNotWritable, InvalidInput
 from jupyter_ddl.protocol.codec import as_line
-from jupyter_ddl.protocol.hub_messages import Control, KernelState
+from jupyter_ddl.protocol.hub_messages import BoardAsked, Control, KernelState
 from jupyter_ddl.server import kernels, socket_path
 from jupyter_ddl.server.kernels import Kernels
 
@@ -68,10 +68,14 @@ def test_a_link_in_the_folders_place_is_refused(folder: Path) -> None:
         socket_path.socket_path("8888")
 
 
+async def no_board(asked: BoardAsked) -> str:
+    raise InvalidInput("A test has no board.", asked.folder, "Leave it.")
+
+
 def with_kernels(path: Path, check: Callable[[Kernels, list[Any]], Awaitable[None]]) -> None:
     async def run() -> None:
         told: list[Any] = []
-        hub = Kernels(told.append, LOG)
+        hub = Kernels(told.append, LOG, no_board)
         await hub.listen(path)
         try:
             await check(hub, told)
@@ -114,7 +118,7 @@ def test_two_servers_of_one_port_have_two_sockets_and_what_a_killed_one_left_is_
         left.bind(str(path))
 
     async def check(_: Kernels, __: list[Any]) -> None:
-        other = Kernels(lambda _: None, LOG)
+        other = Kernels(lambda _: None, LOG, no_board)
         assert await other.listen(path) == folder / f"socket-{os.getpid()}"
         await other.close()
         assert [found.name for found in folder.iterdir()] == ["socket"]

@@ -11,6 +11,7 @@ import pytest
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.hub_messages import (
     Answer,
+    BoardAsked,
     Control,
     KernelState,
     RunNotice,
@@ -34,6 +35,8 @@ def test_what_a_browser_may_send_is_read(message: Any) -> None:
         KernelState("kernel-1", 1, None, "run-1"),
         RunNotice("kernel-1", "run-1", "finished", None, "0-1", 2),
         Answer("1", [1, {"a": None}], None),
+        BoardAsked(folder="/logs"),
+        BoardAsked(run="run-1"),
     ],
 )
 def test_what_a_kernel_may_send_is_read(message: Any) -> None:

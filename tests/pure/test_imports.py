@@ -58,6 +58,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "views": {"errors", "protocol"},
     # It reads a file, of a run or of the user's.
     "timeline": {"errors", "protocol"},
+    # TensorBoard's process, and what the server and a terminal ask of it.
+    "tensorboard": {"errors", "host", "protocol", "runs"},
     # How an MPI job gets onto hosts.
     "launch": {"errors", "host", "paths", "protocol"},
     # Its errors say a fault as every view says it.
@@ -84,6 +86,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "protocol",
         "runs",
         "support",
+        "tensorboard",
         "views",
     },
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.
@@ -122,6 +125,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runs",
         "script",
         "support",
+        "tensorboard",
     },
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
@@ -145,6 +149,7 @@ KERNEL_SIDE = {
     "script",
     "server",
     "support",
+    "tensorboard",
     "timeline",
     "views",
 }

@@ -1,6 +1,7 @@
 """Links the kernel to the hub of its Jupyter server: sends its state and runs, and takes controls.
 
-`link` has the socket and its threads, `state` what is sent, `controls` what is done. A cell never waits for any of it.
+`link` has the socket and its threads, `state` what is sent, `controls` what is done. A cell never waits for any of it;
+`%ddl tensorboard` asks by `boards`, and waits.
 
 Runs on: kernel.
 """

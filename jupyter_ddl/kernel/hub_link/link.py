@@ -92,7 +92,7 @@ class Link:
                 # The kernel's user may have set a default for all new sockets.
                 channel.settimeout(None)
                 channel.connect(str(self._path))
-                _check_peer(channel)
+                check_peer(channel)
                 channel.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_S, 0))
                 self._take_controls(channel)
             finally:
@@ -152,7 +152,7 @@ class Link:
                 self._socket = None
 
 
-def _check_peer(channel: socket.socket) -> None:
+def check_peer(channel: socket.socket) -> None:
     """Check that the hub is this user's: its controls are done, and the values of cells' variables are shown to it.
 
     Raises:

@@ -14,7 +14,7 @@ from jupyter_ddl.cluster.submit_options import add_submit_options
 from jupyter_ddl.commands import logs, profiles, runs, timeline
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.kernel import current
-from jupyter_ddl.kernel.magics import job_commands, stack_commands, whole_notebook
+from jupyter_ddl.kernel.magics import board_command, job_commands, stack_commands, whole_notebook
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
 from jupyter_ddl.paths import LEGACY_VARIABLE
@@ -93,6 +93,9 @@ def _ddl_parser() -> MagicParser:
     runs.add_runs_options(commands.add_parser("runs", help="list what was run, name and tag it, or delete old runs"))
     runs.add_run(commands.add_parser("show", help="show a run's output again"))
     runs.add_run(commands.add_parser("dashboard", help="show how a run trained"))
+    board_command.add_options(
+        commands.add_parser("tensorboard", help="show a run, or a folder of logs, in TensorBoard")
+    )
     logs.add_logs_options(commands.add_parser("logs", help="print all that a run's ranks wrote"))
     timeline.add_timeline_options(
         commands.add_parser("timeline", help="say where the time of a run's steps went, from Horovod's timeline")
@@ -231,6 +234,9 @@ class DdlMagics(Magics):
 
     def _dashboard(self, arguments: Namespace) -> None:
         runs.show_dashboard(arguments)
+
+    def _tensorboard(self, arguments: Namespace) -> None:
+        board_command.show(arguments)
 
     def _logs(self, arguments: Namespace) -> None:
         logs.print_logs(arguments, in_notebook=True)

@@ -1,11 +1,14 @@
 """Reports what `fit` was given: batch size, epochs, steps, optimizer, learning rate, model and loss.
 
+And the folder that its TensorBoard callback writes to, which `%ddl tensorboard` shows.
+
 Runs on: every rank.
 """
 
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -36,6 +39,7 @@ class GivenParameters(keras.callbacks.Callback):
         self._batch_size = batch_size(arguments.get("x"), arguments.get("batch_size"))
         self._epochs = arguments.get("epochs", 1)
         self._initial_epoch = arguments.get("initial_epoch") or None
+        self._tensorboard = log_folder(arguments.get("callbacks"))
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002 (Keras's signature)
         """Report them."""
@@ -49,6 +53,7 @@ class GivenParameters(keras.callbacks.Callback):
                 "initial_epoch": self._initial_epoch,
                 "steps_per_epoch": known.get("steps"),
                 "loss": loss_name(getattr(self.model, "loss", None)),
+                "tensorboard": self._tensorboard,
                 **({} if optimizer is None else of_optimizer(optimizer)),
             }
         )
@@ -75,6 +80,19 @@ def batch_size(x: Any, given: Any) -> int | None:
     if spec is None:
         return _DEFAULT_BATCH_SIZE if shape is not None else None
     return shape[0] if shape is not None and shape.rank else None
+
+
+def log_folder(callbacks: Any) -> str | None:
+    """Return the folder that a TensorBoard callback writes to; None where there is none.
+
+    Args:
+        callbacks: as `fit` was given them: one, several, or Keras's list.
+    """
+    given = getattr(callbacks, "callbacks", callbacks)
+    for callback in given if isinstance(given, list | tuple) else [given]:
+        if isinstance(callback, keras.callbacks.TensorBoard):
+            return str(Path(callback.log_dir).absolute())
+    return None
 
 
 def of_optimizer(optimizer: Any) -> dict[str, Any]:

@@ -59,7 +59,7 @@ export interface RunLabelled {
   readonly run: string;
 }
 
-/** The answer to a Control. */
+/** The answer to a Control, or to a BoardAsked. */
 export interface Answer {
   readonly type: "answer";
   readonly id: string;

@@ -63,6 +63,9 @@ export interface LinesQuery extends LogPattern {
   readonly onlyErrors: boolean;
 }
 
+/** What TensorBoard is to show. */
+export type BoardOf = { readonly run: string } | { readonly folder: string };
+
 export interface Server {
   /** The connection came up, or is lost. */
   readonly opened: ISignal<unknown, boolean>;
@@ -82,6 +85,8 @@ export interface Server {
   /** Change a run's name, note or tags; return what is known of it then. */
   labelRun(run: string, change: LabelChange): Promise<RunRecord>;
   deleteRun(run: string): Promise<void>;
+  /** Have the server show it in TensorBoard; return the page's address. */
+  openBoard(of: BoardOf): Promise<string>;
   /** Make the file for support; it takes the seconds that the checks of the server's host take. */
   report(run: string, withCode: boolean): Promise<RunReport>;
 

@@ -50,9 +50,12 @@ export class RunPage extends LivePage {
     const report = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Report…'));
     report.addEventListener('click', () => act(CommandIDs.reportRun, { run }));
     setHidden(report, !can(CommandIDs.reportRun));
+    const board = h('button', { type: 'button', class: 'ddl-button' }, trans.__('TensorBoard'));
+    board.addEventListener('click', () => act(CommandIDs.tensorboard, { run }));
+    setHidden(board, !can(CommandIDs.tensorboard));
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
-    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, this.logs);
+    const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, board, this.logs);
     this.node.append(bar, this.labels, this.problem, this.note, this.view.element, this.cell);
     // No notebook says here that its user trusts what is shown.
     const of = { run, isTrusted: false };

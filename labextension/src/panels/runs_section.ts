@@ -192,6 +192,7 @@ export class RunsSection extends Widget {
     const compares = { label: trans.__('Compare with what is ticked'), isEnabled: ticked.length > 0 && can(CommandIDs.compare) };
     const entries: Entry[] = [
       asks(trans.__('Open'), CommandIDs.openRun),
+      asks(trans.__('TensorBoard'), CommandIDs.tensorboard),
       asks(trans.__('Go to its cell'), CommandIDs.goToCell, record.notebook !== null),
       'separator',
       asks(trans.__('Rename…'), CommandIDs.renameRun),
