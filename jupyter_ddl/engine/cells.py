@@ -39,6 +39,7 @@ class Cells:
         self.current: Cell | None = None
         self.last_failed = False
         self._preparations: list[Callable[[Cell], None]] = []
+        self._conclusions: list[Callable[[], None]] = []
 
     def begin(self, cell: Cell) -> None:
         """Note what runs now."""
@@ -62,3 +63,16 @@ class Cells:
         # A preparation may import Keras, which registers others: these are called too.
         for preparation in self._preparations:
             preparation(self.current)
+
+    def conclude_with(self, conclusion: Callable[[], None]) -> None:
+        """Register, once, a function that `conclude` calls."""
+        if conclusion not in self._conclusions:
+            self._conclusions.append(conclusion)
+
+    def conclude(self) -> None:
+        """Call the registered functions after the run's own code, which has ended well. The cell raises what they do.
+
+        No collective: other ranks may still run, or have raised.
+        """
+        for conclusion in self._conclusions:
+            conclusion()

@@ -203,6 +203,8 @@ class Guard:
                 self._state.cells.prepare()
                 self._set_names()
                 result = await self._run_cell(self._lines.placed(request.code, options.above, options.count))
+                if result.success:
+                    self._state.cells.conclude()
                 self._capture.flush_streams()
                 self._last_resort.put_back(request.run)
             finally:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+from contextlib import suppress
 from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,7 +22,7 @@ from jupyter_ddl.engine.step_times import StepTimes
 from jupyter_ddl.protocol.events import TrainingReading
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _ROUNDING = 1e-6
 
@@ -46,12 +47,12 @@ class Reports:
         self._last_s: float | None = None
         self._lock = threading.Lock()
         self._reported_s: list[float] = []
-        self._samples = 0.0
+        self._samples: float | None = None
         self._step = 0
         self._loss: float | None = None
         self._metrics: dict[str, float] = {}
 
-    def add(self, samples: float, loss: float | None, metrics: dict[str, float]) -> None:
+    def add(self, samples: float | None, loss: float | None, metrics: dict[str, float]) -> None:
         """Note one step."""
         now_s = time.time()
         if self._last_s is not None:
@@ -60,11 +61,17 @@ class Reports:
         with self._lock:
             if self._reported_s:
                 # The first report only marks a start: how long its step took is not known.
-                self._samples += samples
+                if samples is not None:
+                    self._samples = samples + (self._samples or 0.0)
                 self._step += 1
             self._reported_s.append(time.perf_counter())
             self._loss = loss if loss is not None else self._loss
             self._metrics |= metrics
+
+    def said(self) -> tuple[float | None, dict[str, float]]:
+        """Return the loss and the metrics that were reported last; neither where none was."""
+        with self._lock:
+            return self._loss, dict(self._metrics)
 
     def read(self) -> TrainingReading | None:
         """Return what came since the last call, or None."""
@@ -72,7 +79,7 @@ class Reports:
             times, samples = self._reported_s, self._samples
             if len(times) < 2:
                 return None
-            self._reported_s, self._samples = times[-1:], 0.0
+            self._reported_s, self._samples = times[-1:], None
             durations_s = [after - before for before, after in pairwise(times)]
             return TrainingReading(
                 step=self._step, loss=self._loss, metrics=dict(self._metrics), **step_times(durations_s, samples)
@@ -180,3 +187,13 @@ def number_of(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+
+
+def numbers_of(values: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numbers among what a library logs, NaN and the infinities too; what is none is left out."""
+    numbers: dict[str, float] = {}
+    for name, value in values.items():
+        if not isinstance(value, str | bytes | bool):
+            with suppress(TypeError, ValueError, AttributeError, RuntimeError, NotImplementedError):
+                numbers[str(name)] = number_of(value)
+    return numbers

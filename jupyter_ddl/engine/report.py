@@ -15,8 +15,10 @@ from jupyter_ddl.errors import InvalidInput
 _SHOWN = 60
 
 
-def report(samples: float, loss: float | None = None, **metrics: float) -> None:
-    """Report one step of a training loop of your own, so that it shows as `fit` does. Keras's `fit` reports by itself.
+def report(samples: float | None = None, loss: float | None = None, **metrics: float) -> None:
+    """Report one step of a training loop of your own, so that it shows as `fit` does.
+
+    Keras's `fit` reports by itself, and so does a loop of PyTorch's, but for its loss and its metrics.
 
     Costs a microsecond; outside of a cell on the ranks nothing is shown. NaN and the infinities are numbers here,
     and show as such.
@@ -24,7 +26,7 @@ def report(samples: float, loss: float | None = None, **metrics: float) -> None:
     Runs on: every rank that trains.
 
     Args:
-        samples: how many this rank trained on in the step.
+        samples: how many this rank trained on in the step; may be left out where a DataLoader of PyTorch's gives them.
         loss: the step's loss, a number: of Python, or one value of NumPy, Keras, TensorFlow or PyTorch.
         metrics: what else is to show, by name, each a number as `loss` is.
 
@@ -34,7 +36,7 @@ def report(samples: float, loss: float | None = None, **metrics: float) -> None:
     Example:
         >>> jupyter_ddl.report(32, loss=0.25, accuracy=0.9)
     """
-    count = _reported("samples", samples)
+    count = None if samples is None else _reported("samples", samples)
     value = None if loss is None else _reported("loss", loss)
     shown = {_sendable(name): _reported(name, metric) for name, metric in metrics.items()}
     state = rank_state.of_process()

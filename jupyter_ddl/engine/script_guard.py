@@ -113,6 +113,8 @@ class ScriptRank:
             self._interrupts.arm(self._run)
             self._state.cells.prepare()
             _run_as_main(path)
+            if not self._is_child():
+                self._state.cells.conclude()
         except BaseException as error:
             if self._is_child():
                 raise

@@ -20,6 +20,7 @@ VERSIONS = {
     "keras": ">=3,<4",
     "horovod": "0.28.1",
     "torch": ">=2.6",
+    "accelerate": ">=1.0",
     "jax": ">=0.10",
     "jaxlib": ">=0.10",
 }
@@ -150,6 +151,21 @@ PATCHES = (
         Layer.RANK,
         "gloo keeps to the ranks' network, and its connections are known",
     ),
+    Declared(
+        "torch.utils.data.dataloader._BaseDataLoaderIter",
+        ("__next__",),
+        Layer.RANK,
+        "a loop's batches are counted, and the wait for them",
+    ),
+    Declared("torch.autograd", ("backward",), Layer.RANK, "the wait for other ranks' gradients is timed"),
+    Declared("torch._C._distributed_c10d.Work", ("wait",), Layer.RANK, "the wait in a collective is timed"),
+    Declared(
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        ("__init__",),
+        Layer.RANK,
+        "notes whose parameters are to be the same on all ranks",
+    ),
+    Declared("accelerate.accelerator.Accelerator", ("log",), Layer.RANK, "what it logs is shown"),
     Declared(
         "torch.utils.data.dataloader.DataLoader",
         ("__iter__", "__len__"),

@@ -52,6 +52,7 @@ def main() -> None:
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
     # be added to a module that is already being imported.
     from jupyter_ddl.rank.install import install
+    from jupyter_ddl.torch_training import installation
 
     state = install()
     # One choice for all: what is installed may differ between hosts.
@@ -67,7 +68,9 @@ def main() -> None:
     except (InvalidInput, ClusterError, OSError) as error:
         sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
-    state.collectives.add(TorchGroups.of(world, point, shared))
+    groups = TorchGroups.of(world, point, shared)
+    state.collectives.add(groups)
+    installation.install(state, world, groups)
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)

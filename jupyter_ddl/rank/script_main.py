@@ -59,6 +59,7 @@ def main() -> None:
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.protocol.frameworks import uses_torch
     from jupyter_ddl.rank.install import install
+    from jupyter_ddl.torch_training import installation
 
     pipes = _pipes_of(request, world)
     pipes.take_streams()
@@ -76,7 +77,9 @@ def main() -> None:
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
     point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
-    state.collectives.add(TorchGroups.of(world, point, shared))
+    groups = TorchGroups.of(world, point, shared)
+    state.collectives.add(groups)
+    installation.install(state, world, groups)
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
     try:
         add_site_libraries(state.collectives, world)

@@ -36,6 +36,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "training": {"engine", "errors", "host", "protocol"},
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
+    "torch_training": {"engine", "errors", "host", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     "torch_checkpoints": {"engine", "errors", "host"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
@@ -51,6 +52,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "pipelines",
         "protocol",
         "torch_checkpoints",
+        "torch_training",
         "training",
     },
     # Kernel, lease, Jupyter server and terminal.
@@ -155,6 +157,7 @@ KERNEL_SIDE = {
 }
 RANK_SIDE = {
     "auto_distribution",
+    "torch_training",
     "checkpoints",
     "data",
     "datasets",

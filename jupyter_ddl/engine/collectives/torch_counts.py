@@ -61,6 +61,17 @@ class Counts:
                 found[self._c10d._world.pg_names[group]] = count, tuple(sorted(ranks))
         return found
 
+    def in_all(self) -> int | None:
+        """Return how many collectives this rank has entered in all its groups; None where one is not counted."""
+        counts = [self._of(one) for one in self._members()]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    def _members(self) -> list[Any]:
+        """Return the groups that this rank is in: of those of others torch has a number in their place."""
+        return [
+            one for one in list(self._c10d._world.pg_group_ranks) if one is not self._c10d.GroupMember.NON_GROUP_MEMBER
+        ]
+
     def _of(self, group: Any) -> int | None:
         if self._c10d._world.pg_names.get(group) in self._uncounted:
             return None

@@ -123,6 +123,22 @@ class TorchGroups:
             return None
         return self._counts.of_all_ranks()
 
+    @property
+    def run(self) -> str:
+        """The run of the current cell, the same on all ranks."""
+        return self._turn.run
+
+    def connection(self) -> Any:
+        """Return a connection of its own to the ranks' store, which rank 0 serves from here on; None until it does."""
+        if self._world.rank == 0:
+            self._serve()
+        return self._connected()
+
+    def collectives(self) -> int | None:
+        """Return how many collectives this rank has entered in all groups; None where one of them is not counted."""
+        c10d = _c10d()
+        return 0 if c10d is None or not c10d.is_initialized() else self._counts.in_all()
+
     def _end(self, c10d: ModuleType) -> None:
         with self._lock:
             # `new_group` waits for the others at the store: the next one gets a connection of its own.
@@ -234,17 +250,22 @@ class TorchGroups:
         if self._store is None:
             point, size = self._point, self._world.world_size
             options: dict[str, Any] = {"wait_for_workers": False}
-            if point.listener is not None and self._server is None:
-                point.listener.listen(size)
-                listening = point.listener.detach()
-                self._server = TCPStore(
-                    point.address, point.port, size, is_master=True, master_listen_fd=listening, **options
-                )
+            self._serve()
             due_s = time.monotonic() + timedelta(minutes=30).total_seconds()
             while not _is_served(point):
                 self._wait_or_raise(due_s, "the process group waits for rank 0, which did not call it")
             self._store = TCPStore(point.address, point.port, size, is_master=False, **options)
         return self._store
+
+    def _serve(self) -> None:
+        """Serve the store on rank 0, where it does not yet."""
+        from torch.distributed import TCPStore
+
+        point, size = self._point, self._world.world_size
+        if point.listener is not None and self._server is None:
+            point.listener.listen(size)
+            options: dict[str, Any] = {"is_master": True, "master_listen_fd": point.listener.detach()}
+            self._server = TCPStore(point.address, point.port, size, wait_for_workers=False, **options)
 
     def _groups(self) -> dict[str, tuple[int, tuple[int, ...]]]:
         """Return each group that this rank is in, its number of collectives here, and its ranks."""

@@ -1,0 +1,45 @@
+"""Hooks into what Lightning, Accelerate and Transformers log, by their own interfaces for that.
+
+| library | by |
+|---|---|
+| Lightning | a callback that its entry point `callbacks_factory` gives to each Trainer (`lightning_callback`) |
+| Transformers | a callback in `transformers.trainer.DEFAULT_CALLBACKS`, which each Trainer gets |
+| Accelerate | `Accelerator.log`, around which there is a patch: a tracker would have to be named by the program |
+
+Runs on: every rank. Imports none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl.host import import_hooks
+from jupyter_ddl.host.patching import Layer, patch
+from jupyter_ddl.torch_training import logged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+
+def install() -> None:
+    """Take what these libraries log once a program imports them."""
+    import_hooks.when_imported("accelerate.accelerator", _hook_accelerate)
+    import_hooks.when_imported("transformers.trainer", _hook_transformers)
+
+
+def _hook_accelerate(accelerate: ModuleType) -> None:
+    patch(accelerate.Accelerator, "log", _log, Layer.RANK)
+
+
+def _log(stock: Callable[..., None], accelerator: Any, values: Any, *args: Any, **kwargs: Any) -> None:
+    stock(accelerator, values, *args, **kwargs)
+    taker = logged.here()
+    if taker is not None:
+        taker.log(values)
+
+
+def _hook_transformers(trainer: ModuleType) -> None:
+    from jupyter_ddl.torch_training.transformers_callback import Callback
+
+    trainer.DEFAULT_CALLBACKS.append(Callback)
