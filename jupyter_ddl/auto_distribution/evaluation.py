@@ -18,7 +18,7 @@ from jupyter_ddl.auto_distribution.shards.adapter import Parts
 from jupyter_ddl.auto_distribution.shards.every_nth import EveryNth
 from jupyter_ddl.auto_distribution.shards.shard_bounds import Place
 from jupyter_ddl.auto_distribution.shards.whole_batches import Shares
-from jupyter_ddl.training.backends import hvd, ops
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd, ops
 from jupyter_ddl.training.metric_readings import Reading, State, combine, read, snapshot
 
 if TYPE_CHECKING:
@@ -144,12 +144,21 @@ def _plain(value: Any) -> Any:
 
 def _make_weights(stock: Any, model: Any, data: Shares | EveryNth) -> None:
     """Build a model that makes its weights with its first batch on all ranks, even on one without a batch."""
-    if all(layer.built for layer in model._flatten_layers()):
+    if _is_built(model):
         return
     total = data.total
     if total is None or total < hvd.size():
+        # One process does not make this pass.
+        state = ops.state_of_orders()
         with _no_word_of_the_end():
             stock(model, x=data.first_batch(), verbose=0)
+        ops.set_state_of_orders(state)
+
+
+def _is_built(model: Any) -> bool:
+    """Return whether Keras needs no batch to build a model; without TensorFlow it builds losses and metrics by one."""
+    parts = [] if BACKEND == TENSORFLOW else [model._compile_loss, model._compile_metrics]
+    return all(part is None or part.built for part in (*model._flatten_layers(), *parts))
 
 
 @contextmanager

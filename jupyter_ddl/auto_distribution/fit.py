@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 
-from jupyter_ddl.auto_distribution import callbacks, differences
+from jupyter_ddl.auto_distribution import callbacks, differences, noise
 from jupyter_ddl.auto_distribution.data_division import divide_evaluation, divide_training
 from jupyter_ddl.auto_distribution.differences import LossesOfWholeBatches
 from jupyter_ddl.auto_distribution.distributed_calls import distribute
@@ -71,6 +71,7 @@ def fit(stock: Any, model: Any, arguments: dict[str, Any], options: AutoOptions)
         plan.tell()
     else:
         arguments["verbose"] = 0
+    noise.begin_training()
     try:
         with steps_of(model, whole_batches=whole_batches):
             return stock(model, **arguments)

@@ -101,6 +101,9 @@ def _for_keras(added: int, found: Any, generator: Any, *_: Any) -> Any:
 class _NoDraws:
     """The random numbers of a backend whose seeds `install` changes: its own states stay alike."""
 
+    def begin(self) -> None:
+        """Do nothing."""
+
     def enter(self, rank: int) -> None:
         """Do nothing."""
 
@@ -112,6 +115,11 @@ class _NoDraws:
 
     def alike(self) -> None:
         """Do nothing."""
+
+
+def begin_training() -> None:
+    """Begin a `fit`, whose steps draw what they would draw in another process."""
+    _draws().begin()
 
 
 def _draws() -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, ops
 
-_EXPLICIT = "Write the program with hvd.DistributedOptimizer or hvd.DistributedGradientTape, without --auto."
+_TAPE = " or hvd.DistributedGradientTape" if BACKEND == TENSORFLOW else ""
+_EXPLICIT = f"Write the program with hvd.DistributedOptimizer{_TAPE}, without --auto."
 
 
 def refuse_model(model: Any) -> None:

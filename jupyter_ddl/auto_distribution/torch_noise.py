@@ -26,6 +26,10 @@ class TorchDraws:
         self._own: Any = None
         self._is_apart = False
 
+    def begin(self) -> None:
+        """Begin a training: forget what was drawn before."""
+        self._common = None
+
     def enter(self, rank: int) -> None:
         """Begin a step: draw from this rank's own state."""
         now = torch.get_rng_state()

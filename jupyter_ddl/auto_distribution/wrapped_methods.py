@@ -26,7 +26,7 @@ from jupyter_ddl.auto_distribution.refusals import refuse_optimizer
 from jupyter_ddl.auto_distribution.saving import on_first_rank
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.training import seeds
-from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd, ops
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH, hvd, ops
 from jupyter_ddl.training.optimizer.distribution import is_distributed, is_updating
 from jupyter_ddl.training.unconverted import unconverted_around
 
@@ -72,6 +72,11 @@ def begin() -> None:
     printed().begin()
     if not hvd.is_initialized():
         hvd.init()
+    if BACKEND == TORCH:
+        # The group that was just made is no other program's: a loop of PyTorch's in this cell is divided, too.
+        from jupyter_ddl.auto_distribution.torch_loops import loops
+
+        loops.begin()
     if hvd.size() > 1:
         seeds.make_alike()
         same_data.warn_of_hashes()

@@ -98,10 +98,10 @@ class Variables:
         dtype = numpy_dtype(described.dtype)
         value = read(number) if hvd.rank() == 0 else np.zeros(described.shape, dtype)
         # As bytes: Horovod has no uint32, which random states are.
-        flat = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
+        flat = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8).copy()
         if flat.size:
             flat = ops.array(hvd.broadcast(ops.tensor(flat), 0, name=f"checkpoint_{number}"))
-        variable.assign(np.frombuffer(flat.tobytes(), dtype).reshape(described.shape))
+        variable.assign(np.frombuffer(flat.tobytes(), dtype).reshape(described.shape).copy())
 
 
 def _described(variable: Any) -> Described:

@@ -99,7 +99,11 @@ class Step:
             active = self.turn.active.read_value()
             mine = ops.stack([self._own_samples(active), active])
             name = f"totals_of_the_step_{number}"
-            everyone = hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
+
+            def summed() -> Any:
+                return hvd.allreduce(mine, op=hvd.Sum, name=name, process_set=process_set, ignore_name_scope=True)
+
+            everyone = summed() if self.turn.clock is None else self.turn.clock.meet(summed)
             self._totals[number] = everyone = ops.stop_gradient(everyone)
             self.turn.present.assign(everyone[1])
             # After the exchange: where the data end TensorFlow may still run what needs no batch.

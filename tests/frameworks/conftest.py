@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def torch_ranks() -> Iterator[Callable[[int], Session]]:
     """Return a function from a world size to a running session of that size, started when first asked for."""
+    with _sessions("torch", {}) as of:
+        yield of
+
+
+@pytest.fixture(scope="session")
+def keras_ranks() -> Iterator[Callable[[int], Session]]:
+    """Return the same for ranks whose Keras is on PyTorch."""
+    with _sessions("keras-torch", {"KERAS_BACKEND": "torch"}) as of:
+        yield of
+
+
+@contextmanager
+def _sessions(name: str, environment: dict[str, str]) -> Iterator[Callable[[int], Session]]:
     sessions: dict[int, Session] = {}
     with ExitStack() as stack:
 
@@ -39,7 +52,7 @@ def torch_ranks() -> Iterator[Callable[[int], Session]]:
                 with suppress(ClusterLost):
                     session.wait_rebuilt()
             if session is None or session.state is not None:
-                session = sessions[n] = jupyter_ddl.start(n=n, name=f"torch-{n}", framework="torch")
+                session = sessions[n] = jupyter_ddl.start(n=n, name=f"{name}-{n}", framework="torch", env=environment)
                 stack.callback(session.stop)
             return session
 
@@ -50,3 +63,9 @@ def torch_ranks() -> Iterator[Callable[[int], Session]]:
 def torch_pair(torch_ranks: Callable[[int], Session]) -> Session:
     """Return a session of two ranks."""
     return torch_ranks(2)
+
+
+@pytest.fixture
+def keras_pair(keras_ranks: Callable[[int], Session]) -> Session:
+    """Return a session of two ranks whose Keras is on PyTorch."""
+    return keras_ranks(2)

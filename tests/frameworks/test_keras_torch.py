@@ -10,7 +10,6 @@ import os
 import pickle
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +18,10 @@ import pytest
 from frameworks import keras_outcomes
 from ranks.sizes import slow_but
 
-import jupyter_ddl
-from jupyter_ddl.errors import ClusterLost
 from jupyter_ddl.protocol.cell_options import AutoOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from jupyter_ddl.kernel.session import Session
 
@@ -61,30 +58,6 @@ QUICK = (
 TOLERANCE = 1e-5
 TOLERANCE_HALF = 1e-3
 ROUNDING = 1e-6
-
-
-@pytest.fixture(scope="module")
-def keras_ranks() -> Iterator[Callable[[int], Session]]:
-    """Return a function from a world size to ranks whose Keras is on PyTorch."""
-    sessions: dict[int, Session] = {}
-
-    def of(n: int) -> Session:
-        if n not in sessions:
-            sessions[n] = jupyter_ddl.start(n=n, name=f"keras-torch-{n}", framework="torch", env=BACKEND)
-        session = sessions[n]
-        if session.state is not None:
-            with suppress(ClusterLost):
-                session.wait_rebuilt()
-        return session
-
-    yield of
-    for session in sessions.values():
-        session.stop()
-
-
-@pytest.fixture
-def pair(keras_ranks: Callable[[int], Session]) -> Session:
-    return keras_ranks(2)
 
 
 @pytest.fixture(scope="module")
@@ -131,10 +104,10 @@ def assert_equal(found: dict[str, Any], wanted: dict[str, Any], bound: float) ->
 
 @pytest.mark.parametrize("name", slow_but(QUICK, PROGRAMS))
 def test_a_program_comes_to_what_one_process_does(
-    pair: Session, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
+    keras_pair: Session, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
 ) -> None:
     bound = TOLERANCE_HALF if name == "mixed_precision" else 1e-10 if "float64" in name else TOLERANCE
-    every = on_ranks(pair, name, tmp_path)
+    every = on_ranks(keras_pair, name, tmp_path)
     for found in every:
         assert_equal(found, alone(name), bound)
         for ours, others in zip(found["weights"], every[0]["weights"], strict=True):

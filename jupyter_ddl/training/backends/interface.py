@@ -54,6 +54,12 @@ class Clock(Protocol):
     def wait(self, since: Sequence[Tensor], until: Sequence[Tensor]) -> None:
         """Note, as exchange, the time from when `since` were there until `until` were: this rank's, then others'."""
 
+    def meet(self, reduce: Callable[[], Tensor]) -> Tensor:
+        """Return what `reduce` does, in which ranks first wait for each other in a step.
+
+        Where operations run at once this is where the wait is noted, and elsewhere by `wait`.
+        """
+
     def read(self) -> Sums:
         """Return the sums; safe to call from any thread, while steps run."""
 

@@ -76,6 +76,10 @@ class TensorFlowClock:
             since_s = _time_after(since)
             self._add_exchange(_time_after(until) - since_s)
 
+    def meet(self, reduce: Callable[[], Any]) -> Any:
+        """Return what `reduce` does: `wait` notes it, once the graph has what is waited for."""
+        return reduce()
+
     def read(self) -> Sums:
         """Return the sums; safe to call from any thread, while steps run."""
         steps, *others = self._sums.numpy().tolist()

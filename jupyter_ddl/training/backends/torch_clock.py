@@ -59,7 +59,11 @@ class TorchClock:
         return reduced
 
     def wait(self, since: Sequence[Any], until: Sequence[Any]) -> None:
-        """Do nothing: what waits notes it by `exchange`."""
+        """Do nothing: `meet` has noted it."""
+
+    def meet(self, reduce: Callable[[], Any]) -> Any:
+        """Return what `reduce` does, and note how long it takes."""
+        return self.exchange((), lambda: [reduce()])[0]
 
     def read(self) -> Sums:
         """Return the sums."""

@@ -243,7 +243,11 @@ def allreduce(
 ) -> torch.Tensor:
     """Return a tensor reduced over the ranks."""
     if op is Op.Adasum:
-        raise no_adasum()
+        raise InvalidInput(
+            "Adasum is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
+            "op=hvd.Adasum",
+            "Pass op=hvd.Average.",
+        )
     group = _group(process_set)
     sent, context = compression.compress(
         tensor.detach() * prescale_factor if prescale_factor != 1.0 else tensor.detach()
@@ -364,15 +368,6 @@ def sum_in_place(flat: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
     summed = _on_device(flat)
     dist.all_reduce(summed, group=group)
     return summed.to(place)
-
-
-def no_adasum() -> InvalidInput:
-    """Return the error for Adasum."""
-    return InvalidInput(
-        "Adasum is Horovod's, and Keras on PyTorch exchanges by torch.distributed.",
-        "op=hvd.Adasum",
-        "Pass op=hvd.Average.",
-    )
 
 
 def _joined() -> _Joined:

@@ -28,10 +28,19 @@ _LARGEST_HALF = torch.finfo(torch.float16).max
 
 
 class HostNumber:
-    """A number that steps change, on the host."""
+    """A number that steps change, on the host.
 
-    def __init__(self, value: float, dtype: torch.dtype) -> None:
-        self._value = torch.tensor(value, dtype=dtype)
+    Attributes:
+        name: what it is.
+        dtype: by Keras's name.
+        shape: that of a scalar.
+    """
+
+    def __init__(self, value: float, dtype: str, name: str) -> None:
+        self._value = torch.tensor(value, dtype=_dtype(dtype))
+        self.name = name
+        self.dtype = dtype
+        self.shape = ()
 
     def read_value(self) -> torch.Tensor:
         """Return it as a tensor, which later changes leave as it is."""
@@ -39,7 +48,8 @@ class HostNumber:
 
     def assign(self, value: Any) -> None:
         """Set it."""
-        self._value = torch.as_tensor(value).detach().to("cpu", self._value.dtype, copy=True)
+        plain = value.detach() if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))
+        self._value = plain.to("cpu", self._value.dtype, copy=True)
 
     def assign_add(self, value: Any) -> torch.Tensor:
         """Add to it; return the sum."""
@@ -69,9 +79,9 @@ class ReferredBatch:
         """Do nothing: there is one."""
 
 
-def number(value: float, dtype: str, name: str) -> HostNumber:  # noqa: ARG001 (TensorFlow's)
+def number(value: float, dtype: str, name: str) -> HostNumber:
     """Return a number that steps change."""
-    return HostNumber(value, _dtype(dtype))
+    return HostNumber(value, dtype, name)
 
 
 def make_clock() -> TorchClock:
@@ -262,7 +272,7 @@ class GradientSum:
 
     def assign(self, value: Any) -> None:
         """Set it."""
-        self._value = torch.as_tensor(value).to(self._value)
+        self._value = (value if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))).to(self._value)
 
     def read_value(self) -> torch.Tensor:
         """Return it."""

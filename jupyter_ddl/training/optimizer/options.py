@@ -10,7 +10,7 @@ from typing import Any
 import keras
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends import global_process_set, hvd
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, global_process_set, hvd
 from jupyter_ddl.training.optimizer import groups as gradient_groups
 
 
@@ -28,6 +28,12 @@ def reduction(op: Any, process_set: Any, *, averages_passes: bool = False) -> An
 
 
 def _check_adasum(process_set: Any, *, averages_passes: bool) -> None:
+    if BACKEND != TENSORFLOW:
+        raise InvalidInput(
+            f"Adasum is Horovod's, and Keras on {BACKEND} exchanges without it.",
+            "op=hvd.Adasum",
+            "Pass op=hvd.Average.",
+        )
     if process_set is not global_process_set:
         raise InvalidInput(
             "Adasum reduces over all ranks.",
