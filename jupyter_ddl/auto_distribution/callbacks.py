@@ -122,4 +122,4 @@ def statistics_of(model: Any) -> list[Any]:
         weight
         for weight in model.non_trainable_weights
         if id(weight) not in frozen and keras.backend.is_float_dtype(weight.dtype)
-    ]
+    ] + [buffer for buffer in ops.buffers_of(model) if keras.backend.is_float_dtype(buffer.dtype)]

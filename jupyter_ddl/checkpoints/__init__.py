@@ -41,18 +41,20 @@ def prepare(running: Cell) -> None:
         return
     from jupyter_ddl.training.keras_version import uses_keras_3
 
-    if not uses_keras_3() or find_spec("horovod") is None:
-        if find_spec("torch") is not None:
-            return  # `torch_checkpoints` saves its loops
+    has_torch = find_spec("torch") is not None
+    if uses_keras_3() and (has_torch or find_spec("horovod") is not None):
+        import_hooks.when_imported("keras", _begin)
+    elif not has_torch:  # `torch_checkpoints` saves its loops
         raise InvalidInput(
             "--checkpoint saves what fit of Keras 3 trains with Horovod, and loops of PyTorch's.",
             "Keras 2, or none" if not uses_keras_3() else "no Horovod",
             "Use keras.callbacks.ModelCheckpoint.",
         )
-    import_hooks.when_imported("keras", _begin)
 
 
-def _begin(_keras: ModuleType) -> None:
+def _begin(keras: ModuleType) -> None:
+    if keras.config.backend() == "tensorflow" and find_spec("horovod") is None:
+        return
     from jupyter_ddl.checkpoints import cell_checkpoints
 
     cell_checkpoints.of_this_rank().begin()

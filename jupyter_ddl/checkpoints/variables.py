@@ -45,10 +45,11 @@ class Variables:
         accumulation = accumulation_of(optimizer)
         sums = accumulation.variables_for(model.trainable_variables) if accumulation is not None else []
         of_optimizer = [*optimizer.variables, *saved_with(inner(optimizer))]
-        self.all = [*own, *of_optimizer, *sums]
+        buffers = ops.buffers_of(model)
+        self.all = [*own, *of_optimizer, *sums, *buffers]
         self.described = tuple(map(_described, self.all))
         # The variables that the exchange does not keep alike: with local variables, their moments too.
-        may_differ = {id(variable) for variable in [*own, *sums] if id(variable) not in trained}
+        may_differ = {id(variable) for variable in [*own, *sums, *buffers] if id(variable) not in trained}
         if any(variable in local for variable in model.trainable_variables):
             may_differ |= {id(variable) for variable in of_optimizer}
         self._may_differ = [number for number, each in enumerate(self.all) if id(each) in may_differ]

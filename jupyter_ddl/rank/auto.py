@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib.util import find_spec
 
 from jupyter_ddl import auto_distribution
 from jupyter_ddl.engine.cells import Cell
 from jupyter_ddl.engine.world import check_started_world
+from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.cell_options import PER_RANK, AutoOptions
 from jupyter_ddl.rank.install import install
 
@@ -31,6 +33,12 @@ def auto(batch: str = PER_RANK, scale_lr: str | None = None, warmup_epochs: floa
     state = install()
     running = state.cells.current
     if running is None:
+        if find_spec("horovod") is None:
+            raise InvalidInput(
+                "jupyter_ddl.auto() in a script that mpiexec or srun has started connects the ranks by Horovod.",
+                "no Horovod",
+                "Start the script by `jupyter ddl run -n N`.",
+            )
         import horovod.tensorflow as hvd
 
         hvd.init()

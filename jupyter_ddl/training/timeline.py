@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.training.backends import hvd
+from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, hvd
 from jupyter_ddl.training.requirements import require_horovod
 
 
@@ -27,7 +27,7 @@ def start_timeline(file_path: str | os.PathLike[str], mark_cycles: bool = False)
         >>> total = hvd.allreduce(1.0, op=hvd.Sum)
         >>> hvd.stop_timeline()
     """
-    require_horovod("hvd.start_timeline")
+    _require_timeline("hvd.start_timeline")
     try:
         hvd.start_timeline(os.fspath(file_path), mark_cycles=mark_cycles)
     except ValueError as error:
@@ -49,5 +49,13 @@ def stop_timeline() -> None:
         >>> hvd.barrier()
         >>> hvd.stop_timeline()  # chrome://tracing and ui.perfetto.dev show the file
     """
-    require_horovod("hvd.stop_timeline")
+    _require_timeline("hvd.stop_timeline")
     hvd.stop_timeline()
+
+
+def _require_timeline(what: str) -> None:
+    if BACKEND != TENSORFLOW:
+        raise InvalidInput(
+            f"The timeline is Horovod's, and Keras on {BACKEND} exchanges without it.", what, "Use torch.profiler."
+        )
+    require_horovod(what)

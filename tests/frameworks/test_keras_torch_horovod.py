@@ -194,6 +194,7 @@ class Fails(keras.callbacks.Callback):
         ("hvd.elastic.run", "hvd.elastic retries what Horovod has cut short"),
         ("hvd.join()", "hvd.join is Horovod's, and Keras on PyTorch exchanges by torch.distributed."),
         ("hvd.DistributedOptimizer(keras.optimizers.SGD(), op=hvd.Adasum)", "Adasum is Horovod's"),
+        ("hvd.start_timeline('timeline.json')", "The timeline is Horovod's, and Keras on torch exchanges without it."),
         ("hvd.init(comm=[0])", "With Keras on PyTorch hvd.init takes no communicator."),
     ],
 )
@@ -279,3 +280,24 @@ optimizer.apply([weight.value.grad for weight in model.trainable_weights], model
     assert "A model that was trained with --auto exchanges its gradients, and trains on with --auto." in told
     told = message(pair, "x = x + rank\nmodel.fit(x, y, verbose=0)", auto=GLOBAL)
     assert "x (float32 (103, 4)) with other rows on rank 1 than on rank 0" in told
+
+
+def test_buffers_of_modules_are_averaged_and_saved(pair: Session, tmp_path: Path) -> None:
+    code = """
+import keras, numpy as np, torch
+keras.utils.set_random_seed(3)
+x = np.random.default_rng(0).normal(size=(96, 4)).astype("float32")
+y = x.sum(1, keepdims=True)
+normal = torch.nn.BatchNorm1d(8)
+wrapped = keras.layers.TorchModuleWrapper(normal)
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(8), wrapped, keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, y, batch_size=16, epochs=2, verbose=0)
+means = normal.running_mean.numpy().copy()
+"""
+    pair.run(code, auto=GLOBAL, timeout_s=60, checkpoint=str(tmp_path))
+    first, second = pair.pull("means").values()
+    assert np.array_equal(first, second)
+    assert np.abs(first).max() > 0
+    pair.run(code, auto=GLOBAL, timeout_s=60, checkpoint=str(tmp_path))
+    assert np.array_equal(pair.pull("means")[1], first), "read from the checkpoint, without a step"

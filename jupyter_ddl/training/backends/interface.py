@@ -237,6 +237,12 @@ class Ops(Protocol):
     def zeros_for(self, variable: Any) -> Any:
         """Return a variable like another, of zeros, which no saved model has."""
 
+    def buffers_of(self, model: Any) -> list[Any]:
+        """Return what a model keeps that is no weight of Keras's, as objects with a variable's methods.
+
+        On PyTorch the buffers of modules: the running averages of a torch.nn.BatchNorm1d.
+        """
+
     def is_variable(self, value: Any) -> bool:
         """Return whether a value is a variable, Keras's or the backend's."""
 

@@ -205,6 +205,11 @@ def zeros_for(variable: Any) -> Any:
         return tf.Variable(tf.zeros(variable.shape, variable.dtype), trainable=False, name="sum_of_gradients")
 
 
+def buffers_of(model: Any) -> list[Any]:  # noqa: ARG001 (PyTorch's)
+    """Return nothing: all that a model keeps are weights of Keras's."""
+    return []
+
+
 def is_variable(value: Any) -> bool:
     """Return whether a value is a variable, Keras's or TensorFlow's."""
     return isinstance(value, (keras.Variable, tf.Variable))

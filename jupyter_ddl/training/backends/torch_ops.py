@@ -96,7 +96,7 @@ def make_last_batch() -> ReferredBatch:
 
 def tensor(value: Any) -> torch.Tensor:
     """Return a tensor of what a program passes, without its history of gradients."""
-    if isinstance(value, keras.Variable):
+    if isinstance(value, (keras.Variable, Buffer)):
         value = value.value
     if isinstance(value, torch.Tensor):
         return value.detach()
@@ -286,6 +286,45 @@ class GradientSum:
 def zeros_for(variable: Any) -> GradientSum:
     """Return a variable like another, of zeros."""
     return GradientSum(tensor(variable))
+
+
+class Buffer:
+    """A buffer of a module, with the methods of Keras's variables.
+
+    Attributes:
+        path: its name in the model.
+    """
+
+    def __init__(self, path: str, value: torch.Tensor) -> None:
+        self.path = self.name = path
+        self._value = value
+        self.shape = tuple(value.shape)
+        self.dtype = keras.backend.standardize_dtype(value.dtype)
+
+    @property
+    def value(self) -> torch.Tensor:
+        """The buffer itself."""
+        return self._value
+
+    def numpy(self) -> Any:
+        """Return it as an array."""
+        return array(self._value)
+
+    def assign(self, value: Any) -> None:
+        """Set it."""
+        new = value if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))
+        with torch.no_grad():
+            self._value.copy_(new)
+
+
+def buffers_of(model: Any) -> list[Any]:
+    """Return the buffers of the modules of PyTorch's that a model has."""
+    found: dict[int, Buffer] = {}
+    # Keras's layers are no submodules of its models.
+    for layer in model._flatten_layers():
+        for name, value in layer.named_buffers():
+            found.setdefault(id(value), Buffer(f"{layer.name}/{name}", value))
+    return list(found.values())
 
 
 def is_variable(value: Any) -> bool:

@@ -79,7 +79,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         optimizer = self.model.optimizer
         if not optimizer.built:
             optimizer.build(self.model.trainable_variables)
-        variables = [*self.model.weights, *optimizer.variables]
+        variables = [*self.model.weights, *optimizer.variables, *ops.buffers_of(self.model)]
         with ops.on_device(self.device):
             broadcast_variables([v for v in variables if _identity(v) not in self._local], self.root_rank)
 
