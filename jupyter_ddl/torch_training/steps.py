@@ -127,6 +127,7 @@ class Steps:
         self._pending: list[_Reading] = []
         self._optimizers = _Optimizers()
         self._began_s: float | None = None
+        self._is_at_end = False
         self._done: list[Step] = []
         self.taken_in_all = 0
         self.largest = 0
@@ -144,8 +145,9 @@ class Steps:
         reading.samples += samples
         reading.batches += 1
         reading.input_s += came_s - asked_s
-        if self._began_s is None:
-            self._began_s = asked_s
+        if self._began_s is None or self._is_at_end:
+            # What followed the last epoch is in no step: validation, a checkpoint.
+            self._began_s, self._is_at_end = asked_s, False
             self._take_waited()
 
     def ended(self, iterator: Any) -> None:
@@ -154,8 +156,8 @@ class Steps:
         if reading is None:
             return
         if not reading.batches:
-            # What follows an epoch is in no step: validation, a checkpoint.
-            self._began_s = None
+            # A loader that fetches ahead ends before its last step.
+            self._is_at_end = True
         elif not reading.trains:
             self._pending.remove(reading)
             self.interrupted()

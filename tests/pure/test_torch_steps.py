@@ -98,17 +98,23 @@ def test_a_validation_that_is_left_early_counts_for_nothing() -> None:
     assert [step.samples for step in loop.steps.taken()] == [8, 8]
 
 
-def test_a_batch_that_is_fetched_ahead_counts_once() -> None:
-    loop, reader = Loop(), Reader(3)
-    loop.batch(reader)
-    for number in range(3):
-        if number < 2:
-            loop.batch(reader)
-        else:
-            loop.steps.ended(reader)
-        loop.backward()
-        loop.step()
-    assert sum(step.samples for step in loop.steps.taken()) == 24
+def test_batches_that_are_fetched_ahead_count_once() -> None:
+    loop = Loop()
+    for _ in range(2):
+        reader = Reader(3)
+        loop.batch(reader)
+        for number in range(3):
+            if number < 2:
+                loop.batch(reader)
+            else:
+                loop.steps.ended(reader)
+            loop.backward()
+            loop.step()
+        loop.now_s += 100
+    steps = loop.steps.taken()
+    assert [step.samples for step in steps] == [16, 8, 0] * 2
+    # What comes between the epochs is in none.
+    assert [step.seconds for step in steps] == [1.0, 0.75, 0.5] * 2
 
 
 def test_optimizers_that_take_turns_make_one_step() -> None:
