@@ -18,7 +18,7 @@ from jupyter_ddl.views.dashboard import Dashboard
 if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
-N, PAIRS, STEPS = 2, 15, 1_500
+N, PAIRS, STEPS = 2, 15, 1_000
 BEGUN = """
 import time
 import torch, torch.distributed as dist
