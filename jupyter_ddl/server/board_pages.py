@@ -80,10 +80,9 @@ class BoardHandler(HubHandler):
         return str(super(APIHandler, self).content_security_policy)
 
     def check_xsrf_cookie(self) -> None:
-        """Take requests of TensorBoard's own page, which knows no XSRF token, and of others as the server does."""
-        if hasattr(self, "_jupyter_current_user") and self._is_of_own_page():
-            return
-        super().check_xsrf_cookie()
+        """Take what TensorBoard's own page asks for, which knows no XSRF token; all else as the server does."""
+        if self.request.method == "DELETE" or not self._is_of_own_page():
+            super().check_xsrf_cookie()
 
     @authenticated
     @authorized

@@ -99,6 +99,15 @@ def test_scalars_are_of_each_rank_and_of_all(tmp_path: Path) -> None:
     assert everyone["epoch/val_loss"] == [(0, 0.75)]
 
 
+def test_ranks_beyond_the_first_64_count_in_the_curves_of_all(tmp_path: Path) -> None:
+    folder = make_run(RUN, outcome="finished")
+    write_events(folder, [begun(66), *(sample(rank, 1) for rank in range(66)), RunFinished(RUN, "finished", 4.0)])
+    exported(folder, tmp_path / "logs")
+    found = read(tmp_path / "logs")
+    assert sorted(found) == sorted(["all ranks", *(f"rank {rank}" for rank in range(64))])
+    assert found["all ranks"]["speed/samples_per_s"] == [(10, sum(100.0 + rank for rank in range(66)))]
+
+
 def test_a_run_that_goes_on_is_followed(tmp_path: Path) -> None:
     folder = make_run(RUN, session=own_session())
     write_events(folder, trained(1))

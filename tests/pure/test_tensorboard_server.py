@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from run_folders import make_run, write_events
+from run_folders import make_run, own_session, write_events
 from servers import TOKEN, Notebook, Server
 from users import STRANGER, as_user, needs_root
 
@@ -229,6 +229,9 @@ def test_the_pages_own_posts_pass_and_those_of_others_do_not(server: Server, log
     assert post(Origin="https://evil.example", Referer=f"{origin}{path}").status == 404
     ended = server.request("DELETE", path, token=None, Cookie=str(given["Cookie"]), Origin="https://evil.example")
     assert ended.status in (403, 404)
+    # The page asks, and ends nothing.
+    own = {"Origin": origin, "Referer": f"{origin}{path}", "Cookie": str(given["Cookie"])}
+    assert server.request("DELETE", path, token=None, **own).status == 403
     opening = server.request(
         "POST", BOARDS, token=None, Cookie=str(given["Cookie"]), body="{}", Referer=f"{origin}{path}"
     )
@@ -371,6 +374,29 @@ def test_a_cell_shows_a_folder_a_run_or_why_not(
         notebook.do("os.environ['JUPYTER_DDL_HUB'] = hub + '-none'")
         _, error = notebook.wait(notebook.send("%ddl tensorboard"))
         assert "Received: none that answers." in error
+
+
+def test_a_run_that_is_not_over_is_followed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTER_DDL_RUNS", str(server.notebooks.parent / "runs"))
+    run = "2026-11-20T18-03-08-default-3faa"
+    folder = make_run(run, session=own_session())
+
+    def write(*steps: int) -> None:
+        write_events(
+            folder, [MetricsSample(run, 0, 1_700_000_001.0 + at, 50.0, 2**30, step=at, loss=0.5) for at in steps]
+        )
+
+    write(1)
+    reply = server.request("POST", BOARDS, body=json.dumps({"run": run}))
+    address = f"{reply.json['path']}data/plugin/scalars/scalars?run=rank+0&tag=metrics/loss"
+
+    def steps() -> list[int]:
+        shown = server.request("GET", address)
+        return [step for _, step, _ in shown.json] if shown.status == 200 else []
+
+    waited(lambda: steps() == [1])
+    write(1, 2)
+    waited(lambda: steps() == [1, 2])
 
 
 def test_the_one_not_used_for_longest_makes_room(logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
