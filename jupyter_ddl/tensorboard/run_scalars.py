@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ALL = "all ranks"
 MOST_RANKS = 64
-"""The ranks below have curves of their own: a sample takes 0.4 kB and 0.1 ms, and TensorBoard draws no thousand curves."""
+"""Ranks below this have curves of their own: a sample takes 0.4 kB and 0.1 ms, and a thousand curves show nothing."""
 _SUMMED = "speed/samples_per_s"
 _SPEED = ("samples_per_s", "step_s", "step_p50_s", "step_p95_s", "input_s", "exchange_s")
 _RESOURCES = ("cpu_pct", "rss_bytes", *(one.name for kind in (GpuReading, HostReading) for one in fields(kind)))
