@@ -20,19 +20,27 @@ _FEW = 4096
 
 
 def samples_in(batch: Any) -> int:
-    """Return how many samples a batch has: the first dimension of its first tensor, else the length of what it is.
+    """Return how many samples a batch has: the first dimension of its first array, else the length of what it is.
 
     >>> samples_in([torch.zeros(8, 4), torch.zeros(8)])
     8
     """
-    if type(batch) in (list, tuple) and batch and isinstance(batch[0], torch.Tensor):
-        # As most are: a generator takes longer.
-        first = batch[0]
-    else:
-        first = next(_parts(batch), None)
-    if first is not None:
-        return first.shape[0] if first.dim() else 1
-    return len(batch) if hasattr(batch, "__len__") else 1
+    shape = _first_shape(batch)
+    if shape is not None:
+        return int(shape[0]) if shape else 1
+    # Of a graph library's batch, say.
+    for name in ("num_graphs", "batch_size"):
+        count = getattr(batch, name, None)
+        if isinstance(count, int):
+            return count
+    return len(batch) if isinstance(batch, Sequence) else 1
+
+
+def _first_shape(batch: Any) -> Any:
+    """Return the shape of the first array in a batch; None where there is none."""
+    while isinstance(batch, list | tuple | Mapping) and batch:
+        batch = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
+    return getattr(batch, "shape", None)
 
 
 class Looked:
@@ -52,7 +60,7 @@ class Looked:
         digest = hashlib.blake2b(digest_size=8)
         rows: list[bytes] = []
         for part in _parts(batch):
-            if part.layout is not torch.strided or not part.numel():
+            if not _is_plain(part):
                 continue
             taken = _beginning(part.detach())
             data = taken.view(-1).view(torch.uint8).numpy().tobytes()
@@ -93,3 +101,9 @@ def _beginning(part: torch.Tensor) -> torch.Tensor:
     part = part if part.dim() else part.view(1)
     of_a_sample = max(1, part[0].numel() * part.element_size())
     return part[: max(1, _BYTES // of_a_sample)].cpu().contiguous()
+
+
+def _is_plain(part: torch.Tensor) -> bool:
+    """Return whether a tensor's bytes can be read: it is not sparse, nested, quantized or without values."""
+    is_other = part.is_nested or part.is_quantized or part.is_meta or part.layout is not torch.strided
+    return not is_other and part.numel() > 0

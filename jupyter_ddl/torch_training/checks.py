@@ -1,7 +1,8 @@
 """Looks at some steps whether the ranks train one model, each on its own data, and says so where they do not.
 
 A rank writes its checksums down and reads those of the others, if these are there: the last one to come to a step finds
-all. None waits. That is done after steps whose distance grows up to a thousand, and at the end of the cell.
+all. None waits. That is done after steps whose distance grows up to a thousand, when the next backward pass begins, and
+at the end of the cell.
 
 Runs on: every rank, in the thread that trains.
 """
@@ -22,7 +23,7 @@ from jupyter_ddl.torch_training.notes import Board, Note
 from jupyter_ddl.torch_training.weights import Wrapped, checksums
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from jupyter_ddl.engine.cells import Cell
 
@@ -59,6 +60,7 @@ class Checks:
 
     Attributes:
         is_on: the current cell is checked.
+        is_due: the ranks' weights are to be looked at, as `look` does.
         wants_batches: its first batches are still to be looked at.
         wrapped: the parameters that DDP keeps the same.
     """
@@ -67,7 +69,7 @@ class Checks:
         self._groups = groups
         self._board = Board(groups.connection, rank, world_size)
         self.wrapped = Wrapped()
-        self.wants_batches = False
+        self.wants_batches = self.is_due = False
         self._pid = os.getpid()
         self.is_on = False
 
@@ -77,8 +79,9 @@ class Checks:
         self._cell = cell
         self._board.begin(self._groups.run, cell.ranks)
         self._optimizers: list[ref[Any]] = []
-        self._known: set[int] = set()
+        self._last: Callable[[], Any] = bool
         self._step = 0
+        self.is_due = False
         self._due = _STEPS[0]
         self._entered: int | None = None
         self._looked = Looked()
@@ -93,22 +96,28 @@ class Checks:
 
     def optimizer(self, optimizer: Any) -> None:
         """Note an optimizer that makes a step."""
-        if id(optimizer) not in self._known:
-            self._known.add(id(optimizer))
-            self._optimizers.append(ref(optimizer))
+        if self._last() is not optimizer:
+            self._last = ref(optimizer)
+            if all(known() is not optimizer for known in self._optimizers):
+                self._optimizers.append(self._last)
 
     def step(self) -> None:
-        """Count a step, and look if it is one of those.
-
-        Raises:
-            RanksOutOfSync: the ranks hold different weights, and must not.
-        """
+        """Count a step."""
         self._step += 1
         if self._step == 1:
             self._entered = self._groups.collectives()
         if self._step == self._due:
             self._due = next((step for step in _STEPS if step > self._step), self._step + _STEPS[-1])
-            self._look(str(self._step), is_late=self._step >= _LATE)
+            self.is_due = True
+
+    def look(self) -> None:
+        """Look, before the backward pass that follows a step: what belongs to the step has been done by then.
+
+        Raises:
+            RanksOutOfSync: the ranks hold different weights, and must not.
+        """
+        self.is_due = False
+        self._look(str(self._step), is_late=self._step >= _LATE)
 
     def conclude(self) -> None:
         """Look once more: the cell has ended well on this rank.
@@ -120,14 +129,14 @@ class Checks:
             self._look(_END, is_late=True)
 
     def _look(self, moment: str, *, is_late: bool) -> None:
-        optimizers = [one for known in self._optimizers if (one := known()) is not None]
-        if not optimizers or os.getpid() != self._pid or _is_captured():
+        if os.getpid() != self._pid or _is_captured():
             # In a process that the code forked, the connection is the rank's.
             return
         together = None
         if self._cell.options.auto is not None and not self.wrapped.has_any:
             together = tuple(range(self._cell.ranks))
-        found = [checksums(one, self.wrapped, together=together) for one in optimizers]
+        # One that is gone keeps its number, which is the same on all ranks.
+        found = [checksums(known(), self.wrapped, together=together) for known in self._optimizers]
         batches = self._looked.digests if self._looked.tell_apart(values=_FEWEST, samples=_FEWEST) else ()
         note = Note(
             self._step,

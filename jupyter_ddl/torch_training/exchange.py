@@ -12,6 +12,7 @@ Runs on: every rank, where a program has imported torch.
 
 from __future__ import annotations
 
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +30,12 @@ class Exchange:
     """The waits of one rank's current cell.
 
     Args:
-        backward_ended: called after each backward pass.
+        backward_begins: called before each backward pass.
+        backward_ended: called after each.
     """
 
-    def __init__(self, backward_ended: Callable[[], None]) -> None:
+    def __init__(self, backward_begins: Callable[[], None], backward_ended: Callable[[], None]) -> None:
+        self._backward_begins = backward_begins
         self._backward_ended = backward_ended
         self._is_initialized: Callable[[], bool] = dist.is_initialized if dist.is_available() else bool
         self.begin()
@@ -52,12 +55,15 @@ class Exchange:
 
     def backward(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Replace `torch.autograd.backward`: note when this rank's own gradients are there, and when it returns."""
-        root = _root(args[0] if args else kwargs.get("tensors"))
-        # One within another is a part of that: a checkpoint's, which computes again.
-        if self._depth or root is None or not self._is_initialized():
+        if self._depth:
+            # One within another is a part of that: a checkpoint's, which computes again.
             stock(*args, **kwargs)
-            if not self._depth:
-                self._backward_ended()
+            return
+        self._backward_begins()
+        root = _root(args[0] if args else kwargs.get("tensors"))
+        if root is None or not self._is_initialized() or _is_compiled():
+            stock(*args, **kwargs)
+            self._backward_ended()
             return
         self._own, self._depth = None, 1
         handle = root.register_hook(self._begins)
@@ -104,6 +110,12 @@ def _root(tensors: Any) -> Any:
     """Return a tensor from which a backward pass begins, which can be hooked; None where there is none."""
     first = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
     return first if isinstance(first, torch.Tensor) and first.grad_fn is not None else None
+
+
+def _is_compiled() -> bool:
+    """Return whether the backward pass is one that torch compiles, hooks included."""
+    compiled = sys.modules.get("torch._dynamo.compiled_autograd")
+    return bool(getattr(compiled, "compiled_autograd_enabled", False))
 
 
 def _event() -> Any:

@@ -44,7 +44,7 @@ class Hooks:
     def __init__(self, groups: Groups, rank: int, world_size: int) -> None:
         self._logged = rank_state.here().part(Logged)
         self._logged.is_first_rank = rank == 0
-        self._exchange = Exchange(lambda: self._steps.backward())
+        self._exchange = Exchange(self._backward_begins, lambda: self._steps.backward())
         self._steps = Steps(self._exchange.take)
         self._checks = Checks(groups, rank, world_size)
         # The cell's loop is shown, or checked.
@@ -93,6 +93,10 @@ class Hooks:
         else:
             self._steps.interrupted()
         return batch
+
+    def _backward_begins(self) -> None:
+        if self._checks.is_due:
+            self._checks.look()
 
     def _stepped(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """Count an optimizer's step, after it."""

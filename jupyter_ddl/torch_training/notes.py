@@ -28,7 +28,7 @@ class Weights:
 
     Attributes:
         optimizer: its class.
-        layout: a digest of their shapes and dtypes.
+        layout: a digest of their shapes and dtypes, and of their names in a model that DDP wraps.
         bits: a digest of their values.
         together: the ranks that must hold the same values, as DDP or `--auto` say; None where nothing says so.
     """

@@ -39,7 +39,9 @@ class Source:
 
     def log(self, values: Mapping[str, Any]) -> None:
         """Note what a library logs; what is no number is left out when it is read."""
-        self._logged |= {str(name): value for name, value in values.items()}
+        # Without what it was computed by, which would be kept.
+        detached = {str(name): getattr(value, "detach", lambda value=value: value)() for name, value in values.items()}
+        self._logged |= detached
 
     def read(self) -> TrainingReading | None:
         """Return the reading of the steps that ended since the last call; None where none did."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 import torch
 import torch.distributed as dist
@@ -35,21 +36,25 @@ class Wrapped:
 
     def __init__(self) -> None:
         self.has_any = False
-        # By the parameter itself: to compare two of them would compare their values.
+        # By the parameter itself: to compare two of them would compare their values. A model would keep its parameters.
         self._models: Any = WeakIdKeyDictionary()
 
     def add(self, model: Any) -> None:
         """Note a model that has been wrapped."""
         self.has_any = True
         for parameter in model._module_parameters:
-            self._models[parameter] = model
+            self._models[parameter] = ref(model)
+
+    def _model_of(self, parameter: torch.Tensor) -> Any:
+        known = self._models.get(parameter)
+        return None if known is None else known()
 
     def ranks_of(self, parameter: torch.Tensor) -> tuple[int, ...] | None:
         """Return the ranks that must hold the same values; None where they need not.
 
         A communication hook of the program's may average over some ranks, or later.
         """
-        model = self._models.get(parameter)
+        model = self._model_of(parameter)
         if model is None or model._comm_hooks or not dist.is_initialized():
             return None
         try:
@@ -60,7 +65,7 @@ class Wrapped:
 
     def names(self, parameters: Sequence[torch.Tensor]) -> dict[int, str]:
         """Return the names of parameters in the wrapped models, by their id."""
-        models = {id(model): model for one in parameters if (model := self._models.get(one)) is not None}
+        models = {id(model): model for one in parameters if (model := self._model_of(one)) is not None}
         return {id(one): name for model in models.values() for name, one in model.module.named_parameters()}
 
 
@@ -73,13 +78,13 @@ def checksums(optimizer: Any, wrapped: Wrapped, *, together: tuple[int, ...] | N
     """Return what tells an optimizer's parameters from another rank's, and whether some are parts.
 
     Args:
-        optimizer: torch's.
+        optimizer: torch's; None where it is gone.
         wrapped: which parameters DDP keeps the same.
         together: the ranks that must hold the same values, where no model is wrapped.
     """
     given = [
         (one, name)
-        for group in optimizer.param_groups
+        for group in ([] if optimizer is None else optimizer.param_groups)
         for one, name in zip(group["params"], group.get("param_names") or [""] * len(group["params"]), strict=True)
     ]
     whole = [(one, name) for one, name in given if not is_part(one) and one.layout is torch.strided and not one.is_meta]
@@ -91,7 +96,8 @@ def checksums(optimizer: Any, wrapped: Wrapped, *, together: tuple[int, ...] | N
     bits, sums, norms = _figures(parameters)
     known = wrapped.names(parameters)
     names = [name or known.get(id(one)) or f"parameter {i} {list(one.shape)}" for i, (one, name) in enumerate(whole)]
-    layout = [(list(one.shape), str(one.dtype)) for one in parameters]
+    # By their names too, where a model has them: ranks may hold other parameters in an optimizer, as ZeRO's do.
+    layout = [(known.get(id(one)), list(one.shape), str(one.dtype)) for one in parameters]
     kind = type(optimizer).__name__
     weights = Weights(kind, _digest(layout), _digest(bits), together)
     tolerances = [min(_MOST, _EPSILONS * torch.finfo(one.dtype).eps) if _floats(one) else 0.0 for one in parameters]

@@ -258,3 +258,81 @@ dist.group.WORLD._get_sequence_number_for_group() - before
     plain = [int(rank.value or 0) for rank in torch_pair.run(code, independent=True).ranks.values()]
     assert watched == plain
     assert ast.literal_eval(str(watched))[0] > 0
+
+
+def test_an_optimizer_whose_state_ranks_share_is_compared_when_its_step_is_done(torch_pair: Session) -> None:
+    zero = f"""{BEGUN}
+from torch.distributed.optim import ZeroRedundancyOptimizer
+layers = [torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.Linear(4, 1)]
+model = DistributedDataParallel(torch.nn.Sequential(*layers))
+optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01)
+trained(model, optimizer, own, epochs=3)
+"""
+    assert warnings_of(torch_pair.run(zero)) == []
+
+
+def test_no_model_and_no_optimizer_is_kept(torch_pair: Session) -> None:
+    code = f"""{BEGUN}
+import gc, weakref
+trained(model, optimizer, own)
+kept = [weakref.ref(model), weakref.ref(optimizer), weakref.ref(model.module[0].weight)]
+del model, optimizer, own
+gc.collect()
+[one() is None for one in kept]
+"""
+    assert {rank.value for rank in torch_pair.run(code).ranks.values()} == {"[True, True, True]"}
+
+
+def test_the_table_of_patches_is_what_a_rank_of_pytorchs_has(torch_pair: Session) -> None:
+    code = """
+import importlib, torch
+from jupyter_ddl.host import patching
+from jupyter_ddl.protocol.patch_table import PATCHES
+
+def owner(text):
+    parts = text.split('.')
+    found = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 2):
+        found = getattr(found, part) if hasattr(found, part) else importlib.import_module('.'.join(parts[:i]))
+    return found
+
+rows = [(owner(row.owner), name, row.layer) for row in PATCHES if row.library == 'torch' for name in row.names]
+made = [(one.owner, one.name, one.layer) for one in patching.patches()]
+of_torch = [one for one in made if str(getattr(one[0], '__module__', one[0].__name__)).startswith('torch')]
+undeclared = [repr(one) for one in of_torch if one not in rows]
+missing = [repr(one) for one in rows if one not in made and one[2] is patching.Layer.RANK]
+(undeclared, missing)
+"""
+    assert {rank.value for rank in torch_pair.run(code).ranks.values()} == {"([], [])"}
+
+
+ODD = {
+    "a compiled model": "model = torch.compile(model, backend='eager')",
+    "dictionaries": "own = DataLoader(data, batch_size=8, sampler=own.sampler, collate_fn=lambda rows: "
+    "OrderedDict(zip('xy', torch.utils.data.default_collate(rows))))",
+    "arrays": "own = DataLoader(data, batch_size=8, sampler=own.sampler, collate_fn=lambda rows: "
+    "[part.numpy() for part in torch.utils.data.default_collate(rows)])",
+    "workers": "own = DataLoader(data, batch_size=8, sampler=own.sampler, num_workers=2, persistent_workers=True)",
+    "a rank's own iterable": "own = DataLoader(Iterable(), batch_size=8)",
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_odd_loops_are_counted(torch_pair: Session, odd: str) -> None:
+    code = f"""{BEGUN}
+from collections import OrderedDict
+class Iterable(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return (data[i] for i in range(rank, len(data), world_size))
+{ODD[odd]}
+for _ in range(2):
+    for batch in own:
+        x, y = batch.values() if isinstance(batch, dict) else batch
+        torch.nn.functional.mse_loss(model(torch.as_tensor(x)), torch.as_tensor(y)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+    result = torch_pair.run(code, sample_every_s=0.2)
+    assert warnings_of(result) == []
+    for mine in samples_of(result).values():
+        assert (mine[-1].step, mine[-1].epoch, mine[-1].model) == (16, 1, "SGD, 49 parameters, batch 8")
