@@ -74,6 +74,9 @@ class BoardsHandler(HubHandler):
 class BoardHandler(HubHandler):
     """GET tensorboard/NAME/..., and HEAD, POST: what TensorBoard answers. DELETE tensorboard/NAME/ ends it."""
 
+    # TensorBoard's page asks again and again by itself: a server that is idle may be ended though one is open.
+    _track_activity = False
+
     @property
     def content_security_policy(self) -> str:
         """The server's own for pages, in place of that for data; TensorBoard's comes with its page."""

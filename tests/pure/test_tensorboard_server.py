@@ -253,6 +253,15 @@ def test_the_authorizer_is_asked(tmp_path: Path) -> None:
             assert server.request(method, f"{path}data/runs").status == 403
 
 
+def test_a_page_that_asks_again_by_itself_keeps_no_idle_server(server: Server, logs: Path) -> None:
+    path = opened(server, logs)
+    before = server.api("GET", "status")["last_activity"]
+    assert server.request("GET", f"{path}data/runs").status == 200
+    assert server.api("GET", "status")["last_activity"] == before
+    opened(server, logs)
+    assert server.api("GET", "status")["last_activity"] > before
+
+
 def test_head_compressed_and_unknown_addresses_pass(server: Server, logs: Path) -> None:
     path = opened(server, logs)
     whole = server.request("GET", f"{path}index.js", Accept_Encoding="identity")

@@ -57,7 +57,7 @@ def test_a_cell_is_listed_with_its_outcome(notebook):
     assert re.search(rf"{run}  .* +0-1 +finished +\d[\d.]* s\n", terminal("runs"))
 
 
-def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
+def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook, tmp_path):
     cell = notebook.run(
         "import keras, numpy as np, time, jupyter_ddl\n"
         "jupyter_ddl.log_params(data='ones', batch_size=4)\n"
@@ -68,6 +68,7 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
         "class Slow(keras.callbacks.Callback):\n"
         "    def on_train_batch_end(self, batch, logs=None): time.sleep(0.02)\n"
         "callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), Slow()]\n"
+        f"if rank == 0: callbacks.append(keras.callbacks.TensorBoard({str(tmp_path / 'logs')!r}))\n"
         "model.fit(np.ones((64, 2)), np.ones((64, 1)), batch_size=2, epochs=2, verbose=0, callbacks=callbacks);",
         timeout_s=120,
     )
@@ -92,6 +93,8 @@ def test_a_cell_that_trains_is_listed_with_its_speed_and_loss(notebook):
         "optimizer": "SGD",
         "learning_rate": 0.01,
         "loss": "mse",
+        # Which %ddl tensorboard shows.
+        "tensorboard": str(tmp_path / "logs"),
     }
     assert record.parameters == of_cell
     logged = notebook.execute("import jupyter_ddl\njupyter_ddl.log_params(seed=3)")
