@@ -160,6 +160,8 @@ for start in range(0, 48, 8):
 """
     first, second = weights(pair, BEGIN + loop)
     assert np.array_equal(first, second)
+    result = pair.run(BEGIN + loop.replace("[part]", ""), timeout_s=60)
+    assert result.ranks[0].stderr.count("WARNING: the 2 ranks train on the same batches") == 1
 
 
 def test_ranks_that_begin_with_different_weights_are_an_error(pair: Session) -> None:

@@ -36,6 +36,7 @@ from jupyter_ddl.training.fit.weights_check import InStep, Seen
 from jupyter_ddl.training.half_precision import computed_in_half
 from jupyter_ddl.training.optimizer.build import build
 from jupyter_ddl.training.optimizer.distribution import exchange_of, is_distributed, take_exchange_outwards
+from jupyter_ddl.training.optimizer.exchange import comparison_of_loops
 from jupyter_ddl.training.step_settings import Manner, manner
 
 if TYPE_CHECKING:
@@ -81,10 +82,7 @@ def install(saver: Saver = unsaved) -> None:
     batch_losses.install()
     batch_means.install()
     rank_state.here().cells.prepare_with(interrupted_fit.begin_cell)
-    if BACKEND == TENSORFLOW:
-        from jupyter_ddl.training.consistency import same_gradients
-
-        rank_state.here().cells.prepare_with(same_gradients.begin_cell)
+    rank_state.here().cells.prepare_with(comparison_of_loops().begin_cell)
 
 
 def _initialise_scaling(stock: Callable[..., None], scaling: Any, *args: Any, **kwargs: Any) -> None:

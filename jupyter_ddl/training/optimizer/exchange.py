@@ -83,10 +83,8 @@ class Exchange:
             if clock is not None:
                 return clock.exchange(dense, lambda: self._reduce(dense, variables, scope))
             reduced = self._reduce(dense, variables, scope)
-        if BACKEND == TENSORFLOW and not step.is_being_made():
-            from jupyter_ddl.training.consistency import same_gradients
-
-            same_gradients.look(dense, reduced, self)
+        if not step.is_being_made():
+            comparison_of_loops().look(dense, reduced, self)
         return reduced
 
     def _require_ranks(self) -> None:
@@ -112,3 +110,14 @@ class Exchange:
         """Return slices as a dense tensor, where they are sent as one: Adasum is defined on whole tensors."""
         is_dense = self.sparse_as_dense or self.op == hvd.Adasum
         return ops.densified(gradient) if is_dense else gradient
+
+
+def comparison_of_loops() -> Any:
+    """Return the backend's module that finds ranks with equal gradients in a loop of the program's own."""
+    if BACKEND == TENSORFLOW:
+        from jupyter_ddl.training.consistency import same_gradients
+
+        return same_gradients
+    from jupyter_ddl.training.consistency import torch_same_gradients
+
+    return torch_same_gradients

@@ -1,0 +1,79 @@
+"""Finds ranks that train on the same batches in custom loops on PyTorch, as `same_gradients` does on TensorFlow.
+
+Runs on: every rank. Nothing here is a collective.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from jupyter_ddl.engine import rank_state
+from jupyter_ddl.training.backends import hvd
+from jupyter_ddl.training.consistency import same_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jupyter_ddl.engine.cells import Cell
+
+# The average of equal numbers is off by rounding; of numbers that travelled as float16, by more.
+_TOLERANCE = 1e-6
+_TOLERANCE_COMPRESSED = 2e-3
+
+
+class Exchanges:
+    """The first exchanges of the cell that runs, outside of Keras's own steps."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+        self.same = 0
+
+
+def begin_cell(_cell: Cell) -> None:
+    """Compare the first exchanges again."""
+    exchanges = rank_state.here().part(Exchanges)
+    exchanges.looked = exchanges.same = 0
+
+
+def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
+    """Warn, once in a cell and on one rank, where this rank's gradients equal the average of all ranks.
+
+    Args:
+        own: this rank's gradients, as they went into the exchange; None for a variable that the loss does not reach.
+        reduced: what came out.
+        exchange: how they were exchanged.
+    """
+    set_ = exchange.process_set
+    if exchange.op != hvd.Average or exchange.same_batches or not same_batches.matter(set_):
+        return
+    exchanges = rank_state.here().part(Exchanges)
+    if hvd.rank() != (set_.ranks or [0])[0] or exchanges.looked == same_batches.FIRST_BATCHES:
+        return
+    pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if a is not None and a.is_floating_point()]
+    if not pairs:
+        return
+    compressed = exchange.compression is not hvd.Compression.none
+    tolerance = _TOLERANCE_COMPRESSED if compressed else _TOLERANCE
+    # Two suffice.
+    chosen = [pairs[0], *pairs[1:][-1:]]
+    alike = all(_are_alike(a, b, tolerance) for a, b in chosen) and any(float(a.norm()) > 0.0 for a, _ in chosen)
+    exchanges.looked += 1
+    exchanges.same += alike and not _is_of_alike_inputs(chosen[0][0])
+    if exchanges.same == same_batches.FIRST_BATCHES:
+        print(same_batches.warning(range(set_.size()), set_.size(), same_batches.LOOP), file=sys.stderr)
+
+
+def _are_alike(own: torch.Tensor, average: torch.Tensor, tolerance: float) -> bool:
+    own, average = own.float(), average.float()
+    return float((own - average).norm()) <= tolerance * float(own.norm())
+
+
+def _is_of_alike_inputs(gradient: torch.Tensor) -> bool:
+    """Return whether all inputs of a layer of this gradient had one value, as of an array of ones."""
+    if gradient.ndim < 2:
+        return False
+    rows = gradient.reshape(-1, gradient.shape[-1])
+    return len(rows) > 1 and bool((rows == rows[:1]).all())
