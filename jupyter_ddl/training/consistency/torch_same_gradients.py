@@ -8,14 +8,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.consistency import same_batches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import torch
 
     from jupyter_ddl.engine.cells import Cell
 
