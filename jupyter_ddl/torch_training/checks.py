@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.cells import Cell
 
 # After these steps, and after each so many from the last of them on.
-_STEPS = (3, 10, 30, 100, 300, 1000)
+_STEPS = (3, 10, 100, 1000)
 # Ranks that average their weights now and then, and not their gradients, have done so by then.
 _LATE = 100
 _END = "end"
@@ -77,6 +77,7 @@ class Checks:
         """Begin a cell."""
         self.is_on = cell.ranks > 1 and not cell.options.independent
         self._cell = cell
+        self.wrapped.has_any = False
         self._board.begin(self._groups.run, cell.ranks)
         self._optimizers: list[ref[Any]] = []
         self._last: Callable[[], Any] = bool

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 _CAUSE = {
-    True: "Likely cause: weights were set or updated on some ranks only after the model was wrapped, or model.module "
-    "was called in place of the wrapped model. Set them before DistributedDataParallel, which gives all ranks those of "
-    "rank 0, and call the wrapped model. --on-drift warn only warns.",
+    True: "Likely cause: weights were set or updated on some ranks only, after the model was wrapped or the optimizer "
+    "made; or model.module was called in place of the wrapped model. Set them before, or on all ranks, and call the "
+    "wrapped model. --on-drift warn only warns.",
     False: "Wrap the model with torch.nn.parallel.DistributedDataParallel, or run the cell with --auto; if a model on "
     "each rank is meant, pass --independent.",
 }

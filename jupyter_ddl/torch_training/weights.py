@@ -31,7 +31,7 @@ class Wrapped:
     """The parameters that DistributedDataParallel keeps the same on some ranks.
 
     Attributes:
-        has_any: a model has been wrapped.
+        has_any: a model has been wrapped in the current cell.
     """
 
     def __init__(self) -> None:

@@ -191,7 +191,19 @@ trained(model, optimizer, own)
         torch_pair.run(apart)
     told = str(caught.value)
     assert "rank 1 of 2 differs from rank 0 after step 3 of the cell, in 2.weight" in told
-    assert "Set them before DistributedDataParallel" in told
+    assert "Set them before, or on all ranks, and call the wrapped model." in told
+
+
+def test_weights_that_come_apart_under_auto_stop_the_cell(torch_pair: Session) -> None:
+    apart = f"""{DATA}
+model = made()
+optimizer = torch.optim.SGD(model.parameters(), 0.05)
+with torch.no_grad():
+    model[0].bias += 0.1 * rank
+trained(model, optimizer, DataLoader(data, batch_size=16))
+"""
+    with pytest.raises(RankError, match=r"differs from rank 0 after step 3 of the cell, in parameter 1 \[8\] \(SGD\)"):
+        torch_pair.run(apart, auto=AutoOptions("global"))
 
 
 def test_a_wrapped_model_that_is_not_called_stops_the_cell(torch_pair: Session) -> None:

@@ -29,9 +29,8 @@ def test_weights_that_differ_are_told_with_the_ranks_that_differ_from_most() -> 
     assert text == (
         "All ranks must hold the same weights. Received: rank 2 of 4 differs from ranks 0-1,3 after step 3 of the "
         "cell, in 0.weight, 0.bias, 2.weight and 2 more (SGD). Likely cause: weights were set or updated on some ranks "
-        "only after the model was wrapped, or model.module was called in place of the wrapped model. Set them before "
-        "DistributedDataParallel, which gives all ranks those of rank 0, and call the wrapped model. --on-drift warn "
-        "only warns."
+        "only, after the model was wrapped or the optimizer made; or model.module was called in place of the wrapped "
+        "model. Set them before, or on all ranks, and call the wrapped model. --on-drift warn only warns."
     )
     error = next(
         judgement.difference(one, lambda rank: details(0.5 if rank == 2 else 0.0)) for one in judgement.apart(notes)
