@@ -5,6 +5,7 @@ Runs on: every rank.
 
 from __future__ import annotations
 
+import runpy
 import sys
 import traceback
 from contextlib import contextmanager
@@ -60,10 +61,33 @@ class RankShell(ZMQInteractiveShell):
         """Refuse. `exit`, `quit` and %exit all call this; ipykernel's stops the engine's event loop."""
         refuse_exit()
 
+    def safe_execfile(self, fname: Any, *where: Any, exit_ignore: bool = False, **options: Any) -> None:
+        """Run a program for %run, and raise what it raises.
+
+        IPython's shows it, and the cell ends well: other ranks would wait for this one, and an interrupt would be lost.
+        """
+        try:
+            super().safe_execfile(fname, *where, exit_ignore=exit_ignore, **{**options, "raise_exceptions": True})
+        except SystemExit:
+            if not exit_ignore:
+                raise
+
+    def safe_execfile_ipy(self, fname: Any, shell_futures: bool = False, raise_exceptions: bool = True) -> None:  # noqa: ARG002
+        """Run a notebook, or a file with magics, for %run, and raise what it raises."""
+        super().safe_execfile_ipy(fname, shell_futures=shell_futures, raise_exceptions=True)
+
+    def safe_run_module(self, mod_name: str, where: dict[str, Any]) -> None:
+        """Run a module for `%run -m`, and raise what it raises."""
+        try:
+            where.update(runpy.run_module(str(mod_name), run_name="__main__", alter_sys=True))
+        except SystemExit as status:
+            if status.code:
+                raise
+
     def showtraceback(self, *arguments: Any, **options: Any) -> None:
         """Keep the traceback of the exception that is being handled, as IPython formats it where it can."""
         error = sys.exc_info()[1]
-        # %run shows tracebacks too, and the cell continues.
+        # Others are shown too, as %timeit's and %prun's, and the cell continues.
         has_cell_raised = bool(options.get("running_compiled_code"))
         is_plain = has_cell_raised and self.when_raised is not None and self.when_raised(error)
         # IPython takes at least a millisecond for each frame of a recursion.

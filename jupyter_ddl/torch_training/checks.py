@@ -101,6 +101,9 @@ class Checks:
             self._last = ref(optimizer)
             if all(known() is not optimizer for known in self._optimizers):
                 self._optimizers.append(self._last)
+        if self.wrapped.has_any:
+            # One parameter says it of its model.
+            self.wrapped.stepped(group["params"][0] for group in optimizer.param_groups if group["params"])
 
     def step(self) -> None:
         """Count a step."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING, Any
-from weakref import ref
+from weakref import WeakSet, ref
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from jupyter_ddl.torch_training.notes import Details, Weights
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 # Ranks that round differently drift apart by about the epsilon times the root of the number of steps: this leaves room
@@ -38,6 +38,8 @@ class Wrapped:
         self.has_any = False
         # By the parameter itself: to compare two of them would compare their values. A model would keep its parameters.
         self._models: Any = WeakIdKeyDictionary()
+        # Those that have made a step of their own rank's gradients: of local SGD, which averages weights later.
+        self._local: WeakSet[Any] = WeakSet()
 
     def add(self, model: Any) -> None:
         """Note a model that has been wrapped."""
@@ -49,13 +51,20 @@ class Wrapped:
         known = self._models.get(parameter)
         return None if known is None else known()
 
+    def stepped(self, parameters: Iterable[torch.Tensor]) -> None:
+        """Note that an optimizer has made a step: within `no_sync` it was of this rank's own gradients."""
+        for model in {id(model): model for one in parameters if (model := self._model_of(one)) is not None}.values():
+            if not model.require_backward_grad_sync:
+                self._local.add(model)
+
     def ranks_of(self, parameter: torch.Tensor) -> tuple[int, ...] | None:
         """Return the ranks that must hold the same values; None where they need not.
 
-        A communication hook of the program's may average over some ranks, or later.
+        A communication hook of the program's may average over some ranks, or later; so may a program that makes steps
+        within `no_sync`.
         """
         model = self._model_of(parameter)
-        if model is None or model._comm_hooks or not dist.is_initialized():
+        if model is None or model in self._local or model._comm_hooks or not dist.is_initialized():
             return None
         try:
             return tuple(dist.get_process_group_ranks(model.process_group))

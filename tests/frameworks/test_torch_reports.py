@@ -348,3 +348,14 @@ for _ in range(2):
     assert warnings_of(result) == []
     for mine in samples_of(result).values():
         assert (mine[-1].step, mine[-1].epoch, mine[-1].model) == (16, 1, "SGD, 49 parameters, batch 8")
+
+
+def test_steps_of_each_ranks_own_gradients_may_take_weights_apart(torch_pair: Session) -> None:
+    local = f"""{BEGUN}
+with model.no_sync():
+    trained(model, optimizer, own, epochs=2)
+for parameter in model.parameters():
+    dist.all_reduce(parameter.data)
+    parameter.data /= world_size
+"""
+    assert warnings_of(torch_pair.run(local)) == []

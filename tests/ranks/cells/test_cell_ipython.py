@@ -1,8 +1,9 @@
 """IPython's semantics on every rank, at each world size."""
 
+import nbformat
 import pytest
 
-from jupyter_ddl.errors import RankError
+from jupyter_ddl.errors import RankError, RunTimedOut
 
 pytestmark = pytest.mark.mpi
 
@@ -124,3 +125,39 @@ def test_exit_does_not_end_the_rank(session, code):
 def test_a_rank_of_some(ranks):
     result = ranks(4).run("rank", ranks=[1, 3])
     assert {rank: each.value for rank, each in result.ranks.items()} == {1: "1", 3: "3"}
+
+
+@pytest.mark.parametrize(
+    "how", ["%run {path}", "%run -i {path}", "%run -m {module}", "%run {notebook}", "%%time\n{code}"]
+)
+def test_a_rank_whose_program_raises_ends_the_cell_on_all(session, tmp_path, how):
+    if session.world_size == 1:
+        pytest.skip("no rank waits for another")
+    code = "import os, time\nif os.environ['RANK'] == '1': raise ValueError('in the program')\ntime.sleep(60)"
+    path, notebook = tmp_path / "program_that_raises.py", tmp_path / "program.ipynb"
+    path.write_text(code)
+    notebook.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])))
+    session.run(f"import os, sys\nsys.path.insert(0, {str(tmp_path)!r})")
+    try:
+        given = how.format(path=path, module=path.stem, notebook=notebook, code=code)
+        assert "Rank 1 of" in str(raised(session, given))
+        assert "in the program" in str(raised(session, given))
+    finally:
+        session.run("del sys.path[0]")
+
+
+def test_an_interrupt_ends_a_program_of_run(session, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import time\ntime.sleep(60)")
+    with pytest.raises(RunTimedOut):
+        session.run(f"%run {path}", timeout_s=0.5)
+
+
+def test_a_program_of_run_that_exits_well_ends_well(session, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text("import sys\nfound = 7\nsys.exit(0)")
+    session.run(f"%run -i {path}")
+    assert values(session, "found") == on_all(session, "7")
+    path.write_text("import sys\nsys.exit(3)")
+    session.run(f"%run -e {path}")
+    assert "SystemExit" in str(raised(session, f"%run {path}"))
