@@ -45,6 +45,7 @@ class _Training:
 
     def begin(self, cell: Cell) -> None:
         """Begin a cell."""
+        libraries.forget_ended_groups()
         if self._hooks is not None:
             self._hooks.begin(cell)
 

@@ -11,6 +11,7 @@ Runs on: every rank. Imports none of them.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.host import import_hooks
@@ -26,6 +27,21 @@ def install() -> None:
     """Take what these libraries log once a program imports them."""
     import_hooks.when_imported("accelerate.accelerator", _hook_accelerate)
     import_hooks.when_imported("transformers.trainer", _hook_transformers)
+
+
+def forget_ended_groups() -> None:
+    """Let the next `Accelerator()` make a process group, where that of an earlier cell has ended.
+
+    Accelerate keeps what it found at its first use: after `end_training()`, or a failure, it expects a new process.
+    """
+    state = sys.modules.get("accelerate.state")
+    distributed = sys.modules.get("torch.distributed")
+    if state is None or distributed is None or distributed.is_initialized():
+        return
+    if state.PartialState._shared_state.get("backend") is not None:
+        # Private. Source: accelerate 1.15, src/accelerate/state.py
+        state.AcceleratorState._reset_state(reset_partial_state=True)
+        state.GradientState._reset_state()
 
 
 def _hook_accelerate(accelerate: ModuleType) -> None:

@@ -30,7 +30,8 @@ for epoch in range(3):
         optimizer.zero_grad()
         accelerator.backward(torch.nn.functional.mse_loss(model(x), y))
         optimizer.step()
-size, steps, trained = accelerator.num_processes, 3 * len(loader), model
+size, steps, trained = accelerator.num_processes, 3 * len(loader), accelerator.unwrap_model(model)
+accelerator.end_training()
 """,
     "lightning": """
 import lightning
