@@ -12,7 +12,7 @@ from jupyter_ddl.doctor.report import Check
 from jupyter_ddl.errors import ClusterError, FolderNotWritable
 from jupyter_ddl.host import cores
 from jupyter_ddl.host.private_folders import private_folder
-from jupyter_ddl.protocol.number_texts import gibibytes
+from jupyter_ddl.protocol.number_texts import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,7 +95,7 @@ def _starves_sessions(root: Path, release: str) -> bool:
 def check_memory() -> Check:
     """Check how much memory this process may use."""
     limit_bytes = cores.memory_limit_bytes()
-    text, facts = f"{gibibytes(limit_bytes)} usable", {"limit_bytes": limit_bytes}
+    text, facts = f"{memory_size(limit_bytes)} usable", {"limit_bytes": limit_bytes}
     if limit_bytes < _LITTLE_MEMORY_BYTES:
         remedy = "TensorFlow takes about 0.5 GiB a rank before any data: ask the scheduler for more memory."
         return Check("Memory", "note", text, remedy, facts)

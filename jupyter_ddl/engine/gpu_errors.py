@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.engine.gpu import own_device
 from jupyter_ddl.host.topology import compute_processes, handle_of, memory_of, nvml_open
-from jupyter_ddl.protocol.number_texts import gibibytes
+from jupyter_ddl.protocol.number_texts import memory_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def _who_holds_memory() -> str | None:
 
     with suppress(pynvml.NVMLError), nvml_open() as nvml:
         memory = memory_of(nvml, handle_of(nvml, device))
-        told = f"GPU {device} has {gibibytes(int(memory.total))}, of which {gibibytes(int(memory.used))} are in use"
+        told = f"GPU {device} has {memory_size(int(memory.total))}, of which {memory_size(int(memory.used))} are in use"
         return f"{told}{_shares(compute_processes([device]))}. A smaller batch, or a variable less, may fit."
     return None
 
@@ -80,4 +80,4 @@ def _shares(processes: Sequence[ComputeProcess]) -> str:
     if own is None:
         return ""
     by_others = f", by {others} other {'process' if others == 1 else 'processes'} the rest" if others else ""
-    return f": {gibibytes(own)} by this rank{by_others}"
+    return f": {memory_size(own)} by this rank{by_others}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from jupyter_ddl import paths
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.private_folders import private_folder
-from jupyter_ddl.protocol.number_texts import gibibytes, number
+from jupyter_ddl.protocol.number_texts import memory_size, number
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108  the place itself, not a file in it
 # Open MPI's shared-memory segment of one rank. It is sparse, but a rank that finds no page for it gets SIGBUS.
@@ -146,7 +146,7 @@ def has_shared_memory(ranks: int) -> bool:
 
 def shown_bytes(count: int) -> str:
     """Render a number of bytes: "63.5 MiB"."""
-    return gibibytes(count) if count >= 2**30 else f"{number(count / 2**20)} MiB"
+    return memory_size(count) if count >= 2**30 else f"{number(count / 2**20)} MiB"
 
 
 def _present(folder: Path) -> Path:

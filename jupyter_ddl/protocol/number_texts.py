@@ -15,7 +15,9 @@ NOTHING = "-"
 _DIGITS, _LOSS_DIGITS, _SECONDS_DIGITS = 3, 4, 2
 _WHOLE_TO = 1e15
 _PLAIN_FROM = 1e-4
-_GIB = 2**30
+_MIB, _GIB = 2**20, 2**30
+# Below it a number of GiB is a number of zeros.
+_GIB_FROM = 0.1 * _GIB
 _SIZES = ("B", "kB", "MB", "GB", "TB")
 # From here on three digits are those of the next unit.
 _SIZE_FROM = 999.5
@@ -61,9 +63,13 @@ def milliseconds(seconds: float | None) -> str:
     return NOTHING if seconds is None else f"{number(seconds * 1000)} ms"
 
 
-def gibibytes(size_bytes: float | None) -> str:
-    """Return a size in memory, which devices and hosts have by powers of two: 2 GiB, 0.806 GiB."""
-    return NOTHING if size_bytes is None else f"{number(size_bytes / _GIB)} GiB"
+def memory_size(size_bytes: float | None) -> str:
+    """Return a size in memory, which devices and hosts have by powers of two: 2 GiB, 0.806 GiB, 85.7 MiB."""
+    if size_bytes is None:
+        return NOTHING
+    if 0 < abs(size_bytes) < _GIB_FROM:
+        return f"{number(size_bytes / _MIB)} MiB"
+    return f"{number(size_bytes / _GIB)} GiB"
 
 
 def size(size_bytes: float | None) -> str:

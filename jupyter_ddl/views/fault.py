@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import ClusterError, ClusterLost, RankError, RunInterrupted, RunStalled, RunTimedOut
 from jupyter_ddl.protocol.exit_statuses import MEANINGS
-from jupyter_ddl.protocol.number_texts import counted, duration, gibibytes
+from jupyter_ddl.protocol.number_texts import counted, duration, memory_size
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.failure import render_failure
 from jupyter_ddl.views.fault_texts import CAUSES, ENDS, JOB_ENDS, OUTCOMES, PROCESSES, REMEDIES, SIGNALS, STOPPED
@@ -196,10 +196,10 @@ def _end_by_release(fault: Fault) -> str:
 
 
 def _last_seen(last: LastSample) -> str:
-    seen = f"{duration(last.before_s)} before it had {gibibytes(last.rss_bytes)} of memory"
+    seen = f"{duration(last.before_s)} before it had {memory_size(last.rss_bytes)} of memory"
     if last.gpu_memory_used_bytes is not None:
-        of = f" of {gibibytes(last.gpu_memory_total_bytes)}" if last.gpu_memory_total_bytes else ""
-        seen += f", and its GPU {gibibytes(last.gpu_memory_used_bytes)}{of} in use"
+        of = f" of {memory_size(last.gpu_memory_total_bytes)}" if last.gpu_memory_total_bytes else ""
+        seen += f", and its GPU {memory_size(last.gpu_memory_used_bytes)}{of} in use"
     return seen + "."
 
 

@@ -6,7 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from jupyter_ddl.protocol.number_texts import NOTHING, duration, gibibytes, loss, number, percent
+from jupyter_ddl.protocol.number_texts import NOTHING, duration, loss, memory_size, number, percent
 from jupyter_ddl.protocol.sample_means import mean
 from jupyter_ddl.views.figures import Figures, figure
 
@@ -134,9 +134,9 @@ def _cells(figures: Figures, rank: RankFigures) -> tuple[str, ...]:
         _share(shown.input_s, shown.step_s),
         _share(shown.exchange_s, shown.step_s),
         loss(shown.loss),
-        gibibytes(figure(sample, "rss_bytes")),
+        memory_size(figure(sample, "rss_bytes")),
         percent(None if gpu_pct is None else gpu_pct / 100),
-        gibibytes(figure(sample, "gpu_memory_used_bytes")),
+        memory_size(figure(sample, "gpu_memory_used_bytes")),
     )
 
 
@@ -155,9 +155,9 @@ def _total(figures: Figures) -> tuple[str, ...]:
         _share(mean(one.input_s for one in current), figures.step_s),
         _share(mean(one.exchange_s for one in current), figures.step_s),
         loss(figures.loss),
-        gibibytes(sum(sample.rss_bytes for sample in latest) or None),
+        memory_size(sum(sample.rss_bytes for sample in latest) or None),
         percent(None if gpu_pct is None else gpu_pct / 100),
-        gibibytes(sum(memory) or None),
+        memory_size(sum(memory) or None),
     )
 
 

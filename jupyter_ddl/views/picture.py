@@ -10,7 +10,7 @@ import math
 from html import escape
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.protocol.number_texts import counted, duration, gibibytes, loss, milliseconds, number, percent
+from jupyter_ddl.protocol.number_texts import counted, duration, loss, memory_size, milliseconds, number, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,7 +154,7 @@ def _table(canvas: Canvas, figures: Figures, y: float) -> float:
         canvas.text(_MARGIN + 180, y, number(shown.samples_per_s))
         _split(canvas, shown, _MARGIN + 270, y - 10, 320 / slowest if slowest > 0 else 0.0)
         canvas.text(_MARGIN + 620, y, loss(shown.loss))
-        canvas.text(_MARGIN + 710, y, gibibytes(None if sample is None else sample.rss_bytes))
+        canvas.text(_MARGIN + 710, y, memory_size(None if sample is None else sample.rss_bytes))
         gpu_pct = None if sample is None else sample.gpu_pct
         canvas.text(_MARGIN + 800, y, percent(None if gpu_pct is None else gpu_pct / 100))
     return y + 8

@@ -4,8 +4,8 @@ import fixture from '../schema/format.fixture.json';
 import * as format from '../src/components/format';
 import { numberOf } from '../src/model/parse';
 
-const { number, percent, milliseconds, gibibytes, loss, rate, size, duration, timeLeft } = format;
-const FUNCTIONS = { number, percent, milliseconds, gibibytes, loss, rate, size, duration, time_left: timeLeft } as const;
+const { number, percent, milliseconds, memorySize, loss, rate, size, duration, timeLeft } = format;
+const FUNCTIONS = { number, percent, milliseconds, memory_size: memorySize, loss, rate, size, duration, time_left: timeLeft } as const;
 const NAMES = Object.keys(FUNCTIONS) as (keyof typeof FUNCTIONS)[];
 
 describe.each(NAMES)('%s', (name) => {

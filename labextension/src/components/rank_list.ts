@@ -2,7 +2,7 @@
 import { byHost, headingParts, type HostEntry, type HostHeading, isHeading } from '../model/host_groups';
 import { type RankRow, type Standing, TROUBLED } from '../model/rank_rows';
 import { h, setAttribute, setText } from './dom';
-import { gibibytes, LOOKS, percent, rate as rateText, type StateLook, whole } from './format';
+import { memorySize, LOOKS, percent, rate as rateText, type StateLook, whole } from './format';
 import { HostHeadings, placesOf } from './host_headings';
 import { VirtualRows } from './virtual';
 
@@ -121,7 +121,7 @@ function useOf(rank: RankRow): string {
   }
   const memory =
     rank.memoryTotalBytes === null || rank.memoryBytes === null
-      ? gibibytes(rank.memoryBytes)
+      ? memorySize(rank.memoryBytes)
       : `${whole(rank.memoryBytes / 2 ** 30)}/${whole(rank.memoryTotalBytes / 2 ** 30)} GiB`;
   return `${percent(use / 100)} · ${memory}`;
 }

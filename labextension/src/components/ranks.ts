@@ -6,7 +6,7 @@ import { splitOf } from '../model/means';
 import { type Rank, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
 import { h, setAttribute, setText } from './dom';
-import { gibibytes, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
+import { memorySize, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 import { type Heading, HostHeadings, placesOf } from './host_headings';
 import { VirtualRows } from './virtual';
 import { partName, type Words } from './words';
@@ -59,7 +59,7 @@ const columnsOf = (trans: Words): readonly TableColumn[] => [
     isShown: (model) => model.curves.hasGpu,
   },
   { name: trans.__('CPU'), text: (rank) => percent(rank.latest === null ? null : rank.latest.cpu_pct / 100), key: (rank) => rank.latest?.cpu_pct ?? -1 },
-  { name: trans.__('RSS'), text: (rank) => gibibytes(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
+  { name: trans.__('RSS'), text: (rank) => memorySize(rank.latest?.rss_bytes), key: (rank) => rank.latest?.rss_bytes ?? -1 },
 ];
 const STATE = 1;
 const SPLIT = 4;
@@ -237,5 +237,5 @@ function stateText(rank: Rank, trans: Words): string {
 function gpuMemory(rank: Rank, trans: Words): string {
   const used = rank.latest?.gpu_memory_used_bytes ?? null;
   const total = rank.latest?.gpu_memory_total_bytes ?? null;
-  return total === null || used === null ? gibibytes(used) : trans.__('%1 of %2', number(used / 2 ** 30), gibibytes(total));
+  return total === null || used === null ? memorySize(used) : trans.__('%1 of %2', memorySize(used).replace(/ GiB$/, ''), memorySize(total));
 }

@@ -9,7 +9,9 @@ const LOSS_DIGITS = 4;
 const SECONDS_DIGITS = 2;
 const WHOLE_TO = 1e15;
 const PLAIN_FROM = 1e-4;
-const GIB = 2 ** 30;
+const [MIB, GIB] = [2 ** 20, 2 ** 30];
+/** Below it a number of GiB is a number of zeros. */
+const GIB_FROM = 0.1 * GIB;
 const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'] as const;
 /** From here on three digits are those of the next unit. */
 const SIZE_FROM = 999.5;
@@ -55,9 +57,12 @@ export function milliseconds(seconds: Figure): string {
   return seconds == null ? NOTHING : `${number(seconds * 1000)} ms`;
 }
 
-/** A size in memory, which devices and hosts have by powers of two: 2 GiB, 0.806 GiB. */
-export function gibibytes(bytes: Figure): string {
-  return bytes == null ? NOTHING : `${number(bytes / GIB)} GiB`;
+/** A size in memory, which devices and hosts have by powers of two: 2 GiB, 0.806 GiB, 85.7 MiB. */
+export function memorySize(bytes: Figure): string {
+  if (bytes == null) {
+    return NOTHING;
+  }
+  return bytes !== 0 && Math.abs(bytes) < GIB_FROM ? `${number(bytes / MIB)} MiB` : `${number(bytes / GIB)} GiB`;
 }
 
 /** A size of files, or of what is sent: 512 B, 1.5 GB. */
