@@ -23,12 +23,12 @@ GPUS = [
     FakeGpu("GPU-7aaaaaaa", migs=(PARTS[0], "", PARTS[1])),
 ]
 SHOWN = [
-    "0 H200|44 of 141 GiB free",
-    *(f"{index} H200|70.5 of 141 GiB free" for index in range(1, 5)),
+    "0 H200|43.5 of 141 GiB free",
+    *(f"{index} H200|70 of 141 GiB free" for index in range(1, 5)),
     "5 H200|",
-    "6 RTX 6000 Ada Generation|48 of 48 GiB free",
-    "7 H200 MIG 1g.18gb|17 of 18 GiB free",
-    "7 H200 MIG 1g.18gb|17 of 18 GiB free",
+    "6 RTX 6000 Ada Generation|47.5 of 48 GiB free",
+    "7 H200 MIG 1g.18gb|16.5 of 18 GiB free",
+    "7 H200 MIG 1g.18gb|16.5 of 18 GiB free",
 ]
 TAKEN = "InvalidInput: Clusters must not share a GPU. Received: GPU 1 is used by the cluster 'default' of pid "
 
