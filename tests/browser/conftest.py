@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, WebError
 
 
-CLOSE_ALL_BUT_THE_NOTEBOOK = """() => {
+# A page whose session is starting raises "Disposed" when it is closed. Source: jupyterlab 4,
+# packages/apputils/src/sessioncontext.tsx, SessionContext._handleNewSession
+CLOSE_ALL_BUT_THE_NOTEBOOK = """async () => {
   const { shell } = window.jupyterapp;
   for (const widget of [...shell.widgets('main')]) {
     if (widget.context?.path === 'shared.ipynb') {
       shell.activateById(widget.id);
     } else {
+      const session = widget.context?.sessionContext ?? widget.sessionContext ?? widget.console?.sessionContext;
+      await Promise.race([session?.ready, new Promise(end => setTimeout(end, 10_000))]);
       widget.dispose();
     }
   }

@@ -63,6 +63,7 @@ def test_a_run_leaves_a_whole_record(session: Session) -> None:
         "checkpoint": None,
         "above": 0,
         "on_drift": "stop",
+        "timeline": False,
     }
     assert (folder / "cell.py").read_text().startswith("import os, time")
     events = list(read_events(folder / "events.jsonl"))

@@ -84,15 +84,12 @@ def test_a_rank_that_is_late_is_named_with_step_and_tensor(n: int, ranks: Callab
     assert not (paths.runs_dir() / without.run / "rank-0.timeline.json").exists()
     found = analyse(folder / "rank-0.timeline.json")
     assert (found.ranks, found.steps, found.is_cut_off) == (n, 15, False)
-    slowest = found.slowest()
-    assert slowest is not None
-    rank, late = slowest
-    assert late.worst is not None
-    number, worst = late.worst
-    # The first step has no beginning, and is not counted.
-    assert (rank, number) == (n - 1, 4)
-    assert 40_000 < worst.by_us < 1_000_000
-    assert worst.tensor in {one.name for one in found.tensors}
+    # The first step has no beginning, and is not counted. A busy machine may delay another rank in another step.
+    fifth = next(step for step in found.drawn if step.number == 4)
+    assert fifth.late is not None
+    assert (fifth.late.rank, fifth.late.by_us > 40_000) == (n - 1, True)
+    assert fifth.late.tensor in {one.name for one in found.tensors}
+    assert found.lateness[n - 1].by_us > 40_000
     for step in found.drawn:
         assert set(step.handed_us) == set(range(n))
     for one in range(n):
@@ -101,7 +98,6 @@ def test_a_rank_that_is_late_is_named_with_step_and_tensor(n: int, ranks: Callab
         assert (len(lines), end_us - begin_us > 40_000) == (16, True), "the others wait for it in the step"
     # Horovod's times and the ranks' own are on one clock.
     assert found.began_s is not None
-    fifth = next(step for step in found.drawn if step.number == number)
     assert begin_us < found.began_s * 1e6 + fifth.ready_us < end_us
 
 
