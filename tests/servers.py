@@ -108,7 +108,9 @@ class Server:
     def ending(self) -> str | None:
         """Return how it ended and what it wrote last; None while it runs."""
         status = self.process.poll()
-        return None if status is None else f"status {status}\n{self._log.read_text()[-_TOLD_CHARACTERS:]}"
+        if status is None or not self._log.exists():
+            return None  # it runs, or was ended by its fixture, which removes its folder
+        return f"status {status}\n{self._log.read_text()[-_TOLD_CHARACTERS:]}"
 
     def kill(self) -> None:
         """End it as SIGKILL does."""
