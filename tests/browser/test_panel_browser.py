@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
     from lab import Lab
     from playwright.sync_api import Page
+KERNELS_ARE_IDLE = """() => [...window.jupyterapp.shell.widgets('main')]
+  .filter(one => one.context?.path?.endsWith('.ipynb'))
+  .every(one => one.sessionContext.session?.kernel?.status === 'idle')"""
 
 
 @pytest.fixture
@@ -268,6 +271,8 @@ def test_the_launcher_leads_to_a_notebook_with_an_example(lab: Lab, page: Page) 
     page.evaluate("void window.jupyterapp.commands.execute('jupyter-ddl:open-example')")
     page.get_by_role("tab", name="distributed-training-2.ipynb").wait_for()
     assert (lab.folder / "distributed-training-2.ipynb").is_file()
+    # Before both are closed: a page whose kernel is still starting raises then, in JupyterLab and in ipywidgets.
+    page.wait_for_function(KERNELS_ARE_IDLE, timeout=60_000)
 
 
 def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> None:
