@@ -43,8 +43,8 @@ def login(hosts: Rig) -> Iterator[Kernel]:
 
 
 def log_of(hosts: Rig, rank: int, host: str = "login") -> str:
-    """Return a rank's log of the newest run, by its name, as the kernel's host has it."""
-    return hosts.on(host, f"cat $(ls -d {OWN}/runs/*/ | tail -1)rank-{rank}.log 2>/dev/null || true")
+    """Return a rank's log of the newest run, by its time, as the kernel's host has it."""
+    return hosts.on(host, f"cat $(ls -dt {OWN}/runs/*/ | head -1)rank-{rank}.log 2>/dev/null || true")
 
 
 def all_lines(rank: int) -> str:

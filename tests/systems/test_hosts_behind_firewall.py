@@ -178,7 +178,8 @@ def left_beside_folders(hosts: Rig) -> str:
 
 def has_printed(hosts: Rig, rank: int, host: str) -> bool:
     """Return whether a rank has printed all lines in the newest run, as its own host has it."""
-    own = f"cat $(ls -d /tmp/jupyter_ddl-apart_*/runs/* | tail -1)/rank-{rank}.log 2>/dev/null || true"
+    # By time: two runs may begin within the second that their names have.
+    own = f"cat $(ls -dt /tmp/jupyter_ddl-apart_*/runs/* | head -1)/rank-{rank}.log 2>/dev/null || true"
     return f"line {LINES - 1} of rank {rank}" in hosts.on(host, own)
 
 
