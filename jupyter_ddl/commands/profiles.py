@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jupyter_ddl.launch.profiles.places import profile_folders
 from jupyter_ddl.launch.profiles.reading import all_profiles
+from jupyter_ddl.protocol.aligned_rows import aligned
 
 
 def listing() -> str:
@@ -17,7 +18,4 @@ def listing() -> str:
         return f"No profiles. Files of them are looked for in {', '.join(map(str, profile_folders()))}."
     rows = [("profile", "launcher", "description", "file")]
     rows += [(name, one.profile.launcher, one.profile.description, one.file) for name, one in found]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return "\n".join(
-        "  ".join((*(text.ljust(width) for text, width in zip(row[:3], widths, strict=True)), row[3])) for row in rows
-    )
+    return "\n".join(aligned(rows))

@@ -6,6 +6,7 @@ Runs on: kernel, or the terminal's process.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,13 @@ from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE, rank_file, rank_file_pattern
 from jupyter_ddl.runs.log_times import clocks_ahead_us
 from jupyter_ddl.runs.store import resolve
-from jupyter_ddl.timeline import perfetto
-from jupyter_ddl.timeline.analysis import analyse
-from jupyter_ddl.timeline.record import analysis_record
-from jupyter_ddl.timeline.text import analysis_text
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
 _STEPS = rank_file_pattern(STEPS)
+# The collectives of a step are kept in memory.
+_MOST_STEPS = 1_000
 
 
 def add_timeline_options(parser: ArgumentParser) -> None:
@@ -32,6 +31,7 @@ def add_timeline_options(parser: ArgumentParser) -> None:
         metavar="RUN|FILE",
         help="a run that was recorded with --timeline (default: the newest run), or a file that Horovod wrote",
     )
+    parser.add_argument("--steps", metavar="A-B", help="each of these steps too, counted from 1: 100-130, or 5")
     parser.add_argument("--json", action="store_true", help="as JSON, in microseconds and bytes")
     parser.add_argument("--perfetto", metavar="FILE", help="write all ranks into one file for ui.perfetto.dev")
 
@@ -40,27 +40,55 @@ def show_timeline(arguments: Namespace) -> None:
     """Print where the steps' time went, or write the file for Perfetto.
 
     Raises:
-        InvalidInput: there is no such run or file, or it has no timeline.
+        InvalidInput: there is no such run or file, it has no timeline, or an option's value breaks its rule.
     """
-    given = arguments.run
-    file = Path(given) if given is not None and Path(given).is_file() else None
-    folder = resolve(given).path if file is None else None
-    path = file or timeline_of(folder)
+    # Here: every command of the terminal imports this module.
+    from jupyter_ddl.timeline.analysis import analyse
+    from jupyter_ddl.timeline.record import analysis_record
+    from jupyter_ddl.timeline.text import analysis_text
+
+    kept = steps_in(arguments.steps)
+    given = Path(arguments.run or "")
+    folder = None if given.is_file() else resolve(arguments.run).path
+    path = given if folder is None else timeline_of(folder)
     if arguments.perfetto is not None:
         _write_perfetto(Path(arguments.perfetto), path, folder)
         return
-    found = analyse(path)
-    name = folder.name if folder is not None else str(path)
+    found = analyse(path, kept)
+    name = str(path) if folder is None else folder.name
     print(json.dumps(analysis_record(found), indent=1) if arguments.json else analysis_text(found, name))
 
 
-def timeline_of(folder: Path | None) -> Path:
+def steps_in(text: str | None) -> range:
+    """Return the steps that a text means, from 0; none for None.
+
+    Raises:
+        InvalidInput: it means none, or too many.
+
+    Example:
+        >>> steps_in("5-7")
+        range(4, 7)
+    """
+    if text is None:
+        return range(0)
+    numbers = re.fullmatch(r"(\d{1,12})(?:-(\d{1,12}))?", text.strip(), re.ASCII)
+    if numbers is not None:
+        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
+        if 1 <= first <= last < first + _MOST_STEPS:
+            return range(first - 1, last)
+    raise InvalidInput(
+        f"--steps takes a step, or the first and the last of at most {_MOST_STEPS:,}, counted from 1.",
+        f"--steps {text}",
+        "Write, for example, --steps 100-130.",
+    )
+
+
+def timeline_of(folder: Path) -> Path:
     """Return the file of a run's timeline.
 
     Raises:
         InvalidInput: it has none.
     """
-    assert folder is not None
     path = folder / rank_file(0, TIMELINE)
     if not path.is_file():
         raise InvalidInput(
@@ -72,6 +100,8 @@ def timeline_of(folder: Path | None) -> Path:
 
 
 def _write_perfetto(target: Path, horovod: Path, folder: Path | None) -> None:
+    from jupyter_ddl.timeline import perfetto
+
     found = [] if folder is None else [(_STEPS.fullmatch(one.name), one) for one in sorted(folder.iterdir())]
     steps = {int(match[1]): path for match, path in found if match is not None}
     ahead_us = {} if folder is None else clocks_ahead_us(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import NOTHING, duration, time_left
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ def clusters_table(clusters: Sequence[ClusterSummary], now_s: float | None = Non
         return "No cluster runs."
     now_s = time.time() if now_s is None else now_s
     cells = [_COLUMNS, *(_cells(cluster, now_s) for cluster in clusters)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(aligned(cells))
 
 
 def devices_text(cluster: ClusterSummary) -> str:

@@ -11,6 +11,7 @@
 | `cell_options` | the options of a cell or a script |
 | `plan_texts` | the plan of `--auto`, in the same words for `--auto` and `--explain` |
 | `number_texts` | numbers, sizes and durations as people read them, as the browser writes them too |
+| `aligned_rows` | the rows of a table, aligned, as every table of a terminal or a cell is |
 | `rank_sets`, `exit_statuses`, `settled_variables` | sets of ranks as text; how ranks end; what may not be set |
 | `old_spellings` | the old spellings of Keras and TensorFlow that work: `legacy` and `modernise` read them |
 | `patch_table` | the methods of libraries that a rank replaces, and why |

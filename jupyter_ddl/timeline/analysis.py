@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections import Counter, deque
+from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
     from jupyter_ddl.timeline.steps import Late, Step
 
 LONGEST_TENSORS = 20
-DRAWN_STEPS = 30
 # Steps that a rank delays by less are no finding: Horovod looks for new tensors once in a cycle, a millisecond.
 _LATE_US = 2_000.0
 # The columns of numbers that are kept of every step.
-_COLUMNS = ("step_us", "hidden_us", "exposed_us", "collective_us", "copies_us", "queue_us")
+_COLUMNS = ("step_us", "exchange_us", "hidden_us", "exposed_us", "collective_us", "copies_us", "queue_us")
 
 
 @dataclass
@@ -61,12 +60,12 @@ class Analysis:
         ranks: how many took part; None where only rank 0 is known.
         steps: how many were found.
         columns: name -> the figures of each step, in microseconds.
-        compute_us: rank -> the compute of each step; of ranks whose times are known in all of them.
+        compute_us: rank -> the compute of each step; of ranks whose times are known in all steps.
         wait_us: rank -> likewise the wait for the slowest rank.
         lateness: rank -> how often it was the last.
         tensors: the longest ones.
         others: how many collectives belong to no step: weights at the beginning, metrics of an epoch.
-        drawn: steps with all their collectives.
+        kept: the steps that were asked for, with their collectives.
     """
 
     path: Path
@@ -80,15 +79,16 @@ class Analysis:
     lateness: dict[int, Lateness] = field(default_factory=dict)
     tensors: list[Tensor] = field(default_factory=list)
     others: int = 0
-    drawn: deque[Step] = field(default_factory=lambda: deque(maxlen=DRAWN_STEPS))
+    kept: list[Step] = field(default_factory=list)
+
+    @property
+    def knows_ranks(self) -> bool:
+        """Whether it is known of each rank when it had handed its tensors over, and so who was the last."""
+        return self.ranks is not None and len(self.compute_us) == self.ranks
 
     def median_us(self, column: str) -> float:
         """Return the median over the steps; 0 where there is none."""
         return median(self.columns[column]) if self.steps else 0.0
-
-    def total_us(self, column: str) -> float:
-        """Return the sum over the steps."""
-        return sum(self.columns[column])
 
     def slowest(self) -> tuple[int, Lateness] | None:
         """Return the rank that steps waited for longest in all, where that is no noise."""
@@ -98,12 +98,12 @@ class Analysis:
         return found
 
 
-def analyse(path: Path, drawn: range | None = None) -> Analysis:
+def analyse(path: Path, kept: range = range(0)) -> Analysis:
     """Analyse a timeline that Horovod wrote, of any size: it is read twice, a piece at a time.
 
     Args:
         path: of the file; one that is cut off is analysed up to there.
-        drawn: the steps whose collectives are kept; None for the last ones.
+        kept: the numbers of the steps that are kept whole, from 0.
 
     Raises:
         InvalidInput: it is no timeline, or cannot be read.
@@ -131,8 +131,13 @@ def analyse(path: Path, drawn: range | None = None) -> Analysis:
         return counts[tensor] > most / 2 and most > 1
 
     for step in steps_of(collectives(), is_of_steps):
-        _add(found, step, drawn)
+        _add(found, step)
+        if step.number in kept:
+            found.kept.append(step)
     tensors.end()
+    for by_rank in (found.compute_us, found.wait_us):
+        for rank in [rank for rank, column in by_rank.items() if len(column) < found.steps]:
+            del by_rank[rank]
     found.is_cut_off, found.began_s = file.is_cut_off, assembler.began_s
     found.ranks = ranks + 1 if ranks else None
     found.tensors = tensors.longest(LONGEST_TENSORS)
@@ -147,7 +152,7 @@ def _counts(path: Path) -> Counter[str]:
     return counts
 
 
-def _add(found: Analysis, step: Step, drawn: range | None) -> None:
+def _add(found: Analysis, step: Step) -> None:
     found.steps += 1
     for name in _COLUMNS:
         found.columns[name].append(getattr(step, name))
@@ -156,5 +161,3 @@ def _add(found: Analysis, step: Step, drawn: range | None) -> None:
         found.wait_us.setdefault(rank, array("d")).append(step.wait_us(rank))
     if step.late is not None:
         found.lateness.setdefault(step.late.rank, Lateness()).add(step.number, step.late)
-    if drawn is None or step.number in drawn:
-        found.drawn.append(step)

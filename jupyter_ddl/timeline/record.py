@@ -1,4 +1,4 @@
-"""Gives an analysis as numbers for JSON: for programs, and for the page in the browser."""
+"""Gives an analysis as numbers for JSON: microseconds and bytes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,9 @@ if TYPE_CHECKING:
     from jupyter_ddl.timeline.steps import Step
 
 
-def analysis_record(found: Analysis, *, with_drawn: bool = False) -> dict[str, Any]:
-    """Return the analysis; times are in microseconds, sizes in bytes.
-
-    Args:
-        found: the analysis.
-        with_drawn: with the collectives of some steps too, to be drawn.
-    """
-    record: dict[str, Any] = {
+def analysis_record(found: Analysis) -> dict[str, Any]:
+    """Return the analysis."""
+    return {
         "file": str(found.path),
         "cut_off": found.is_cut_off,
         "began_s": found.began_s,
@@ -32,8 +27,8 @@ def analysis_record(found: Analysis, *, with_drawn: bool = False) -> dict[str, A
         },
         "by_rank": {str(rank): _rank_record(found, rank) for rank in sorted(found.compute_us)},
         "tensors": [{**asdict(one), "bus_bytes_per_s": one.bus_bytes_per_s(found.ranks)} for one in found.tensors],
+        "by_step": [_step_record(step) for step in found.kept],
     }
-    return record | ({"drawn": [_drawn(step) for step in found.drawn]} if with_drawn else {})
 
 
 def _rank_record(found: Analysis, rank: int) -> dict[str, Any]:
@@ -43,29 +38,11 @@ def _rank_record(found: Analysis, rank: int) -> dict[str, Any]:
         "compute_us": median(found.compute_us[rank]),
         "wait_us": median(found.wait_us[rank]),
         "waits_us": sum(found.wait_us[rank]),
-        "last": None if found.ranks is None else (late.times if late else 0),
+        "last": (late.times if late else 0) if found.knows_ranks else None,
         "late_us": late.by_us if late else 0.0,
         "worst": worst,
     }
 
 
-def _drawn(step: Step) -> dict[str, Any]:
-    return {
-        "number": step.number,
-        "begin_us": step.begin_us,
-        "ready_us": step.ready_us,
-        "end_us": step.end_us,
-        "handed_us": {str(rank): at_us for rank, at_us in step.handed_us.items()},
-        "collectives": [
-            {
-                "tensor": one.tensor,
-                "begin_us": one.begin_us,
-                "ready_us": one.ready_us,
-                "end_us": one.end_us,
-                "copies": one.copies,
-                "exchanges": one.exchanges,
-                "bytes": one.bytes,
-            }
-            for one in step.collectives
-        ],
-    }
+def _step_record(step: Step) -> dict[str, Any]:
+    return {**asdict(step), "exchange_us": step.exchange_us, "exposed_us": step.exposed_us}

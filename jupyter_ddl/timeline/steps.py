@@ -59,7 +59,7 @@ class Step:
         copies_us: likewise.
         queue_us: likewise.
         late: the slowest rank; None where only rank 0's times are known.
-        collectives: of the step, kept for those that are drawn.
+        collectives: of the step.
     """
 
     number: int

@@ -5,12 +5,14 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import NOTHING, counted, milliseconds, percent, size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from jupyter_ddl.timeline.analysis import Analysis
+    from jupyter_ddl.timeline.steps import Step
     from jupyter_ddl.timeline.tensors import Tensor
 
 # From these shares of a step on, something can be gained.
@@ -32,6 +34,7 @@ def analysis_text(found: Analysis, name: str) -> str:
         [f"{name}: {counted(found.steps, 'step')}{ranks}{_cut_off(found)}"],
         list(_of_a_step(found)),
         list(_of_ranks(found)),
+        list(_of_each_step(found.kept)),
         list(_findings(found)),
         list(_of_tensors(found)),
     ]
@@ -51,6 +54,7 @@ def _of_a_step(found: Analysis) -> Iterator[str]:
     step_us = found.median_us("step_us")
     rows = [
         ("a step", step_us, ""),
+        ("exchange", found.median_us("exchange_us"), ""),
         ("exposed exchange", found.median_us("exposed_us"), "the step is longer by it"),
         ("  collective", found.median_us("collective_us"), "ranks exchange bytes"),
         ("  copies", found.median_us("copies_us"), "into and out of Horovod's buffer"),
@@ -59,18 +63,42 @@ def _of_a_step(found: Analysis) -> Iterator[str]:
     ]
     cells = [("", "median", "of a step", "")]
     cells += [(what, _ms(us), percent(us / step_us if step_us else None), why) for what, us, why in rows]
-    yield from _aligned(cells, right=(1, 2))
+    yield from aligned(cells, right=(1, 2))
 
 
 def _of_ranks(found: Analysis) -> Iterator[str]:
     cells = [("rank", "compute", "waits", "last in")]
     for rank, compute_us in sorted(found.compute_us.items()):
         late = found.lateness.get(rank)
-        last = NOTHING if found.ranks is None else f"{late.times if late else 0:,} of {counted(found.steps, 'step')}"
+        last = f"{late.times if late else 0:,} of {counted(found.steps, 'step')}" if found.knows_ranks else NOTHING
         cells.append((str(rank), _ms(median(compute_us)), _ms(median(found.wait_us[rank])), last))
-    yield from _aligned(cells, right=(0, 1, 2))
-    if found.ranks is None:
+    yield from aligned(cells, right=(0, 1, 2))
+    if not found.knows_ranks:
         yield "Of rank 0 alone it is known when it had its tensors: Horovod's response cache leaves the others out."
+
+
+def _of_each_step(steps: Sequence[Step]) -> Iterator[str]:
+    cells = [("step", "took", "compute", "waits", "collective", "copies", "queue", "hidden", "last")]
+    cells += [_step_cells(step) for step in steps]
+    if steps:
+        yield "Compute of the slowest rank, and the longest wait for it:"
+        yield from aligned(cells, right=range(8))
+
+
+def _step_cells(step: Step) -> tuple[str, str, str, str, str, str, str, str, str]:
+    waits_us = max((step.wait_us(rank) for rank in step.handed_us), default=0.0)
+    late = step.late
+    return (
+        f"{step.number + 1:,}",
+        _ms(step.step_us),
+        _ms(step.ready_us - step.begin_us),
+        _ms(waits_us),
+        _ms(step.collective_us),
+        _ms(step.copies_us),
+        _ms(step.queue_us),
+        _ms(step.hidden_us),
+        NOTHING if late is None else f"rank {late.rank} by {_ms(late.by_us)}, {_shortened(late.tensor)}",
+    )
 
 
 def _findings(found: Analysis) -> Iterator[str]:
@@ -105,14 +133,13 @@ def _of_tensors(found: Analysis) -> Iterator[str]:
     cells: list[tuple[str, ...]] = [("longest exchanges", "bytes", "times", "mean", "longest", "fused", "wait", "bus")]
     cells += [_tensor_cells(tensor, found.ranks) for tensor in found.tensors if tensor.exchange_us]
     if len(cells) > 1:
-        yield from _aligned(cells, right=range(1, 8))
+        yield from aligned(cells, right=range(1, 8))
 
 
 def _tensor_cells(tensor: Tensor, ranks: int | None) -> tuple[str, ...]:
-    name = tensor.name if len(tensor.name) <= _NAME_LENGTH else f"…{tensor.name[1 - _NAME_LENGTH :]}"
     bus = tensor.bus_bytes_per_s(ranks)
     return (
-        name,
+        _shortened(tensor.name),
         size(tensor.bytes),
         f"{tensor.count:,}",
         _ms(tensor.exchange_us / tensor.count),
@@ -123,17 +150,9 @@ def _tensor_cells(tensor: Tensor, ranks: int | None) -> tuple[str, ...]:
     )
 
 
+def _shortened(name: str) -> str:
+    return name if len(name) <= _NAME_LENGTH else f"…{name[1 - _NAME_LENGTH :]}"
+
+
 def _ms(microseconds: float) -> str:
     return milliseconds(microseconds / 1e6)
-
-
-def _aligned(cells: Sequence[tuple[str, ...]], right: Iterable[int]) -> Iterator[str]:
-    """Yield rows of cells under each other; those of the columns in `right` end alike."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    ends = set(right)
-    for row in cells:
-        padded = (
-            cell.rjust(width) if column in ends else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(padded).rstrip()

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import counted, time_left
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ def jobs_table(rows: Sequence[JobRow], now_s: float | None = None) -> str:
         return "No job of yours brings ranks. %ddl submit sends one."
     now_s = time.time() if now_s is None else now_s
     cells = [_COLUMNS, *(_cells(row, now_s) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)) for line in cells)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(aligned(cells))
 
 
 def _cells(row: JobRow, now_s: float) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import shutil
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import NOTHING, duration, loss, memory_size, number, percent
 from jupyter_ddl.protocol.sample_means import mean
 from jupyter_ddl.views.figures import Figures, figure
@@ -102,8 +103,7 @@ def metrics_table(figures: Figures, most: int = 64) -> str:
     rows = [_COLUMNS, *(_cells(figures, rank) for rank in ranks), _total(figures)]
     # A column without any measurement is left out.
     kept = [at for at in range(len(_COLUMNS)) if at < 2 or any(row[at] != NOTHING for row in rows[1:])]
-    widths = {at: max(len(row[at]) for row in rows) for at in kept}
-    lines = ["  ".join(_aligned(row[at], at, widths[at]) for at in kept).rstrip() for row in rows]
+    lines = aligned([[row[at] for at in kept] for row in rows], [place for place, at in enumerate(kept) if at != 1])
     hidden = len(figures.ranks) - len(ranks)
     if hidden:
         lines.insert(-1, f"... {hidden} more ranks, all faster and without trouble")
@@ -181,10 +181,6 @@ def _summary(figures: Figures) -> str:
     elif figures.lost is not None:
         parts.append(figures.lost)
     return " · ".join(part for part in parts if part)
-
-
-def _aligned(cell: str, column: int, width: int) -> str:
-    return cell.ljust(width) if column == 1 else cell.rjust(width)
 
 
 def _milli(seconds: float | None) -> float | None:

@@ -6,6 +6,7 @@ import time
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import duration, loss, number, rate
 from jupyter_ddl.protocol.rank_sets import compact
 from jupyter_ddl.views.line import plain_lines
@@ -60,14 +61,8 @@ def runs_table(rows: Sequence[Row], now_s: float | None = None) -> str:
     every = [(*_COLUMNS, *_TOLD), *((*_cells(row, now_s), *_told(row)) for row in rows)]
     # A column of which only the head has a text is left out, if it is one of those.
     columns = [column for column in zip(*every, strict=True) if column[0] not in _TOLD or any(column[1:])]
-    widths = [max(map(len, column)) for column in columns]
-    return "\n".join(
-        "  ".join(
-            text.rjust(width) if column[0] in _NUMBERS else text.ljust(width)
-            for column, text, width in zip(columns, line, widths, strict=True)
-        ).rstrip()
-        for line in zip(*columns, strict=True)
-    )
+    numbers = [at for at, column in enumerate(columns) if column[0] in _NUMBERS]
+    return "\n".join(aligned(list(zip(*columns, strict=True)), numbers))
 
 
 def run_line(row: Row) -> str:

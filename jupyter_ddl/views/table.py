@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.aligned_rows import aligned
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -16,13 +18,7 @@ _COLUMNS = ("rank", "host", "pid", "device", "threads")
 def status_table(ranks: Sequence[RankReady]) -> str:
     """Return rank, host, pid, device and threads of each rank as aligned text, in the order of ranks."""
     rows = [_COLUMNS, *(_cells(ready) for ready in sorted(ranks, key=lambda ready: ready.rank))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_COLUMNS))]
-    lines = []
-    for row in rows:
-        cells = zip(_COLUMNS, row, widths, strict=True)
-        aligned = (cell.rjust(width) if name in _NUMBERS else cell.ljust(width) for name, cell, width in cells)
-        lines.append("  ".join(aligned).rstrip())
-    return "\n".join(lines)
+    return "\n".join(aligned(rows, [_COLUMNS.index(name) for name in _NUMBERS]))
 
 
 def _cells(ready: RankReady) -> tuple[str, ...]:

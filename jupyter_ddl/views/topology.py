@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.host_topology import PATHS, UNKNOWN
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def topology_text(found: Mapping[str, HostTopology | None]) -> str:
     if silent := [host for host, one in found.items() if one is None]:
         blocks.append(f"{', '.join(silent)}: no rank there has answered.")
     rows = [_cells(host, one) for host, has in found.items() if has is not None for one in has.interfaces]
-    blocks += [_aligned([_INTERFACES, *rows])] if rows else []
+    blocks += ["\n".join(aligned([_INTERFACES, *rows]))] if rows else []
     blocks += [
         f"{host}: no network interface but loopback is known."
         for host, has in found.items()
@@ -69,7 +70,7 @@ def _gpus_text(hosts: Sequence[str], has: HostTopology) -> str:
     names = ", ".join(dict.fromkeys(gpu.name for gpu in has.gpus))
     header = ("", *(f"GPU{gpu.index}" for gpu in has.gpus), "NUMA", "cores")
     count = f"{len(has.gpus)} GPU{'' if len(has.gpus) == 1 else 's'}"
-    return f"{where}: {count} ({names})\n{_aligned([header, *map(_gpu_cells, has.gpus)])}"
+    return "\n".join([f"{where}: {count} ({names})", *aligned([header, *map(_gpu_cells, has.gpus)])])
 
 
 def _gpu_cells(gpu: HostGpu) -> tuple[str, ...]:
@@ -79,10 +80,3 @@ def _gpu_cells(gpu: HostGpu) -> tuple[str, ...]:
 def _cells(host: str, one: Interface) -> tuple[str, ...]:
     speed = _NOT_SAID if one.mbit_per_s is None else f"{one.mbit_per_s:,} Mbit/s"
     return (host, one.name, one.address, speed, "yes" if one.is_infiniband else "no")
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )

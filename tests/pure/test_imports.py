@@ -274,9 +274,9 @@ def test_a_part_leaves_alone_what_is_not_for_its_process(part: str) -> None:
 
 def test_views_read_events_and_nothing_else() -> None:
     assert parts_imported_by("views") <= {"errors", "protocol"}
-    # An event carries a fault; the others are what events are made of, and how their numbers are written.
+    # An event carries a fault; the others are what events are made of, and how they are written.
     read = {"codec", "events", "exit_statuses", "faults", "rank_sets", "sample_means", "cell_frames", "host_topology"}
-    read |= {"number_texts"}
+    read |= {"number_texts", "aligned_rows"}
     imported = {name for name in modules_imported_by("views") if name.startswith("protocol")}
     assert imported <= {f"protocol.{name}" for name in read}
 

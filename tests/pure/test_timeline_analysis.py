@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from jupyter_ddl import cli
+from jupyter_ddl.commands.timeline import steps_in
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.timeline import trace_file
 from jupyter_ddl.timeline.analysis import analyse
@@ -95,15 +97,15 @@ def test_each_quantity_of_a_step(tmp_path: Path) -> None:
 
 
 def test_compute_wait_and_exposed_exchange_are_the_step_and_both_parts_the_exchange(tmp_path: Path) -> None:
-    found = analyse(written(tmp_path / "timeline.json", 6, {2: 50_000}))
+    found = analyse(written(tmp_path / "timeline.json", 6, {2: 50_000}), range(5))
     for number, step_us in enumerate(found.columns["step_us"]):
         for rank in (0, 1):
             parts = found.compute_us[rank][number] + found.wait_us[rank][number] + found.columns["exposed_us"][number]
             assert parts == pytest.approx(step_us)
-    for one in found.drawn:
+    for one in found.kept:
         assert one.hidden_us + one.exposed_us == one.exchange_us
         assert one.collective_us + one.copies_us + one.queue_us == pytest.approx(one.exposed_us)
-    assert sum(found.columns["step_us"]) == max(one.end_us for one in found.drawn) - 7500
+    assert sum(found.columns["step_us"]) == max(one.end_us for one in found.kept) - 7500
 
 
 def test_a_late_rank_is_named_with_step_and_tensor(tmp_path: Path) -> None:
@@ -190,9 +192,44 @@ def test_a_large_file_is_read_in_bounded_memory(tmp_path: Path, monkeypatch: pyt
     assert most < path.stat().st_size / 4
 
 
-def test_the_record_is_json_and_draws_the_steps_that_were_asked_for(tmp_path: Path) -> None:
+def test_the_record_is_json_and_has_the_steps_that_were_asked_for(tmp_path: Path) -> None:
     found = analyse(written(tmp_path / "timeline.json", 10), range(2, 5))
-    record = json.loads(json.dumps(analysis_record(found, with_drawn=True)))
-    assert [one["number"] for one in record["drawn"]] == [2, 3, 4]
+    record = json.loads(json.dumps(analysis_record(found)))
+    assert [one["number"] for one in record["by_step"]] == [2, 3, 4]
+    assert [one["tensor"] for one in record["by_step"][0]["collectives"]] == ["a", "b", "c"]
     assert record["figures"]["step_us"] == {"median": 10_000, "mean": 10_000, "total": 90_000}
-    assert [after["begin_us"] - before["begin_us"] for before, after in pairwise(record["drawn"])] == [10_000, 10_000]
+    assert [after["begin_us"] - before["begin_us"] for before, after in pairwise(record["by_step"])] == [10_000, 10_000]
+
+
+def test_steps_are_shown_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path / "timeline.json", 6, {3: 50_000})
+    assert cli.main(["timeline", str(path), "--steps", "2-3"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = next(at for at, line in enumerate(lines) if line.startswith("step  "))
+    assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["2", "3"]
+    assert lines[at + 2].endswith("rank 1 by 50.5 ms, b")
+
+
+def test_of_tensors_in_the_cache_no_rank_is_called_the_last(tmp_path: Path) -> None:
+    """As a whole file is: Horovod notes the ranks' moments in the first two steps only."""
+    path = written(tmp_path / "timeline.json", 6)
+    marks = 0
+    kept = []
+    for line in path.read_text().replace("},{", "},\n{").splitlines():
+        marks += '"ph": "X"' in line
+        if '"ph": "X"' not in line or marks <= 12:
+            kept.append(line)
+    path.write_text("\n".join(kept))
+    found = analyse(path)
+    assert (found.ranks, found.knows_ranks, set(found.compute_us)) == (2, False, {0})
+    text = analysis_text(found, "run")
+    assert "of 5 steps" not in text
+    assert "Horovod's response cache leaves the others out" in text
+    assert analysis_record(found)["by_rank"]["0"]["last"] is None
+
+
+@pytest.mark.parametrize("text", ["", "0", "0-3", "5-3", "1-2000", "a", "1-2-3", "-4"])
+def test_steps_that_are_none_are_one_clear_error(text: str) -> None:
+    assert (steps_in("5"), steps_in(" 5-7 "), steps_in(None)) == (range(4, 5), range(4, 7), range(0))
+    with pytest.raises(InvalidInput, match="counted from 1"):
+        steps_in(text)

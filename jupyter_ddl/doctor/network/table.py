@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.doctor.network.judgement import speed_text, time_text
+from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.protocol.number_texts import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from jupyter_ddl.protocol.network_figures import Figures
 
@@ -21,7 +22,7 @@ def as_table(figures: Figures) -> str:
     hosts = f"{counted(len(figures.hosts), 'host')} ({', '.join(host.name for host in figures.hosts)})"
     links = [("level", "from", "to", "latency", "bandwidth", "by"), *_links(figures)]
     sums = [("level", "ranks", "allreduce of 8 B", "8 MiB"), *_sums(figures)]
-    return "\n".join((f"{counted(ranks, 'rank')} on {hosts}, {figures.mpi}", "", *_aligned(links), "", *_aligned(sums)))
+    return "\n".join((f"{counted(ranks, 'rank')} on {hosts}, {figures.mpi}", "", *aligned(links), "", *aligned(sums)))
 
 
 def _links(figures: Figures) -> Iterator[tuple[str, ...]]:
@@ -35,9 +36,3 @@ def _sums(figures: Figures) -> Iterator[tuple[str, ...]]:
     for one in figures.allreduces:
         level = f"within {one.where}" if one.where else one.level
         yield level, str(one.ranks), time_text(one.small_s), time_text(one.large_s)
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
