@@ -5,6 +5,6 @@ All else that a program of `torch.distributed` needs is torch's own (docs/torch.
 Runs on: every rank, or any process.
 """
 
-from jupyter_ddl.torch_checkpoints.epochs import epochs
+from jupyter_ddl.checkpoints.torch_loops.epochs import epochs
 
 __all__ = ["epochs"]

@@ -1,14 +1,15 @@
-"""Saves what `fit` trains after each epoch, and resumes it when the same cell runs again: `--checkpoint DIR`.
+"""Saves after each epoch what `fit`, or a loop of PyTorch's, trains, and resumes it: `--checkpoint DIR`.
 
 | module | owns |
 |---|---|
 | `cell_checkpoints` | which of a cell's fits saves where; what a cell begins with |
 | `saver` | the callback: restores the newest whole checkpoint, and saves |
 | `variables` | what a training's state is made of, and which of it is each rank's own |
-| `rng_state` | the states of a rank's random number generators |
+| `rng_state`, `python_rng_state` | the states of a rank's random number generators; of these Python's and NumPy's |
 | `callback_state` | what Keras's own callbacks count |
 | `data_position` | the passes over the data that were made before |
 | `archive`, `writer` | a state as a file; its place in the folder |
+| `torch_loops/` | loops of PyTorch's |
 
 `jupyter_ddl/protocol/checkpoint_folder.py` has the files' names, and distinguishes whole from damaged ones.
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def prepare(running: Cell) -> None:
-    """Prepare this rank for a run that is to be saved: now, or when it imports Keras.
+    """Prepare this rank for a run that is to be saved: now, or when it imports Keras or PyTorch.
 
     Collective: every rank must call this.
 
@@ -42,9 +43,12 @@ def prepare(running: Cell) -> None:
     from jupyter_ddl.training.keras_version import uses_keras_3
 
     has_torch = find_spec("torch") is not None
-    if uses_keras_3() and (has_torch or find_spec("horovod") is not None):
+    has_fit = uses_keras_3() and (has_torch or find_spec("horovod") is not None)
+    if has_fit:
         import_hooks.when_imported("keras", _begin)
-    elif not has_torch:  # `torch_checkpoints` saves its loops
+    if has_torch:
+        import_hooks.when_imported("torch", _begin_torch)
+    elif not has_fit:
         raise InvalidInput(
             "--checkpoint saves what fit of Keras 3 trains with Horovod, and loops of PyTorch's.",
             "Keras 2, or none" if not uses_keras_3() else "no Horovod",
@@ -58,3 +62,9 @@ def _begin(keras: ModuleType) -> None:
     from jupyter_ddl.checkpoints import cell_checkpoints
 
     cell_checkpoints.of_this_rank().begin()
+
+
+def _begin_torch(_torch: ModuleType) -> None:
+    from jupyter_ddl.checkpoints.torch_loops import unsaved
+
+    unsaved.begin()

@@ -5,27 +5,22 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import numpy as np
 from keras.src.backend.common import global_state
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR, global_seed_generator
 
+from jupyter_ddl.checkpoints import python_rng_state
 from jupyter_ddl.training import seeds
 from jupyter_ddl.training.backends import ops
 
 
 def state() -> dict[str, Any]:
     """Return the states, as JSON can hold them."""
-    version, numbers, gauss = random.getstate()
-    numpy_state: Any = np.random.get_state(legacy=True)
-    kind, keys, position, has_gauss, cached = numpy_state
     seed = ops.seed_of_program()
     generator = global_state.get_global_attribute(GLOBAL_SEED_GENERATOR)
-    return {
-        "python": [version, list(numbers), gauss],
-        "numpy": [kind, keys.tolist(), int(position), int(has_gauss), float(cached)],
+    return python_rng_state.state() | {
         # Operations draw their seeds from it, where a seed has been set.
         "seed": None if seed is None else [int(seed), ops.seed_state()],
         "keras": None if generator is None else generator.state.numpy().tolist(),
@@ -44,10 +39,4 @@ def put_back(states: dict[str, Any]) -> None:
         generator = global_seed_generator()
         generator.state.assign(np.array(states["keras"], dtype=generator.state.dtype))
     # Last: making Keras's generator draws from Python's.
-    random.setstate(_tupled(states["python"]))
-    np.random.set_state(tuple(states["numpy"]))
-
-
-def _tupled(listed: Any) -> Any:
-    version, numbers, gauss = listed
-    return version, tuple(numbers), gauss
+    python_rng_state.put_back(states)

@@ -56,7 +56,7 @@ def replacing(path: Path, *, mode: int = PRIVATE, durable: bool = False) -> Iter
             unfinished.unlink()
         raise
     if durable:
-        _sync(path.parent)
+        sync(path.parent)
 
 
 def replace(path: Path, content: bytes | str, *, mode: int = PRIVATE) -> None:
@@ -69,6 +69,15 @@ def replace(path: Path, content: bytes | str, *, mode: int = PRIVATE) -> None:
     data = content.encode(errors="surrogatepass") if isinstance(content, str) else content
     with replacing(path, mode=mode) as file:
         file.write(data)
+
+
+def sync(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def open_to_lock(path: Path, *, mode: int = PRIVATE) -> BinaryIO:
@@ -160,11 +169,3 @@ def _open_own(path: Path, flags: int) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "not a file", str(path))
     return descriptor
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -12,7 +12,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import auto_distribution, checkpoints, legacy, torch_checkpoints
+from jupyter_ddl import auto_distribution, checkpoints, legacy
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
@@ -81,7 +81,6 @@ def _prepare_cells(state: RankState) -> None:
     state.cells.prepare_with(auto_distribution.prepare)
     # After it: the seed of a resumed training replaces the one drawn there.
     state.cells.prepare_with(checkpoints.prepare)
-    state.cells.prepare_with(torch_checkpoints.prepare)
     # This thread survives an interrupt during tracing.
     state.cells.prepare_with(interrupted_tracing.leave_graphs)
 

@@ -38,7 +38,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
-    "torch_checkpoints": {"engine", "errors", "host"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {
         "auto_distribution",
@@ -51,7 +50,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "paths",
         "pipelines",
         "protocol",
-        "torch_checkpoints",
         "torch_training",
         "training",
     },
@@ -132,7 +130,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     # Public faces. __init__ names what kernels and what ranks use, and imports either only when it is asked for.
     "data": {"auto_distribution", "pipelines"},
     "keras": {"errors", "rank", "training"},
-    "torch": {"torch_checkpoints"},
+    "torch": {"checkpoints"},
     "__init__": {"engine", "kernel", "rank"},
 }
 KERNEL_SIDE = {
@@ -167,7 +165,6 @@ RANK_SIDE = {
     "pipelines",
     "rank",
     "torch",
-    "torch_checkpoints",
     "training",
 }
 # Within the shared folders, what is not for a part's process.

@@ -22,6 +22,7 @@ from torch.distributed.checkpoint.metadata import TensorStorageMetadata
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -79,9 +80,9 @@ class TrainingState:
         problem: BaseException | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            torch.save(dict(random), folder / _RANDOM.format(rank()))
+            _write(folder / _RANDOM.format(rank()), dict(random))
             if rank() == 0:
-                torch.save({name: one.state_dict() for name, one in self._others.items()}, folder / _OTHER)
+                _write(folder / _OTHER, {name: one.state_dict() for name, one in self._others.items()})
         except (OSError, RuntimeError) as error:  # torch.save's, of a full disk
             problem = error
         if any(_gathered(problem is not None)):
@@ -178,6 +179,11 @@ def _sizes(state: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, tuple[
     inner = state.items() if isinstance(state, dict) else enumerate(state) if isinstance(state, list | tuple) else ()
     for key, value in inner:
         yield from _sizes(value, (*path, str(key)))
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with files.replacing(path, mode=files.SHARED, durable=True) as file:
+        torch.save(content, file)
 
 
 def _loaded(path: Path) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from jupyter_ddl.checkpoints.torch_loops.epochs import loops
 from jupyter_ddl.engine import rank_state, run_context
-from jupyter_ddl.torch_checkpoints.epochs import loops
 
 
 class _Warned:

@@ -15,9 +15,10 @@ import secrets
 import shutil
 from pathlib import Path
 
+from jupyter_ddl.checkpoints.writer import KEPT, require_writable
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import files
 
-KEPT = 2
 _EPOCH = re.compile(r"epoch-([0-9]{1,9})")
 _UNFINISHED = ".epoch-*"
 
@@ -43,17 +44,7 @@ class LoopFolder:
         Raises:
             InvalidInput: it cannot be written to.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            probe = self.path / f".epoch-0.{secrets.token_hex(4)}"
-            probe.mkdir()
-            probe.rmdir()
-        except OSError as error:
-            raise InvalidInput(
-                "--checkpoint takes a folder that rank 0 can write to.",
-                f"{self.path} ({error.strerror or error})",
-                "Pass another folder.",
-            ) from error
+        require_writable(self.path)
 
     def unfinished(self, epoch: int) -> Path:
         """Return where an epoch is to be written."""
@@ -70,7 +61,7 @@ class LoopFolder:
             # An epoch that is trained again, after a newer one was removed by hand.
             shutil.rmtree(path)
         written.rename(path)
-        _sync(self.path)
+        files.sync(self.path)
         for _, old in sorted(self._whole())[:-KEPT]:
             shutil.rmtree(old, ignore_errors=True)
         for cut_off in self.path.glob(_UNFINISHED):
@@ -99,11 +90,3 @@ def check_own(path: Path) -> None:
                 f"{part}, of user {part.stat(follow_symlinks=False).st_uid}",
                 "Copy the folder, if you trust it, and pass the copy.",
             )
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,17 +9,17 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine import rank_state, run_context
-from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.torch_checkpoints import random_state
-from jupyter_ddl.torch_checkpoints.folder import LoopFolder, check_own
-from jupyter_ddl.torch_checkpoints.training_state import (
+from jupyter_ddl.checkpoints.torch_loops import rng_state
+from jupyter_ddl.checkpoints.torch_loops.folder import LoopFolder, check_own
+from jupyter_ddl.checkpoints.torch_loops.training_state import (
     TrainingState,
     broadcast,
     is_joined,
     random_states,
     rank,
 )
+from jupyter_ddl.engine import rank_state, run_context
+from jupyter_ddl.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +84,8 @@ class Loops:
             check_own(newest[1])
             states = random_states(newest[1])
             if states is not None:
-                random_state.put_back(states["began"])
-        self.began = random_state.state()
+                rng_state.put_back(states["began"])
+        self.began = rng_state.state()
 
     def next(self) -> int:
         """Return the number of a loop that begins, from 1."""
@@ -148,13 +148,13 @@ class _SavedEpochs:
         if states is None:
             self._tell(f"resumes after epoch {epoch} of {self._count} from {path}, which another number of ranks saved")
             return epoch
-        random_state.put_back(states["now"])
+        rng_state.put_back(states["now"])
         self._tell(f"resumes after epoch {epoch} of {self._count} from {path}")
         return epoch
 
     def _save(self, epoch: int) -> None:
         written: Path = broadcast(self._folder.unfinished(epoch) if self._is_first else None)
-        random = {"began": loops().began, "now": random_state.state()}
+        random = {"began": loops().began, "now": rng_state.state()}
         try:
             self._state.save(written, random)
             if self._is_first:
