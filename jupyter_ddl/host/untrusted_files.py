@@ -142,6 +142,28 @@ def lines(file: BinaryIO, limit: int = MAX_LINE_BYTES) -> Iterator[bytes]:
         yield b"".join(held)
 
 
+def lines_from(path: Path, position: int, step_bytes: int) -> tuple[list[bytes], int]:
+    """Return the next whole lines of a file that may still grow, without their ends, and the place after them.
+
+    Args:
+        path: the file; one that cannot be read, or is not written yet, has no lines.
+        position: where to begin, in bytes.
+        step_bytes: about how much to return; a longer line is returned alone, up to MAX_LINE_BYTES.
+    """
+    size = step_bytes
+    try:
+        with open_file(path) as file:
+            while True:
+                file.seek(position)
+                data = file.read(size)
+                end = data.rfind(b"\n") + 1
+                if end or len(data) < size or size >= MAX_LINE_BYTES:
+                    return data.split(b"\n")[:-1], position + end
+                size *= 2
+    except OSError:
+        return [], position
+
+
 def next_data(file: BinaryIO, position: int) -> int:
     """Return the first position from `position` on that is in no hole of a sparse file; its size where there is none.
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
 
 PAGE_BYTES = 4 << 20
-# A figure in an event may be large; a longer line is no event of ours.
-MAX_LINE_BYTES = 256 << 20
 _RANK = 10**9
 _POSITION = 1 << 50
 
@@ -55,7 +53,7 @@ def page_of_outputs(folder: Path, rank: int, after: int, page_bytes: int = PAGE_
         page_bytes: how much of the rank's events is read; more where one event is longer.
     """
     outputs: list[dict[str, Any]] = []
-    lines, size = _lines(folder / rank_file(rank, EVENTS), after, page_bytes)
+    lines, following = untrusted_files.lines_from(folder / rank_file(rank, EVENTS), after, page_bytes)
     for line in lines:
         event = event_of(line)
         output = None if event is None else _output(event, rank)
@@ -66,24 +64,7 @@ def page_of_outputs(folder: Path, rank: int, after: int, page_bytes: int = PAGE_
             last["text"] += output["text"]
         else:
             outputs.append(output)
-    return {"next": after + size, "outputs": finite(outputs)}
-
-
-def _lines(path: Path, after: int, page_bytes: int) -> tuple[list[bytes], int]:
-    """Return the whole lines behind a place, and how many bytes these are."""
-    size = page_bytes
-    try:
-        with untrusted_files.open_file(path) as file:
-            while True:
-                file.seek(after)
-                data = file.read(size)
-                end = data.rfind(b"\n") + 1
-                if end or len(data) < size or size >= MAX_LINE_BYTES:
-                    return data[:end].splitlines(), end
-                size *= 2
-    except OSError:
-        # Not written yet, or deleted meanwhile.
-        return [], 0
+    return {"next": following, "outputs": finite(outputs)}
 
 
 def _output(event: Event, rank: int) -> dict[str, Any] | None:

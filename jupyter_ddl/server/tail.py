@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.events import Event
 
 STEP_BYTES = 4 << 20
-# An event is one line, and a figure in it may be large; a longer line is no event of ours.
-MAX_LINE_BYTES = 256 << 20
 # Characters of output in one message. The excess is in the log files, and counted.
 FIRST_TEXT = 1_000_000
 BATCH_TEXT = 256_000
@@ -56,11 +54,11 @@ class Tail:
         self.fault: Exception | None = None
         self.ended: str | None = None
         self._folder = folder
+        self._events = folder / "events.jsonl"
         self._history = History()
         self._figures = Figures()
         self._lock = threading.Lock()
         self._position = 0
-        self._step_bytes = STEP_BYTES
         self._looked_s = 0.0
         self._single: float | None = None
         self._model: str | None = None
@@ -72,9 +70,9 @@ class Tail:
 
     def read_on(self) -> bool:
         """Read new events, or a part of them; return whether there are more."""
-        lines = self._lines()
+        lines, self._position = untrusted_files.lines_from(self._events, self._position, STEP_BYTES)
         self._keep([None if line.startswith(_UNREAD) else event_of(line) for line in lines], lines)
-        if lines or self._step_bytes > STEP_BYTES:
+        if lines:
             return True
         if not self.is_over and not self._goes_on():
             # Events that the ranks wrote after their kernel was killed; none if it was not.
@@ -93,21 +91,6 @@ class Tail:
             means = self._figures.means() if self.is_over else None
         hosts = _hosts(self._folder) if since == 0 else None
         return following, batch(since, following, self._single, entries, means, hosts)
-
-    def _lines(self) -> list[bytes]:
-        """Return the next whole lines."""
-        try:
-            with untrusted_files.open_file(self._folder / "events.jsonl") as file:
-                file.seek(self._position)
-                data = file.read(self._step_bytes)
-        except OSError:
-            # Not written yet, or deleted meanwhile.
-            return []
-        end = data.rfind(b"\n") + 1
-        is_cut = not end and len(data) == self._step_bytes < MAX_LINE_BYTES
-        self._step_bytes = 2 * self._step_bytes if is_cut else STEP_BYTES
-        self._position += end
-        return data.split(b"\n")[:-1]
 
     def _keep(self, events: list[Event | None], lines: list[bytes] | None = None) -> None:
         """Number events, and keep the useful ones; a line that was not read only counts."""

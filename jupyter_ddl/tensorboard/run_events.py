@@ -35,7 +35,6 @@ class RunEvents:
         self.is_over = False
         self._folder = folder
         self._position = 0
-        self._step_bytes = _STEP_BYTES
         self._count = 0
         self._looked_s: float | None = None
 
@@ -43,31 +42,16 @@ class RunEvents:
         """Return the next events, some megabytes of them at most; none where nothing is new, or `is_over`."""
         if self.is_over:
             return []
-        lines = self._lines()
+        lines, self._position = untrusted_files.lines_from(self._folder / "events.jsonl", self._position, _STEP_BYTES)
         events = [event for event in map(event_of, lines) if event is not None]
         self._count += len(events)
         if any(isinstance(event, RunFinished) for event in events):
             self.is_over = True
-        elif not lines and self._step_bytes == _STEP_BYTES and self._has_ended():
+        elif not lines and self._has_ended():
             self.is_over = True
             # What came since, and what the ranks wrote after their kernel was killed.
             return list(islice(run_events(self._folder), self._count, None))
         return events
-
-    def _lines(self) -> list[bytes]:
-        """Return the next whole lines."""
-        try:
-            with untrusted_files.open_file(self._folder / "events.jsonl") as file:
-                file.seek(self._position)
-                data = file.read(self._step_bytes)
-        except OSError:
-            # Not written yet, or deleted meanwhile.
-            return []
-        end = data.rfind(b"\n") + 1
-        is_cut = not end and len(data) == self._step_bytes < untrusted_files.MAX_LINE_BYTES
-        self._step_bytes = 2 * self._step_bytes if is_cut else _STEP_BYTES
-        self._position += end
-        return data.split(b"\n")[:-1]
 
     def _has_ended(self) -> bool:
         now_s = time.monotonic()

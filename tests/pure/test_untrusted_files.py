@@ -157,3 +157,19 @@ def test_holes_are_not_read(tmp_path: Path) -> None:
     found = read_lines(path)
     assert found[0] == b"first\n"
     assert found[-1] == b"last\n"
+
+
+@pytest.mark.parametrize("step_bytes", [1, 4, 100])
+def test_lines_of_a_file_that_grows_come_whole_and_once(tmp_path: Path, step_bytes: int) -> None:
+    path, position, found = tmp_path / "events.jsonl", 0, []
+    assert untrusted_files.lines_from(path, position, step_bytes) == ([], 0)
+    for written in (b"one\ntw", b"o", b"\nan even longer one\n\r\n", b"cut"):
+        with path.open("ab") as file:
+            file.write(written)
+        while True:
+            lines, position = untrusted_files.lines_from(path, position, step_bytes)
+            if not lines:
+                break
+            found += lines
+    assert found == [b"one", b"two", b"an even longer one", b"\r"]
+    assert position == path.stat().st_size - len(b"cut")
