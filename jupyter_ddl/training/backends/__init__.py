@@ -5,8 +5,9 @@
 | `interface` | what a backend provides: `Ops`, `Arrays`, and a step's `Clock` and numbers |
 | `tensorflow_ops`, `tensorflow_exchange`, `tensorflow_arrays` | TensorFlow |
 | `tensorflow_clock`, `tensorflow_last_batch` | what a graph of TensorFlow's measures and keeps |
-| `torch_ops`, `torch_clock`, `torch_arrays` | PyTorch |
-| `torch_collectives`, `horovod` | Horovod's API over torch.distributed; the package that Horovod is else |
+| `torch_ops`, `torch_variables`, `torch_clock`, `torch_arrays` | PyTorch |
+| `torch_collectives`, `torch_process_sets` | Horovod's API over torch.distributed |
+| `environment_ranks`, `horovod` | this rank without Horovod; the package that Horovod is else |
 | `made_functions` | attributes of a model while Keras makes a function of it |
 | `refused` | names that a backend has nothing for |
 

@@ -1,8 +1,6 @@
 """Provides Horovod's API over torch.distributed: what `training` needs of it, and what programs call.
 
-Ranks and their hosts are those of the environment, as torchrun's programs read them. The group of all ranks is the
-program's own where it has made one; it is made when it is first needed, again where a release has ended it. On a GPU
-tensors go through NCCL, on the host through gloo.
+On a GPU tensors go through NCCL, on the host through gloo.
 
 Runs on: every rank. Collective, each of them but the questions: every rank (of the process set) must call it, in the
 same order.
@@ -10,15 +8,39 @@ same order.
 
 from __future__ import annotations
 
-import os
 from enum import IntEnum
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from jupyter_ddl.engine import rank_state
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.training.backends.environment_ranks import cross_rank, local_rank, local_size, rank, size
+from jupyter_ddl.training.backends.torch_process_sets import (
+    ProcessSet,
+    add_process_set,
+    global_process_set,
+    group_of,
+    init,
+    is_initialized,
+    remove_process_set,
+    shutdown,
+)
+
+__all__ = [
+    "ProcessSet",
+    "add_process_set",
+    "cross_rank",
+    "global_process_set",
+    "init",
+    "is_initialized",
+    "local_rank",
+    "local_size",
+    "rank",
+    "remove_process_set",
+    "shutdown",
+    "size",
+]
 
 
 class Op(IntEnum):
@@ -73,107 +95,6 @@ class Compression:
     fp16 = _Half
 
 
-class _Joined:
-    """Whether the program has called `init`, and the groups that were made since."""
-
-    def __init__(self) -> None:
-        self.is_initialised = False
-        self.world: Any = None
-        self.groups: dict[tuple[int, ...], Any] = {}
-        self.sets: list[ProcessSet] = []
-
-
-class ProcessSet:
-    """Some of the ranks.
-
-    Args:
-        ranks: which, counted in the world; None for all.
-    """
-
-    def __init__(self, ranks: Any = None) -> None:
-        self.ranks: list[int] | None = None if ranks is None else sorted(int(rank) for rank in ranks)
-        self.process_set_id: int | None = 0 if ranks is None else None
-
-    def included(self) -> bool:
-        """Return whether this rank is in it."""
-        return self.ranks is None or rank() in self.ranks
-
-    def size(self) -> int:
-        """Return how many ranks it has."""
-        return size() if self.ranks is None else len(self.ranks)
-
-    def rank(self) -> int:
-        """Return which of them this is."""
-        return rank() if self.ranks is None else self.ranks.index(rank())
-
-
-# Horovod's name of the set of all ranks.
-global_process_set = ProcessSet()
-
-
-def init(comm: Any = None, process_sets: Any = None) -> None:
-    """Make the group of all ranks, and those of the process sets.
-
-    Args:
-        comm: Horovod's; None.
-        process_sets: to add.
-
-    Raises:
-        InvalidInput: a communicator was passed; this process is no rank.
-    """
-    if comm is not None:
-        raise InvalidInput(
-            "With Keras on PyTorch hvd.init takes no communicator.", repr(comm), "Leave it out; use process_sets."
-        )
-    joined = _joined()
-    joined.is_initialised = True
-    _world()
-    for one in process_sets if isinstance(process_sets, (list, tuple)) else ():
-        add_process_set(one)
-
-
-def shutdown() -> None:
-    """End the group of all ranks."""
-    joined = _joined()
-    for one in joined.sets:
-        one.process_set_id = None
-    joined.is_initialised, joined.world = False, None
-    joined.groups.clear()
-    joined.sets.clear()
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-def is_initialized() -> bool:
-    """Return whether `init` was called."""
-    return _joined().is_initialised
-
-
-def rank() -> int:
-    """Return this rank."""
-    return _of_environment("RANK")
-
-
-def size() -> int:
-    """Return how many ranks there are."""
-    return _of_environment("WORLD_SIZE")
-
-
-def local_rank() -> int:
-    """Return this rank's number on its host."""
-    return _of_environment("LOCAL_RANK")
-
-
-def local_size() -> int:
-    """Return how many ranks its host has."""
-    return _of_environment("LOCAL_WORLD_SIZE")
-
-
-def cross_rank() -> int:
-    """Return the number of this rank's host."""
-    return _of_environment("GROUP_RANK")
-
-
 def cross_size() -> int:
     """Return how many hosts have a rank of this local rank."""
     return len({host for host, local in allgather_object((cross_rank(), local_rank())) if local == local_rank()})
@@ -207,30 +128,6 @@ def gloo_enabled() -> bool:
 mpi_built = mpi_enabled = ddl_built = ccl_built = cuda_built = rocm_built = mpi_threads_supported
 
 
-def add_process_set(process_set: Any) -> ProcessSet:
-    """Make a set of ranks known. Collective: every rank of the world must call this.
-
-    Args:
-        process_set: a ProcessSet, or a list of ranks.
-    """
-    added = process_set if isinstance(process_set, ProcessSet) else ProcessSet(process_set)
-    sets = _joined().sets
-    if added not in sets and added.ranks is not None:
-        sets.append(added)
-        added.process_set_id = len(sets)
-    return added
-
-
-def remove_process_set(process_set: ProcessSet) -> bool:
-    """Forget a set of ranks; return whether it was known."""
-    joined = _joined()
-    if process_set not in joined.sets:
-        return False
-    joined.sets.remove(process_set)
-    process_set.process_set_id = None
-    return True
-
-
 def allreduce(
     tensor: torch.Tensor,
     name: str | None = None,  # noqa: ARG001 (Horovod's)
@@ -248,7 +145,7 @@ def allreduce(
             "op=hvd.Adasum",
             "Pass op=hvd.Average.",
         )
-    group = _group(process_set)
+    group = group_of(process_set)
     sent, context = compression.compress(
         tensor.detach() * prescale_factor if prescale_factor != 1.0 else tensor.detach()
     )
@@ -268,7 +165,7 @@ def allgather(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """Return all ranks' rows, in the order of the ranks."""
-    group, place = _group(process_set), tensor.device
+    group, place = group_of(process_set), tensor.device
     own = _on_device(tensor.detach().contiguous())
     counts = allgather_object(int(own.shape[0]), process_set=process_set)
     padded = own.new_zeros((max(counts), *own.shape[1:]))
@@ -285,7 +182,7 @@ def broadcast(
     process_set: ProcessSet = global_process_set,
 ) -> torch.Tensor:
     """Return a rank's tensor; the rank is counted in the world."""
-    group = _group(process_set)
+    group = group_of(process_set)
     sent = _on_device(tensor.detach().clone(memory_format=torch.contiguous_format))
     dist.broadcast(sent, root_rank, group=group)
     return sent.to(tensor.device)
@@ -342,7 +239,7 @@ def allgather_object(
     process_set: ProcessSet = global_process_set,
 ) -> list[Any]:
     """Return all ranks' objects, in the order of the ranks."""
-    group = _group(process_set)
+    group = group_of(process_set)
     every: list[Any] = [None] * process_set.size()
     dist.all_gather_object(every, obj, group=group)
     return every
@@ -356,7 +253,7 @@ def broadcast_object(
     process_set: ProcessSet = global_process_set,
 ) -> Any:
     """Return a rank's object; the rank is counted in the world."""
-    group = _group(process_set)
+    group = group_of(process_set)
     sent = [obj]
     dist.broadcast_object_list(sent, root_rank, group=group)
     return sent[0]
@@ -364,47 +261,10 @@ def broadcast_object(
 
 def sum_in_place(flat: torch.Tensor, process_set: ProcessSet) -> torch.Tensor:
     """Sum a contiguous tensor over the ranks; return the sum, which may be the tensor itself."""
-    group, place = _group(process_set), flat.device
+    group, place = group_of(process_set), flat.device
     summed = _on_device(flat)
     dist.all_reduce(summed, group=group)
     return summed.to(place)
-
-
-def _joined() -> _Joined:
-    return rank_state.here().part(_Joined)
-
-
-def _of_environment(name: str) -> int:
-    value = os.environ.get(name)
-    if value is None:
-        raise InvalidInput(
-            "With Keras on PyTorch a rank is a process of `%ddl start` or of `jupyter ddl run`.",
-            f"no {name} in the environment",
-            "Start the program by one of them, or by torchrun.",
-        )
-    return int(value)
-
-
-def _world() -> Any:
-    """Return the group of all ranks; made now, where there is none. Collective, where it is made."""
-    joined = _joined()
-    if not dist.is_initialized():
-        dist.init_process_group()
-    if joined.world is not dist.group.WORLD:
-        joined.world = dist.group.WORLD
-        joined.groups.clear()
-    return joined.world
-
-
-def _group(process_set: ProcessSet) -> Any:
-    world = _world()
-    if process_set.ranks is None:
-        return world
-    groups, ranks = _joined().groups, tuple(process_set.ranks)
-    if ranks not in groups:
-        # Made by its ranks alone: the others need not know that a release has ended the last one.
-        groups[ranks] = dist.new_group(process_set.ranks, use_local_synchronization=True)
-    return groups[ranks]
 
 
 def _on_device(tensor: torch.Tensor) -> torch.Tensor:

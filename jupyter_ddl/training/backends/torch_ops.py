@@ -16,67 +16,24 @@ from jupyter_ddl.training.backends import torch_collectives
 from jupyter_ddl.training.backends.interface import RandomState
 from jupyter_ddl.training.backends.made_functions import UNCOMPILED, attributes_set
 from jupyter_ddl.training.backends.torch_clock import TorchClock, samples_in, tensors_in
+from jupyter_ddl.training.backends.torch_variables import (
+    Buffer,
+    GradientSum,
+    HostNumber,
+    ReferredBatch,
+    array,
+    buffers_of,
+    dtype_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-__all__ = ["samples_in", "tensors_in"]
+__all__ = ["array", "buffers_of", "samples_in", "tensors_in"]
 
 _BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _LARGEST_HALF = torch.finfo(torch.float16).max
-
-
-class HostNumber:
-    """A number that steps change, on the host.
-
-    Attributes:
-        name: what it is.
-        dtype: by Keras's name.
-        shape: that of a scalar.
-    """
-
-    def __init__(self, value: float, dtype: str, name: str) -> None:
-        self._value = torch.tensor(value, dtype=_dtype(dtype))
-        self.name = name
-        self.dtype = dtype
-        self.shape = ()
-
-    def read_value(self) -> torch.Tensor:
-        """Return it as a tensor, which later changes leave as it is."""
-        return self._value
-
-    def assign(self, value: Any) -> None:
-        """Set it."""
-        plain = value.detach() if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))
-        self._value = plain.to("cpu", self._value.dtype, copy=True)
-
-    def assign_add(self, value: Any) -> torch.Tensor:
-        """Add to it; return the sum."""
-        self._value = self._value + value
-        return self._value
-
-    def numpy(self) -> Any:
-        """Return it."""
-        return self._value.numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """Return it, for NumPy."""
-        return np.asarray(self._value.numpy(), dtype)
-
-
-class ReferredBatch:
-    """The last batch, by reference: a step does not change its batch."""
-
-    def __init__(self) -> None:
-        self.batch: Any = None
-
-    def keep(self, data: Any) -> None:
-        """Keep a batch."""
-        self.batch = data
-
-    def free_others(self) -> None:
-        """Do nothing: there is one."""
 
 
 def number(value: float, dtype: str, name: str) -> HostNumber:
@@ -103,12 +60,6 @@ def tensor(value: Any) -> torch.Tensor:
     return torch.as_tensor(np.asarray(value))
 
 
-def array(tensor: Any) -> Any:
-    """Return a NumPy array of a tensor; of a sequence of bfloat16 as float32, which NumPy has."""
-    plain = tensor.detach().cpu()
-    return (plain.float() if plain.dtype is torch.bfloat16 else plain).numpy()
-
-
 def is_tensor(value: Any) -> bool:
     """Return whether a value is a tensor."""
     return isinstance(value, torch.Tensor)
@@ -116,7 +67,7 @@ def is_tensor(value: Any) -> bool:
 
 def cast(value: Any, dtype: Any) -> torch.Tensor:
     """Return a tensor of another dtype."""
-    return torch.as_tensor(value).to(_dtype(dtype))
+    return torch.as_tensor(value).to(dtype_of(dtype))
 
 
 def stack(values: Sequence[Any]) -> torch.Tensor:
@@ -141,7 +92,7 @@ def divided(gradient: torch.Tensor, divisor: int) -> torch.Tensor:
 
 def itemsize(tensor: Any) -> int:
     """Return the bytes of an element of a tensor or a variable."""
-    return int(_dtype(tensor.dtype).itemsize)
+    return int(dtype_of(tensor.dtype).itemsize)
 
 
 def kind_of(gradient: torch.Tensor) -> str:
@@ -257,74 +208,9 @@ def overflowed(gradient: torch.Tensor) -> torch.Tensor:
     return torch.where(gradient.abs() > _LARGEST_HALF, torch.full_like(gradient, float("inf")), gradient)
 
 
-class GradientSum:
-    """A sum of gradients, with the methods of TensorFlow's variables."""
-
-    def __init__(self, like: torch.Tensor) -> None:
-        self._value = torch.zeros_like(like)
-        self.shape = tuple(like.shape)
-        self.dtype = keras.backend.standardize_dtype(like.dtype)
-        self.name = "sum_of_gradients"
-
-    def assign_add(self, value: torch.Tensor) -> None:
-        """Add to it."""
-        self._value = self._value + value
-
-    def assign(self, value: Any) -> None:
-        """Set it."""
-        self._value = (value if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))).to(self._value)
-
-    def read_value(self) -> torch.Tensor:
-        """Return it."""
-        return self._value
-
-    def numpy(self) -> Any:
-        """Return it as an array."""
-        return array(self._value)
-
-
 def zeros_for(variable: Any) -> GradientSum:
     """Return a variable like another, of zeros."""
     return GradientSum(tensor(variable))
-
-
-class Buffer:
-    """A buffer of a module, with the methods of Keras's variables.
-
-    Attributes:
-        path: its name in the model.
-    """
-
-    def __init__(self, path: str, value: torch.Tensor) -> None:
-        self.path = self.name = path
-        self._value = value
-        self.shape = tuple(value.shape)
-        self.dtype = keras.backend.standardize_dtype(value.dtype)
-
-    @property
-    def value(self) -> torch.Tensor:
-        """The buffer itself."""
-        return self._value
-
-    def numpy(self) -> Any:
-        """Return it as an array."""
-        return array(self._value)
-
-    def assign(self, value: Any) -> None:
-        """Set it."""
-        new = value if isinstance(value, torch.Tensor) else torch.tensor(np.array(value))
-        with torch.no_grad():
-            self._value.copy_(new)
-
-
-def buffers_of(model: Any) -> list[Any]:
-    """Return the buffers of the modules of PyTorch's that a model has."""
-    found: dict[int, Buffer] = {}
-    # Keras's layers are no submodules of its models.
-    for layer in model._flatten_layers():
-        for name, value in layer.named_buffers():
-            found.setdefault(id(value), Buffer(f"{layer.name}/{name}", value))
-    return list(found.values())
 
 
 def is_variable(value: Any) -> bool:
@@ -438,11 +324,6 @@ def join() -> int:
         "hvd.join()",
         "Train with fit, which waits for ranks that have no batch left; or give all ranks as many batches.",
     )
-
-
-def _dtype(dtype: Any) -> torch.dtype:
-    found: torch.dtype = dtype if isinstance(dtype, torch.dtype) else getattr(torch, str(dtype))
-    return found
 
 
 def _checksum(value: torch.Tensor) -> torch.Tensor:

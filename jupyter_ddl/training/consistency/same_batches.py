@@ -115,6 +115,22 @@ def matter(process_set: Any) -> bool:
     return not is_ours and hvd.is_initialized() and process_set.size() > 1
 
 
+def compares(exchange: Any) -> bool:
+    """Return whether this rank compares its gradients with what such an exchange gives: the first of its ranks does."""
+    set_ = exchange.process_set
+    if exchange.op != hvd.Average or exchange.same_batches or not matter(set_):
+        return False
+    return bool(hvd.rank() == (set_.ranks or [0])[0])
+
+
+def tolerance(exchange: Any) -> float:
+    """Return how far the average of equal gradients may be off, in parts: by rounding, and more of what is compressed.
+
+    Numbers that travelled as float16 are off by its epsilon.
+    """
+    return 2e-3 if exchange.compression is not hvd.Compression.none else 1e-6
+
+
 def remedy_for(data: Any) -> str:
     """Return the line to write, by what a program gives to `fit`."""
     if hasattr(data, "element_spec"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from jupyter_ddl.engine import rank_state
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 # A few gradients suffice; each that a branch takes costs time in each step.
 _GRADIENTS = 2
-# The average of equal numbers is off by rounding; of numbers that travelled as float16, by more.
-_TOLERANCE = 1e-6
-_TOLERANCE_COMPRESSED = 2e-3
 
 
 class Exchanges:
@@ -78,10 +74,7 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
         reduced: what came out.
         exchange: how they were exchanged.
     """
-    set_ = exchange.process_set
-    if exchange.op != hvd.Average or exchange.same_batches or not same_batches.matter(set_):
-        return
-    if hvd.rank() != (set_.ranks or [0])[0]:
+    if not same_batches.compares(exchange):
         return
     pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if tf.is_tensor(a) and a.dtype.is_floating]
     if not pairs:
@@ -89,13 +82,12 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
     here = rank_state.here().part(_OfThisRank)
     if here.exchanges is None:
         here.exchanges = Exchanges()
-    compressed = exchange.compression is not hvd.Compression.none
     chosen = [pairs[0], *pairs[1:][-(_GRADIENTS - 1) :]]
     here.exchanges.look(
         [a for a, _ in chosen],
         [b for _, b in chosen],
-        tolerance=_TOLERANCE_COMPRESSED if compressed else _TOLERANCE,
-        ranks=set_.size(),
+        tolerance=same_batches.tolerance(exchange),
+        ranks=exchange.process_set.size(),
     )
 
 

@@ -9,7 +9,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.engine import rank_state
-from jupyter_ddl.training.backends import hvd
 from jupyter_ddl.training.consistency import same_batches
 
 if TYPE_CHECKING:
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
     import torch
 
     from jupyter_ddl.engine.cells import Cell
-
-# The average of equal numbers is off by rounding; of numbers that travelled as float16, by more.
-_TOLERANCE = 1e-6
-_TOLERANCE_COMPRESSED = 2e-3
 
 
 class Exchanges:
@@ -46,24 +41,21 @@ def look(own: Sequence[Any], reduced: Sequence[Any], exchange: Any) -> None:
         reduced: what came out.
         exchange: how they were exchanged.
     """
-    set_ = exchange.process_set
-    if exchange.op != hvd.Average or exchange.same_batches or not same_batches.matter(set_):
-        return
     exchanges = rank_state.here().part(Exchanges)
-    if hvd.rank() != (set_.ranks or [0])[0] or exchanges.looked == same_batches.FIRST_BATCHES:
+    if not same_batches.compares(exchange) or exchanges.looked == same_batches.FIRST_BATCHES:
         return
     pairs = [(a, b) for a, b in zip(own, reduced, strict=True) if a is not None and a.is_floating_point()]
     if not pairs:
         return
-    compressed = exchange.compression is not hvd.Compression.none
-    tolerance = _TOLERANCE_COMPRESSED if compressed else _TOLERANCE
+    tolerance = same_batches.tolerance(exchange)
     # Two suffice.
     chosen = [pairs[0], *pairs[1:][-1:]]
     alike = all(_are_alike(a, b, tolerance) for a, b in chosen) and any(float(a.norm()) > 0.0 for a, _ in chosen)
     exchanges.looked += 1
     exchanges.same += alike and not _is_of_alike_inputs(chosen[0][0])
     if exchanges.same == same_batches.FIRST_BATCHES:
-        print(same_batches.warning(range(set_.size()), set_.size(), same_batches.LOOP), file=sys.stderr)
+        ranks = exchange.process_set.size()
+        print(same_batches.warning(range(ranks), ranks, same_batches.LOOP), file=sys.stderr)
 
 
 def _are_alike(own: torch.Tensor, average: torch.Tensor, tolerance: float) -> bool:
