@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 # Argparse would not bracket the options that belong to --auto.
 SCRIPT_USAGE = (
     "[--independent] [--no-legacy] [--sample-every S] [--checkpoint DIR] [--on-drift stop|warn] "
-    "[--timeline] "
-    "[--stall-after S] [--on-stall report|abort] "
+    "[--stall-after S] [--on-stall report|abort] [--timeline] "
     "[--auto [--batch WHOSE] [--scale-lr HOW] [--warmup-epochs E] [--explain]]"
 )
 _OF_AUTO = ("batch", "scale_lr", "warmup_epochs")

@@ -39,9 +39,7 @@ class HubExtension(ExtensionApp):
     """The hub of one server."""
 
     name = "jupyter_ddl"
-    tensorboard_idle_s = Float(IDLE_S, help="A TensorBoard that is not used for so many seconds is ended.").tag(
-        config=True
-    )
+    tensorboard_idle_s = Float(IDLE_S, help="Seconds after which an unused TensorBoard ends.").tag(config=True)
     hub: Hub
 
     def initialize_handlers(self) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine.cells import Cell
 
-# After these steps, and after each so many from the last of them on.
+# After these steps; from the last of them on, after each further such number.
 _STEPS = (3, 10, 100, 1000)
 # Ranks that average their weights now and then, and not their gradients, have done so by then.
 _LATE = 100

@@ -55,6 +55,30 @@ def test_a_blocked_rank_is_released_and_the_next_group_works(torch_pair: Session
     assert pids(torch_pair) == before
 
 
+# NCCL may take long to end. Here the end of all groups does until it is let go.
+SLOW_END = (
+    TORCH
+    + """
+import threading
+from jupyter_ddl.engine.collectives import torch_groups
+c10d = dist.distributed_c10d
+let_go, stock_end, torch_groups._END_S = threading.Event(), c10d._abort_process_group, 0.5
+c10d._abort_process_group = lambda *args: let_go.wait(60) and stock_end(*args)
+"""
+)
+
+
+def test_no_group_is_made_while_a_release_still_ends_the_last_ones(torch_pair: Session) -> None:
+    torch_pair.run(BEGUN)
+    torch_pair.run(SLOW_END)
+    with pytest.raises(RankError, match="ValueError"):
+        torch_pair.run("if rank == 0: raise ValueError\ndist.barrier()")
+    with pytest.raises(RankError, match="made when the groups of the cell before have ended"):
+        torch_pair.run("dist.init_process_group()")
+    torch_pair.run("let_go.set()\nc10d._abort_process_group, torch_groups._END_S = stock_end, 30.0")
+    works(torch_pair)
+
+
 def test_a_cell_on_some_of_the_ranks_makes_no_group(torch_pair: Session) -> None:
     values(torch_pair, "dist.is_initialized() and dist.destroy_process_group()")
     with pytest.raises(RankError, match="A process group is made by all ranks together"):

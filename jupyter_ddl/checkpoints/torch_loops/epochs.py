@@ -39,7 +39,7 @@ def epochs(count: int, *, every: int = 1, **training: Any) -> Iterator[int]:
 
     Args:
         count: how many epochs there are to be.
-        every: save after each so many, and after the last.
+        every: save after every n-th epoch, and after the last.
         training: what is trained, by name: models (also in DistributedDataParallel or `fully_shard`), optimizers of
             their parameters, schedulers, scalers, anything with `state_dict` and `load_state_dict`.
 

@@ -88,7 +88,7 @@ class TorchGroups:
         if self._ending is not None:
             # A release of the cell before must not shut down the connections that this one makes.
             self._ending.join(_END_S)
-            self._ending = None
+            self._ending = self._ending if self._ending.is_alive() else None
         self._turn, self._count = turn, 0
         self._released.clear()
         self._stalls.begin_cell(turn)
@@ -159,6 +159,7 @@ class TorchGroups:
 
     def _init(self, stock: Callable[..., None], *args: Any, **kwargs: Any) -> None:
         """Replace `init_process_group`: ranks meet at our store, and may be interrupted meanwhile."""
+        self._require_released()
         given = inspect.signature(stock).bind(*args, **kwargs)
         given.apply_defaults()
         wanted = given.arguments
@@ -211,6 +212,19 @@ class TorchGroups:
                 "Run the cell that calls it on all ranks; dist.new_group(ranks) is a group of some of them.",
             )
         return is_whole
+
+    def _require_released(self) -> None:
+        """Check that no release of an earlier cell still runs, which would end the new groups too.
+
+        Raises:
+            InvalidInput: one does, after half a minute.
+        """
+        if self._ending is not None and self._ending.is_alive():
+            raise InvalidInput(
+                "A process group is made when the groups of the cell before have ended.",
+                f"groups that have not ended in {_END_S:.0f} s",
+                "Start the ranks again: %ddl restart",
+            )
 
     def _check_backend(self, wanted: dict[str, Any]) -> None:
         """Choose gloo where ranks share a GPU, unless the program has chosen.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.collectives.library import Turn
 
 _LOOK_S = 1.0
-# Of a mismatch so many collectives are named.
+# How many collectives of a mismatch are named.
 _NAMES = 6
 
 
