@@ -137,6 +137,7 @@ class Meter:
         parameters: what it was given.
         epochs: what its epochs came to.
         step_times: when each of its steps began and ended.
+        fit_steps: how many the cell's calls of `fit` have taken together: the steps of the next one count on from there.
     """
 
     def __init__(self) -> None:
@@ -148,6 +149,7 @@ class Meter:
     def begin(self) -> None:
         """Forget what the cell before reported."""
         self.reports = Reports(self.step_times)
+        self.fit_steps = 0
         self._source: Source | None = None
         self._last: TrainingReading | None = None
 

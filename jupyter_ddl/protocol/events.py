@@ -130,7 +130,7 @@ class TrainingReading:
 
     Attributes:
         model: the model and a rank's batch, equal for the same code: "Sequential, 106,234 parameters, batch 128".
-        step: training steps of this run so far.
+        step: training steps of this run so far: where a cell calls `fit` several times, those of the next one count on.
         steps: of these, since the rank's last reading. The figures below are of these steps.
         epoch: the current epoch, from 0.
         samples_per_s: of this rank.
@@ -230,7 +230,7 @@ class EpochEnded(Wire):
     Attributes:
         at_s: when it ended, seconds since the epoch on the rank's host.
         epoch: from 0, in its `fit`.
-        step: training steps of its `fit` by then.
+        step: training steps of the run by then, as a `TrainingReading` counts them.
         metrics: name -> value, as Keras logs them at the epoch's end, over all ranks where they are averaged: the loss,
             and validation's, whose names begin with "val_".
         is_last: its `fit` has ended with it, at the last epoch or earlier.

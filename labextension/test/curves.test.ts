@@ -72,6 +72,24 @@ describe('the curves of a run', () => {
     expect(of(RATE, 'training')).toMatchObject({ places: [1, 2], values: [20, 20] });
   });
 
+  it('follow one another where a cell trains several times', () => {
+    const model = new RunModel();
+    model.handle({ type: 'run_started', run: 'r', ranks: [0], world_size: 1, at_s: 0 });
+    // As the ranks count (jupyter_ddl/training/fit/telemetry.py): each training has its own epochs, and steps count on.
+    for (const [step, epoch, isLast] of [[1, 0, true], [2, 0, false], [3, 1, true], [4, 0, true]] as const) {
+      const more = { cpu_pct: 50, rss_bytes: 1, step, steps: 1, step_s: 1, samples_per_s: 10, epoch, loss: 1 / step };
+      model.handle(parseEvent({ type: 'metrics', run: 'r', rank: 0, at_s: 100 + step, ...more }) as MetricsSample);
+      model.handle({ type: 'epoch_ended', run: 'r', rank: 0, at_s: 100.5 + step, epoch, step, metrics: { loss: 1 / step, val_loss: 2 / step }, is_last: isLast, n: 0 });
+    }
+    for (const x of ['step', 'epoch'] as const) {
+      const losses = curvesOf(model, x).filter(({ metric }) => metric === 'loss');
+      expect(losses.map(({ split, places, values }) => [split, places, values])).toEqual([
+        ['training', [1, 2, 3, 4], [1, 1 / 2, 1 / 3, 1 / 4]],
+        ['validation', [1, 2, 3, 4], [2, 1, 2 / 3, 1 / 2]],
+      ]);
+    }
+  });
+
   it('are over seconds since the first sample', () => {
     const loss = curvesOf(trained(), 'time').find(({ metric, split }) => metric === 'loss' && split === 'validation')!;
     expect(loss.places).toEqual([3.5, 7.5]);

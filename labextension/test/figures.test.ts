@@ -146,6 +146,9 @@ describe('the axis of what a step is spent on', () => {
     expect(cut).toBe(2.5);
     // Each fit has its own.
     expect(axis([first, step(2, 0.02), step(3, 1.5, 1, 1), step(4, 0.03)]).atMost).toBeCloseTo(0.033);
+    // Also where its steps count on.
+    const end = { type: 'epoch_ended', run: 'r', rank: 0, at_s: 2.5, epoch: 0, step: 100, metrics: { loss: 1 }, is_last: true };
+    expect(axis([first, step(2, 0.02), end, step(3, 1.5, 1, 101), step(4, 0.03, 10, 111)]).atMost).toBeCloseTo(0.033);
   });
 
   it('is whole where nothing stands out, or where there is nothing else', () => {

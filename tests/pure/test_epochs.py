@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -13,9 +15,10 @@ from jupyter_ddl.engine import rank_state
 from jupyter_ddl.engine.epochs import Epochs
 from jupyter_ddl.engine.rank_state import RankState
 from jupyter_ddl.engine.sampler import Sampler
-from jupyter_ddl.protocol.events import EpochEnded
+from jupyter_ddl.protocol.events import EpochEnded, MetricsSample, TrainingReading
 from jupyter_ddl.training.fit.telemetry import Telemetry
 from jupyter_ddl.views import history
+from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import History
 
 ONES = np.ones((8, 2), "float32")
@@ -27,6 +30,13 @@ class Averaged(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         assert logs is not None
         logs["val_loss"] = 40.0 + epoch
+
+
+class Interrupt(keras.callbacks.Callback):
+    """Interrupts a training after its first step."""
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("is_first", [True, False])
@@ -50,6 +60,41 @@ def test_the_sampler_sends_each_epoch_with_its_validation(monkeypatch: pytest.Mo
     for one in epochs:
         assert one.metrics.keys() == {"loss", "mae", "val_loss", "val_mae"}
         assert one.metrics["val_loss"] == 40.0 + one.epoch
+
+
+def test_steps_count_on_where_a_cell_trains_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The browser's curves and the picture show one training after the other; a third one is interrupted before."""
+    monkeypatch.setattr("jupyter_ddl.engine.epochs.LEAST_S", 0.0)
+    events: list[Any] = []
+    readings: list[TrainingReading] = []
+    figures = Figures()
+    with rank_state.replaced(RankState()) as state:
+        assert state is not None
+        sampler = Sampler(0, state.meter, events.append)
+        sampler.begin("r", 1000.0)
+        for lasts in (2, 1, 2):
+            model = keras.Sequential([keras.layers.Dense(1)])
+            model.compile("sgd", "mse")
+            stop = Interrupt() if lasts == 1 else keras.callbacks.Callback()
+            with suppress(KeyboardInterrupt):
+                model.fit(
+                    ONES, ONES[:, :1], batch_size=4, epochs=lasts, verbose=0, callbacks=[Telemetry(lambda: None), stop]
+                )
+            reading = state.meter.read()
+            assert reading is not None
+            readings.append(reading)
+        sampler.end()
+    assert [(one.step, one.steps) for one in readings] == [(4, 4), (5, 1), (9, 4)]
+    ended = [event for event in events if isinstance(event, EpochEnded)]
+    assert [(one.epoch, one.step, one.is_last) for one in ended] == [
+        (0, 2, False),
+        (1, 4, True),
+        (0, 7, False),
+        (1, 9, True),
+    ]
+    for one in readings:
+        figures.handle(MetricsSample("r", 0, 1000.0, 0.0, 0, **asdict(one)))
+    assert [place for place, _ in figures.losses.points()] == [4.5, 5.5, 9.5]
 
 
 def test_short_epochs_are_not_all_sent_and_the_last_one_is() -> None:

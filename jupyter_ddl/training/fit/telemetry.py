@@ -50,6 +50,8 @@ class Telemetry(keras.callbacks.Callback):
         self._epochs: int | None = None
         self._epoch_steps: int | None = None
         self._steps = 0
+        # The steps of the run's trainings before this one.
+        self._steps_before = 0
         self._logs: Any = None
         # Appended to by the main thread, emptied by the other.
         self._durations_s: list[float] = []
@@ -78,7 +80,9 @@ class Telemetry(keras.callbacks.Callback):
             self._before = clock.read()
             self._told = replace(self._told, exchange_s=self._before.exchange_s)
             self._begun_steps = self._before.steps
-        rank_state.here().meter.attach(self)
+        meter = rank_state.here().meter
+        self._steps_before = meter.fit_steps
+        meter.attach(self)
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
         """Report the rest."""
@@ -125,10 +129,12 @@ class Telemetry(keras.callbacks.Callback):
             # Before the sampler's thread first reads, which is once a step has ended.
             self._look_at_batches(clock.read(), self._before)
         if self._mark_s is not None:
-            rank_state.here().meter.step_times.ended(self._mark_s, now_s)
+            meter = rank_state.here().meter
+            meter.step_times.ended(self._mark_s, now_s)
             steps = self._steps_of_call(clock)
             self._durations_s.extend([(now_s - self._mark_s) / steps] * steps)
             self._taken += steps
+            meter.fit_steps += steps
         self._mark_s = now_s
         self._logs = logs
 
@@ -136,7 +142,8 @@ class Telemetry(keras.callbacks.Callback):
         ended, self._ended = self._ended, None
         if ended is not None and self._is_first:
             epoch, logs, at_s = ended
-            rank_state.here().meter.epochs.ended(epoch, self._taken, at_s, _numbers(logs), is_last=is_last)
+            step = self._steps_before + self._taken
+            rank_state.here().meter.epochs.ended(epoch, step, at_s, _numbers(logs), is_last=is_last)
 
     def _steps_of_call(self, clock: Clock | None) -> int:
         """Return how many steps the train function has just taken: the last call of an epoch may take fewer."""
@@ -165,7 +172,7 @@ class Telemetry(keras.callbacks.Callback):
         metrics = _numbers(self._logs)
         epoch, before = self._epoch
         return TrainingReading(
-            step=self._steps,
+            step=self._steps_before + self._steps,
             model=self._name(),
             epoch=epoch,
             # The wait of the current step may be counted already: it is not part of the steps that have ended.

@@ -34,7 +34,7 @@ export class Epochs {
       this.begin(event.rank);
     }
     this.isReported = true;
-    this.add(event.epoch, event);
+    this.add(event.epoch, event, event.epoch <= this.newest);
   }
 
   /** Of a run that reports no epochs, the newest sample in an epoch stands for it. */
@@ -48,7 +48,7 @@ export class Epochs {
     if (epoch === this.newest) {
       this.found.pop();
     }
-    this.add(epoch, { step, at_s, metrics: loss === null ? metrics : { loss, ...metrics } });
+    this.add(epoch, { step, at_s, metrics: loss === null ? metrics : { loss, ...metrics } }, epoch < this.newest);
   }
 
   private begin(rank: number): void {
@@ -58,9 +58,9 @@ export class Epochs {
     this.newest = -1;
   }
 
-  private add(epoch: number, { step, at_s, metrics }: Omit<Epoch, 'epoch'>): void {
-    if (epoch < this.newest) {
-      // Another training has begun.
+  /** @param isOther whether another training has begun. */
+  private add(epoch: number, { step, at_s, metrics }: Omit<Epoch, 'epoch'>, isOther: boolean): void {
+    if (isOther) {
       this.before = (this.found.at(-1)?.epoch ?? -1) + 1 - epoch;
     }
     this.newest = epoch;

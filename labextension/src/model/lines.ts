@@ -13,6 +13,11 @@ export function plain(text: string): string {
 export class LineReader {
   private partial = '';
 
+  /** Whether a line has begun and not ended. */
+  get isWithinLine(): boolean {
+    return this.partial !== '';
+  }
+
   /** Return the lines that a chunk ends; what follows the last newline waits for more. */
   read(text: string): string[] {
     const parts = (this.partial + text).split('\n');

@@ -26,9 +26,13 @@ export const EVERYTHING: LogFilter = { ranks: null, pattern: null, stderrOnly: f
 /** As in jupyter_ddl/views/log_filter.py, where the server looks for errors in whole logs; a test holds them alike. */
 const LOOKS_LIKE_AN_ERROR = /\b(?:\w*Error|\w*Exception|Traceback|FATAL)\b|Fatal Python error|Segmentation fault/;
 
+const KINDS = ['stdout', 'stderr', 'error', 'note'] as const satisfies readonly LineKind[];
+
 /** Lines are named by a number that only grows; the oldest go when there are too many. */
 export class LogStore {
-  private lines: LogLine[] = [];
+  /** Of each line its text, and its rank and kind in one number: of a thousand ranks come a thousand a second. */
+  private readonly texts: string[] = [];
+  private readonly tags: number[] = [];
   private characters = 0;
   /** The number of the oldest line that is there. */
   first = 0;
@@ -37,14 +41,17 @@ export class LogStore {
   skippedBytes = 0;
   /** The first line that looks like an error, for a run in which no rank failed. */
   private suspect: number | null = null;
-  private readonly readers = new Map<string, LineReader>();
+  private readonly readers = { stdout: new Map<number, LineReader>(), stderr: new Map<number, LineReader>() };
+  /** The last text of whole lines: many ranks print the same, which is read and kept once. */
+  private same: { readonly text: string; readonly lines: readonly string[] } = { text: '', lines: [] };
 
   get end(): number {
-    return this.first + this.lines.length;
+    return this.first + this.texts.length;
   }
 
   line(number: number): LogLine | undefined {
-    return this.lines[number - this.first];
+    const [text, tag] = [this.texts[number - this.first], this.tags[number - this.first]];
+    return text === undefined || tag === undefined ? undefined : lineOf(text, tag);
   }
 
   write(rank: number, stream: 'stdout' | 'stderr', text: string, skippedBytes: number): void {
@@ -53,7 +60,7 @@ export class LogStore {
       this.endLine(rank, stream);
       this.add(rank, 'note', `… ${whole(skippedBytes)} bytes are only in the log file`);
     }
-    for (const line of this.reader(rank, stream).read(text)) {
+    for (const line of this.linesOf(this.reader(rank, stream), text)) {
       this.add(rank, stream, line);
     }
     this.evict();
@@ -61,11 +68,13 @@ export class LogStore {
 
   /** End the unfinished lines of a rank, or of all. */
   finish(rank: number | null): void {
-    for (const key of [...this.readers.keys()]) {
-      const [of, stream] = key.split(' ');
-      if ((rank === null || Number(of) === rank) && (stream === 'stdout' || stream === 'stderr')) {
-        this.endLine(Number(of), stream);
-        this.readers.delete(key);
+    for (const stream of ['stdout', 'stderr'] as const) {
+      const readers = this.readers[stream];
+      for (const of of rank === null ? [...readers.keys()] : [rank]) {
+        if (readers.has(of)) {
+          this.endLine(of, stream);
+          readers.delete(of);
+        }
       }
     }
   }
@@ -84,14 +93,24 @@ export class LogStore {
     return number === null ? null : Math.max(number, this.first);
   }
 
-  private reader(rank: number, stream: string): LineReader {
-    const key = `${rank} ${stream}`;
-    let reader = this.readers.get(key);
+  private reader(rank: number, stream: 'stdout' | 'stderr'): LineReader {
+    const readers = this.readers[stream];
+    let reader = readers.get(rank);
     if (reader === undefined) {
       reader = new LineReader();
-      this.readers.set(key, reader);
+      readers.set(rank, reader);
     }
     return reader;
+  }
+
+  private linesOf(reader: LineReader, text: string): readonly string[] {
+    if (reader.isWithinLine || !text.endsWith('\n')) {
+      return reader.read(text);
+    }
+    if (this.same.text !== text) {
+      this.same = { text, lines: reader.read(text) };
+    }
+    return this.same.lines;
   }
 
   private endLine(rank: number, stream: 'stdout' | 'stderr'): void {
@@ -105,25 +124,38 @@ export class LogStore {
     if (this.suspect === null && kind === 'stderr' && LOOKS_LIKE_AN_ERROR.test(text)) {
       this.suspect = this.end;
     }
-    this.lines.push({ rank, kind, text });
+    this.texts.push(text);
+    this.tags.push(tagOf(rank, kind));
     this.characters += text.length;
   }
 
   private evict(): void {
-    if (this.lines.length <= MAX_LINES + SLACK && this.characters <= MAX_CHARACTERS) {
+    const { texts, tags } = this;
+    if (texts.length <= MAX_LINES + SLACK && this.characters <= MAX_CHARACTERS) {
       return;
     }
-    let gone = Math.max(0, this.lines.length - MAX_LINES);
+    let gone = Math.max(0, texts.length - MAX_LINES);
     for (let at = 0; at < gone; at++) {
-      this.characters -= this.lines[at]!.text.length;
+      this.characters -= texts[at]!.length;
     }
-    while (this.characters > MAX_CHARACTERS * 0.9 && gone < this.lines.length) {
-      this.characters -= this.lines[gone]!.text.length;
+    while (this.characters > MAX_CHARACTERS * 0.9 && gone < texts.length) {
+      this.characters -= texts[gone]!.length;
       gone++;
     }
-    this.lines.splice(0, gone);
+    texts.splice(0, gone);
+    tags.splice(0, gone);
     this.first += gone;
   }
+}
+
+/** Ranks begin at 0; that of a line without one is -1. */
+function tagOf(rank: number | null, kind: LineKind): number {
+  return ((rank ?? -1) + 1) * KINDS.length + KINDS.indexOf(kind);
+}
+
+function lineOf(text: string, tag: number): LogLine {
+  const rank = Math.floor(tag / KINDS.length) - 1;
+  return { rank: rank < 0 ? null : rank, kind: KINDS[tag % KINDS.length]!, text };
 }
 
 /** The numbers of the lines that a filter lets through, kept as lines come and go. */
@@ -145,7 +177,7 @@ export class FilteredLines {
     this.seen = Math.max(this.seen, store.first);
     const until = Math.min(store.end, this.seen + most);
     for (let number = this.seen; number < until; number++) {
-      if (passes(store.line(number)!, this.filter)) {
+      if (this.filter === EVERYTHING || passes(store.line(number)!, this.filter)) {
         this.numbers.push(number);
       }
     }

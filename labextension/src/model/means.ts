@@ -142,18 +142,6 @@ export function splitOf(sample: Pick<MetricsSample, 'step_s' | 'exchange_s' | 'i
   return { compute_s: Math.max(0, sample.step_s - exchange_s - input_s), exchange_s, input_s };
 }
 
-/** Return the sum of what is there; null of nothing. */
-export function total(values: readonly (number | null)[]): number | null {
-  const found = values.filter((value) => value !== null);
-  return found.length === 0 ? null : found.reduce((sum, value) => sum + value, 0);
-}
-
-/** Return the mean of what is there; null of nothing. */
-export function mean(values: readonly (number | null)[]): number | null {
-  const found = values.filter((value) => value !== null);
-  return found.length === 0 ? null : found.reduce((sum, value) => sum + value, 0) / found.length;
-}
-
 /** Read the means that come with a run that is over: rank -> what all its steps came to; null for what is none. */
 export function meansOf(value: unknown): ReadonlyMap<number, Mean> | null {
   if (!isRecord(value) || !Array.isArray(value['columns']) || !Array.isArray(value['rows'])) {

@@ -75,7 +75,7 @@ function placeOf({ curves }: RunModel, x: Place): (epoch: Epoch) => number {
 
 function curveOf(name: string, epochs: readonly Epoch[], place: (epoch: Epoch) => number): MetricCurve {
   const found = epochs.filter(({ metrics }) => isDrawn(metrics[name])).map((epoch) => [place(epoch), epoch.metrics[name]!] as const);
-  // Where a cell trains several times, steps begin again.
+  // In runs of before, steps begin again where a cell trains several times.
   found.sort(([a], [b]) => a - b);
   return { ...splitName(name), places: found.map(([at]) => at), values: found.map(([, value]) => value) };
 }

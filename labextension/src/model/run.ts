@@ -52,6 +52,9 @@ export class RunModel {
       case 'epoch_ended':
         this.epochs.take(event);
         this.progress.ended(event);
+        if (event.is_last) {
+          this.curves.trainingEnded(event.step);
+        }
         break;
       case 'straggler':
         this.mark(event);

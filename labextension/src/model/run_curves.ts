@@ -6,6 +6,8 @@ import { Axis, FAR, type Folded, Means, Rates } from './series';
 
 const MAX_METRICS = 12;
 const AXIS_ROOM = 1.1;
+/** More than end between two samples. */
+const KEPT_ENDS = 32;
 
 export class RunCurves {
   readonly time = new Axis(1);
@@ -30,6 +32,8 @@ export class RunCurves {
   memoryTotalGib = 0;
   /** The time of the newest sample. */
   newestS = -Infinity;
+  /** The steps at which the newest trainings of the run ended. */
+  private readonly ends: number[] = [];
   private readonly rateBins = new Rates(this.time);
   private readonly folded: Folded = { count: [], total: [], least: [], mean: [], greatest: [] };
   private foldedFrom = 0;
@@ -58,6 +62,12 @@ export class RunCurves {
     for (const [name, value] of Object.entries(sample.metrics)) {
       this.takeMetric(name, place, bin, value);
     }
+  }
+
+  /** Take the end of a training: steps count on, and the next one's first sample begins there. */
+  trainingEnded(step: number): void {
+    this.ends.push(step);
+    this.ends.splice(0, this.ends.length - KEPT_ENDS);
   }
 
   /** How far the axis of steps goes, so that the first steps of a fit, in which TensorFlow traces, do not flatten all
@@ -116,7 +126,8 @@ export class RunCurves {
     if (split === null) {
       return;
     }
-    if (step > sample.steps) {
+    const from = step - sample.steps;
+    if (from > 0 && !this.ends.includes(from)) {
       this.settledS.add(bin, split.compute_s + split.exchange_s + split.input_s);
     }
     this.computeS.add(bin, split.compute_s);

@@ -1,9 +1,19 @@
 // A run's figures as one number each: of the ranks that train now, or, once it is over, of all that have trained. No DOM.
-import { type Mean, mean, type Split, splitOf, total } from './means';
+// Of a thousand ranks nothing is copied: several views ask at every update.
+import { type Mean, type Split, splitOf } from './means';
 import { ENDED, type Rank } from './rank';
 
 // How long a rank's rate holds without a new sample.
 export const HOLD_S = 5;
+
+/** Samples/s of some ranks. */
+interface Rates {
+  readonly total: number;
+  /** How many they are. */
+  readonly ranks: number;
+  readonly least: number;
+  readonly greatest: number;
+}
 
 interface Ranks {
   readonly ranks: readonly Rank[];
@@ -17,6 +27,9 @@ export class RunMeans {
   /** As of the last event; several views ask for them at every update. */
   private countedRanks: readonly Rank[] | null = null;
   private countedOver = false;
+  private found: Rates | null = null;
+  /** A run's ranks only become more. */
+  private ordered: readonly Rank[] = [];
 
   /** @param newestS returns the time of the run's newest sample. */
   constructor(
@@ -26,7 +39,7 @@ export class RunMeans {
 
   /** Forget which ranks count: the run has changed. */
   renew(): void {
-    this.countedRanks = null;
+    this.countedRanks = this.found = null;
   }
 
   /** What all steps of each rank came to, as Python has it; it comes with the end of the run. */
@@ -49,24 +62,23 @@ export class RunMeans {
 
   /** Samples/s of all ranks that train, or of a run that is over in the mean, and how many ranks these are. */
   rate(): { total: number; ranks: number } {
-    const rates = this.rates();
-    return { total: total(rates) ?? 0, ranks: rates.length };
+    const { total, ranks } = this.rates();
+    return { total, ranks };
   }
 
   /** Samples/s of the slowest and the fastest rank; null where none counts. */
   range(): { readonly least: number; readonly greatest: number } | null {
-    const rates = this.rates();
-    return rates.length === 0 ? null : { least: Math.min(...rates), greatest: Math.max(...rates) };
-  }
-
-  /** Samples/s of each rank that counts. */
-  private rates(): number[] {
-    return this.counted().map((rank) => this.of(rank).samples_per_s).filter((rate) => rate !== null);
+    const { ranks, least, greatest } = this.rates();
+    return ranks === 0 ? null : { least, greatest };
   }
 
   /** Samples/s of all ranks that train, by their newest samples; null when none does. */
   rateNow(): number | null {
-    return this.run.isOver ? null : total(this.counted().map((rank) => rank.trained?.samples_per_s ?? null));
+    if (this.run.isOver) {
+      return null;
+    }
+    const found = this.sumOf(this.counted(), (rank) => rank.trained?.samples_per_s ?? null);
+    return found.count === 0 ? null : found.sum;
   }
 
   /** Total samples/s over what as many single ranks would do; null when one rank alone was never measured. */
@@ -78,23 +90,73 @@ export class RunMeans {
 
   /** The mean loss of the ranks' newest samples. */
   loss(): number | null {
-    const ranks = [...this.run.ranks].sort((a, b) => a.rank - b.rank);
-    return mean(ranks.map((rank) => this.of(rank).loss));
+    return this.meanOf(this.inOrder(), (rank) => this.of(rank).loss);
   }
 
   /** What an average step of the ranks that count is spent on. */
   split(): Split | null {
-    const splits = this.counted().map((rank) => splitOf(this.of(rank))).filter((split) => split !== null);
-    if (splits.length === 0) {
-      return null;
+    const sums = { compute_s: 0, exchange_s: 0, input_s: 0 };
+    let count = 0;
+    for (const rank of this.counted()) {
+      const split = splitOf(this.of(rank));
+      if (split !== null) {
+        count++;
+        sums.compute_s += split.compute_s;
+        sums.exchange_s += split.exchange_s;
+        sums.input_s += split.input_s;
+      }
     }
-    const of = (key: keyof Split): number => splits.reduce((sum, split) => sum + split[key], 0) / splits.length;
-    return { compute_s: of('compute_s'), exchange_s: of('exchange_s'), input_s: of('input_s') };
+    return count === 0 ? null : { compute_s: sums.compute_s / count, exchange_s: sums.exchange_s / count, input_s: sums.input_s / count };
   }
 
   /** A step of the ranks that count, in the mean. */
   step_s(): number | null {
-    return mean(this.counted().map((rank) => this.of(rank).step_s));
+    return this.meanOf(this.counted(), (rank) => this.of(rank).step_s);
+  }
+
+  /** Samples/s of the ranks that count. */
+  private rates(): Rates {
+    const counted = this.counted();
+    if (this.found === null) {
+      const found = { total: 0, ranks: 0, least: Infinity, greatest: -Infinity };
+      for (const rank of counted) {
+        const rate = this.of(rank).samples_per_s;
+        if (rate !== null) {
+          found.total += rate;
+          found.ranks++;
+          found.least = Math.min(found.least, rate);
+          found.greatest = Math.max(found.greatest, rate);
+        }
+      }
+      this.found = found;
+    }
+    return this.found;
+  }
+
+  private meanOf(ranks: readonly Rank[], figure: (rank: Rank) => number | null): number | null {
+    const { sum, count } = this.sumOf(ranks, figure);
+    return count === 0 ? null : sum / count;
+  }
+
+  private sumOf(ranks: readonly Rank[], figure: (rank: Rank) => number | null): { readonly sum: number; readonly count: number } {
+    let [sum, count] = [0, 0];
+    for (const rank of ranks) {
+      const value = figure(rank);
+      if (value !== null) {
+        sum += value;
+        count++;
+      }
+    }
+    return { sum, count };
+  }
+
+  /** All ranks in their order, as Python adds them: sums differ in their last digit by their order. */
+  private inOrder(): readonly Rank[] {
+    const { ranks } = this.run;
+    if (this.ordered.length !== ranks.length) {
+      this.ordered = [...ranks].sort((a, b) => a.rank - b.rank);
+    }
+    return this.ordered;
   }
 
   /** The ranks whose figures count: those that train now, or, in a run that is over, that have trained. */
@@ -103,17 +165,19 @@ export class RunMeans {
     if (this.countedRanks === null || this.countedOver !== isOver) {
       this.countedRanks = this.count();
       this.countedOver = isOver;
+      this.found = null;
     }
     return this.countedRanks;
   }
 
   private count(): Rank[] {
-    const { ranks, isOver } = this.run;
+    const { isOver } = this.run;
     const newest = this.newestS();
-    const trained = ranks.filter((rank) => rank.trained !== null || (isOver && this.all?.has(rank.rank) === true));
-    const isNew = (rank: Rank): boolean => newest - (rank.trained?.at_s ?? -Infinity) <= HOLD_S;
-    const counted = isOver ? trained : trained.filter((rank) => !ENDED.has(rank.state) && isNew(rank));
-    // In the order of the ranks, as Python adds them: sums differ in their last digit by their order.
-    return counted.sort((a, b) => a.rank - b.rank);
+    return this.inOrder().filter((rank) => {
+      if (isOver) {
+        return rank.trained !== null || this.all?.has(rank.rank) === true;
+      }
+      return rank.trained !== null && !ENDED.has(rank.state) && newest - rank.trained.at_s <= HOLD_S;
+    });
   }
 }

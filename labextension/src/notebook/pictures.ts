@@ -1,6 +1,7 @@
 // The final state that a run leaves in its output. The kernel sends it to the page that ran the cell; a page that was loaded
 // meanwhile gets nothing of that cell any more, and so takes it from the server, for the notebook that is saved.
 import type { HubModel } from '../model/hub';
+import type { Notice } from '../model/notice';
 import { CUT_OFF } from '../model/open_ends';
 import { finalOutput, isFinal, runOf } from '../model/run_output';
 import type { Server } from '../model/server';
@@ -8,8 +9,9 @@ import type { NotebookCell, NotebookPanel } from './panels';
 
 /** Keep a notebook's final states until it is closed. */
 export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server): void {
-  const look = async (): Promise<void> => {
-    const lacking = panel.content.widgets.flatMap((cell) => lackingIn(cell).map((run) => ({ cell, run })));
+  const look = async (ended: string | null): Promise<void> => {
+    const all = panel.content.widgets.flatMap((cell) => lackingIn(cell).map((run) => ({ cell, run })));
+    const lacking = all.filter(({ run }) => ended === null || run === ended);
     for (const { cell, run } of lacking) {
       if (!hub.isConnected) {
         return;
@@ -23,11 +25,11 @@ export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server
       }
     }
   };
-  const later = (): void => {
+  const later = (ended: string | null = null): void => {
     // A server that does not answer is asked again when it is back.
-    look().catch((reason: unknown) => console.debug('jupyter_ddl:', reason));
+    look(ended).catch((reason: unknown) => console.debug('jupyter_ddl:', reason));
   };
-  const noticed = (_: unknown, { state }: { readonly state: string }): void => void (state !== 'running' && later());
+  const noticed = (_: unknown, { run, state }: Notice): void => void (state !== 'running' && later(run));
   const opened = (_: unknown, isOpen: boolean): void => void (isOpen && later());
   hub.noticed.connect(noticed);
   server.opened.connect(opened);
@@ -35,7 +37,7 @@ export function keepPictures(panel: NotebookPanel, hub: HubModel, server: Server
     hub.noticed.disconnect(noticed);
     server.opened.disconnect(opened);
   });
-  void panel.context.ready.then(later);
+  void panel.context.ready.then(() => later());
 }
 
 /** Return the runs that a cell shows without their final state. */

@@ -4,8 +4,10 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Panel, PanelLayout, Widget } from '@lumino/widgets';
 import { h } from '../components/dom';
+import type { HubModel } from '../model/hub';
 import type { LiveRuns } from '../model/live';
 import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
+import { RunPresence } from '../model/run_presence';
 import type { Server } from '../model/server';
 import type { RunView } from '../panels/run_view';
 import { Fold } from './fold';
@@ -17,8 +19,9 @@ import type { RankOutputs } from './rank_outputs';
 const RANK = -20;
 
 interface Context {
+  readonly hub: Pick<HubModel, 'noticed'>;
   readonly runs: LiveRuns;
-  readonly server: Pick<Server, 'runOrNull' | 'rankOutputs'>;
+  readonly server: Pick<Server, 'opened' | 'runOrNull' | 'rankOutputs'>;
   readonly trans: TranslationBundle;
 }
 
@@ -35,6 +38,8 @@ class RunOutput extends Widget {
   private fold: Fold | null = null;
   private ranks: RankOutputs | null = null;
   private other: Rendering['renderer'] | null = null;
+  private presence: RunPresence | null = null;
+  private latest: Rendering['model'] | null = null;
   /** Counts what was to be rendered: an answer to an earlier question is too late. */
   private asked = 0;
 
@@ -48,12 +53,16 @@ class RunOutput extends Widget {
   }
 
   async renderModel(model: Rendering['model']): Promise<void> {
+    if (this.view !== null) {
+      return;
+    }
+    this.latest = model;
     const asked = ++this.asked;
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
-    const record = run === null ? null : await this.context.server.runOrNull(run).catch(() => null);
+    const isThere = run !== null && (await this.presenceOf(run).isThere());
     // The dashboard's code is loaded with the first run that is shown.
-    const loaded = record === null ? null : await Promise.all([import('../panels/run_view'), import('./rank_outputs')]);
+    const loaded = isThere ? await Promise.all([import('../panels/run_view'), import('./rank_outputs')]) : null;
     if (this.isDisposed || this.view !== null || asked !== this.asked) {
       return;
     }
@@ -74,6 +83,7 @@ class RunOutput extends Widget {
     if (!this.isDisposed) {
       this.fold?.release();
       this.ranks?.dispose();
+      this.presence?.dispose();
       super.dispose();
       this.view?.destroy();
     }
@@ -102,10 +112,23 @@ class RunOutput extends Widget {
     this.view?.rest();
   }
 
+  /** Return whether the server has the run; the output is rendered again where that changes. */
+  private presenceOf(run: string): RunPresence {
+    if (this.presence?.run !== run) {
+      this.presence?.dispose();
+      this.presence = new RunPresence(this.context.server, this.context.hub, run);
+      this.presence.outdated.connect(() => void this.renderModel(this.latest!));
+    }
+    return this.presence;
+  }
+
   private showRun(run: string, view: RunView): void {
     for (const widget of [...(this.layout as PanelLayout).widgets]) {
       widget.dispose();
     }
+    // One that stands beside this.
+    this.other?.dispose();
+    this.show();
     this.view = view;
     this.fold = new Fold(run, this.context.trans);
     this.node.replaceChildren(view.element, this.fold.element);

@@ -15,7 +15,7 @@ export const outputs: JupyterFrontEndPlugin<void> = {
       createNew: (widget) => {
         const opened = asNotebook(widget);
         if (opened !== null) {
-          showRuns(opened, { runs, server, trans });
+          showRuns(opened, { hub, runs, server, trans });
           keepPictures(opened, hub, server);
         }
       },
