@@ -40,6 +40,8 @@ class RunOutput extends Widget {
   private other: Rendering['renderer'] | null = null;
   private presence: RunPresence | null = null;
   private latest: Rendering['model'] | null = null;
+  /** Whether the kernel has the widget of the output: it is asked once. */
+  private kernelHas: Promise<boolean> | null = null;
   /** Counts what was to be rendered: an answer to an earlier question is too late. */
   private asked = 0;
 
@@ -72,10 +74,10 @@ class RunOutput extends Widget {
       const of = { run, isTrusted: model.trusted };
       this.ranks = new RankOutputs(this.context, this.panel.content.rendermime, of, view, this.layout as PanelLayout);
       this.showRun(run, view);
-    } else if (isFinal(model.data) && !this.knowsWidget(model.data)) {
-      await this.showKept(model);
-    } else {
+    } else if (widgetOf(model.data) === null ? !isFinal(model.data) : this.knowsWidget(model.data)) {
       await this.showOther(model);
+    } else {
+      await this.showLeft(model, asked);
     }
   }
 
@@ -137,13 +139,32 @@ class RunOutput extends Widget {
     }
   }
 
-  /** Show the picture and the table that the run left in the notebook. */
-  private async showKept({ data, metadata, trusted }: Rendering['model']): Promise<void> {
+  /** Show what the run left in the notebook, or, of a run that had not ended when that was saved, what its kernel has. */
+  private async showLeft(model: Rendering['model'], asked: number): Promise<void> {
     const { trans } = this.context;
+    if (isFinal(model.data)) {
+      await this.showKept(model, trans.__('This server does not have the run: this is what it left here at its end.'));
+      return;
+    }
+    await this.showKept(model, trans.__('This server does not have the run: it is shown here when its kernel answers.'));
+    // ipywidgets would show an error where the kernel is another one by now.
+    const hasWidget = await (this.kernelHas ??= this.askKernel(widgetOf(model.data)));
+    if (this.isDisposed || this.view !== null || asked !== this.asked) {
+      return;
+    }
+    if (hasWidget) {
+      await this.showOther(model);
+    } else {
+      await this.showKept(model, trans.__('This server does not have the run, and the notebook was saved before its end.'));
+    }
+  }
+
+  /** Show the picture and the table that the run left in the notebook. */
+  private async showKept({ data, metadata, trusted }: Rendering['model'], text: string): Promise<void> {
     const { rendermime } = this.panel.content;
     const parts = (trusted ? [SVG, TEXT] : [TEXT]).filter((type) => data[type] !== undefined);
     const renderers = parts.map((type) => rendermime.createRenderer(type));
-    const note = new Widget({ node: h('p', { class: 'ddl-run-kept' }, trans.__('This server does not have the run: this is what it left here at its end.')) });
+    const note = new Widget({ node: h('p', { class: 'ddl-run-kept' }, text) });
     const layout = this.layout as PanelLayout;
     for (const widget of [...layout.widgets]) {
       widget.dispose();
@@ -186,5 +207,18 @@ class RunOutput extends Widget {
   private knowsWidget(data: Rendering['model']['data']): boolean {
     const widget = widgetOf(data);
     return widget !== null && this.panel.sessionContext.session?.kernel?.hasComm(widget) === true;
+  }
+
+  /** Return whether the kernel has a widget; a busy one answers when its cell has ended. */
+  private async askKernel(widget: string | null): Promise<boolean> {
+    const { sessionContext } = this.panel;
+    await sessionContext.ready;
+    try {
+      const told = await sessionContext.session?.kernel?.requestCommInfo({ target_name: 'jupyter.widget' });
+      return widget !== null && told?.content.status === 'ok' && widget in told.content.comms;
+    } catch {
+      // It ended before it answered.
+      return false;
+    }
   }
 }
