@@ -1,7 +1,7 @@
 """How long a beginner's first minute takes, step by step, in JupyterLab in Chromium, with nothing but clicks and keys.
 
-A new notebook with no magic: *Distributed*, two ranks, *Start*, *Insert as a cell*, and the training cell of the example
-notebook, made a cell of the ranks by the toolbar's switch. Then the example notebook itself, from the launcher's card.
+A new notebook with no magic: *Distributed*, two ranks, *Start*, *Insert as a cell*, and the training cell of the
+example, made a cell of the ranks by the toolbar's switch. Then the example notebook itself, from the launcher's card.
 
 Prints a JSON line for each way: the seconds of each step, and of all.
 """
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 TURNS = 3
 LONG_MS = 180_000
 SWITCH = ".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']"
-TRAINS = ".jp-Notebook .ddl-run-output .ddl-run-state:has-text('Training'), .jp-Notebook .ddl-run-state:has-text('finished')"
+STATE = ".jp-Notebook .ddl-run-state"
+TRAINS = f"{STATE}:has-text('training'), {STATE}:has-text('finished')"
 IS_IDLE = "window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
 ENDED = "![...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')].some(one => one.textContent === '[*]:')"
 
@@ -54,7 +55,7 @@ class Steps:
 def main() -> None:
     """Run the benchmark."""
     with tempfile.TemporaryDirectory(prefix="ddl-bench-") as folder, jupyterlab(Path(folder)) as lab:
-        for turn in range(TURNS):
+        for _ in range(TURNS):
             for name, way in (("a new notebook", new_notebook), ("the launcher's card", card)):
                 with chromium() as browser:
                     page = browser.new_page(viewport={"width": 1440, "height": 900})
@@ -64,8 +65,8 @@ def main() -> None:
                     way(lab, page, steps)
                 lab.end_kernels()
                 total = round(sum(steps.seconds.values()), 2)
-                line = {"benchmark": "first_minute", "way": name, "turn": turn, "steps_s": steps.seconds, "all_s": total}
-                print(json.dumps(line), flush=True)
+                told = {"benchmark": "first_minute", "way": name, "steps_s": steps.seconds, "all_s": total}
+                print(json.dumps(told), flush=True)
 
 
 def new_notebook(_: Lab, page: Page, steps: Steps) -> None:
@@ -95,7 +96,7 @@ def new_notebook(_: Lab, page: Page, steps: Steps) -> None:
         page.keyboard.press("Shift+Enter")
         page.locator(TRAINS).first.wait_for(timeout=LONG_MS)
     with steps.step("until it has trained"):
-        page.locator(".jp-Notebook .ddl-run-state:has-text('finished')").first.wait_for(timeout=LONG_MS)
+        page.locator(f"{STATE}:has-text('finished')").first.wait_for(timeout=LONG_MS)
 
 
 def card(_: Lab, page: Page, steps: Steps) -> None:

@@ -137,7 +137,7 @@ class Meter:
         parameters: what it was given.
         epochs: what its epochs came to.
         step_times: when each of its steps began and ended.
-        fit_steps: how many the cell's calls of `fit` have taken together: the steps of the next one count on from there.
+        fit_steps: how many the cell's calls of `fit` have taken together: those of the next one count on from there.
     """
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@ import { Signal } from '@lumino/signaling';
 import { describe, expect, it } from 'vitest';
 import type { HubModel } from '../src/model/hub';
 import type { Notice } from '../src/model/notice';
-import { RunPresence } from '../src/model/run_presence';
+import { RunPresence, RunPresences } from '../src/model/run_presence';
 import { FakeServer, record, settled } from './fake_server';
 
 const RUN = 'r1';
@@ -63,5 +63,18 @@ describe('a run that this server does not have', () => {
     notice(RUN);
     await settled();
     expect([outdated(), server.waiting]).toEqual([0, []]);
+  });
+});
+
+describe('the outputs of a notebook', () => {
+  it('share the answer that a run is not there, and ask for one that was there', async () => {
+    const server = new FakeServer();
+    const presences = new RunPresences(server, { noticed: new Signal<object, Notice>({}) } as unknown as HubModel);
+    for (const [run, found, again] of [['r1', null, []], ['r2', record('r2'), ['runOrNull r2']]] as const) {
+      const first = presences.of(run).isThere();
+      await server.answer(`runOrNull ${run}`, found);
+      void presences.of(run).isThere();
+      expect([await first, server.waiting]).toEqual([found !== null, again]);
+    }
   });
 });

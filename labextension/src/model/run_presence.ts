@@ -1,5 +1,5 @@
 // Whether this server has a run. It is asked once; again only where the hub tells something of the run that the server did
-// not have, or is back after it did not answer. JupyterLab renders an output again with each line above it. No DOM.
+// not have, or is back after it did not answer. JupyterLab makes a new renderer at each change of an output. No DOM.
 import { type ISignal, Signal } from '@lumino/signaling';
 import type { HubModel } from './hub';
 import type { Notice } from './notice';
@@ -59,5 +59,35 @@ export class RunPresence {
       this.answer = null;
       this._outdated.emit();
     }
+  }
+}
+
+/** Those that the outputs of one notebook lack. */
+export class RunPresences {
+  private readonly found = new Map<string, RunPresence>();
+
+  constructor(
+    private readonly server: Pick<Server, 'opened' | 'runOrNull'>,
+    private readonly hub: Pick<HubModel, 'noticed'>,
+  ) {}
+
+  of(run: string): RunPresence {
+    let presence = this.found.get(run);
+    if (presence === undefined) {
+      presence = new RunPresence(this.server, this.hub, run);
+      this.found.set(run, presence);
+      void presence.isThere().then((isThere) => isThere && this.forget(run));
+    }
+    return presence;
+  }
+
+  dispose(): void {
+    [...this.found.keys()].forEach((run) => this.forget(run));
+  }
+
+  /** One that is there may be deleted: another output asks for it again. */
+  private forget(run: string): void {
+    this.found.get(run)?.dispose();
+    this.found.delete(run);
   }
 }

@@ -7,7 +7,7 @@ import { h } from '../components/dom';
 import type { HubModel } from '../model/hub';
 import type { LiveRuns } from '../model/live';
 import { isFinal, RUN_MIME, runOf, SVG, TEXT, widgetOf } from '../model/run_output';
-import { RunPresence } from '../model/run_presence';
+import { type RunPresence, RunPresences } from '../model/run_presence';
 import type { Server } from '../model/server';
 import type { RunView } from '../panels/run_view';
 import { Fold } from './fold';
@@ -27,7 +27,9 @@ interface Context {
 
 /** Have the notebook show runs. */
 export function showRuns(panel: NotebookPanel, context: Context): void {
-  const createRenderer = (): RunOutput => new RunOutput(panel, context);
+  const presences = new RunPresences(context.server, context.hub);
+  panel.disposed.connect(() => presences.dispose());
+  const createRenderer = (): RunOutput => new RunOutput(panel, context, presences);
   // Safe: what is in the notebook names a run of this server, and nothing else of it is drawn but text, and what is
   // rendered as it would be without us.
   panel.content.rendermime.addFactory({ safe: true, mimeTypes: [RUN_MIME], createRenderer }, RANK);
@@ -48,6 +50,7 @@ class RunOutput extends Widget {
   constructor(
     private readonly panel: NotebookPanel,
     private readonly context: Context,
+    private readonly presences: RunPresences,
   ) {
     super();
     this.addClass('ddl-run-output');
@@ -62,7 +65,7 @@ class RunOutput extends Widget {
     const asked = ++this.asked;
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
-    const isThere = run !== null && (await this.presenceOf(run).isThere());
+    const isThere = run !== null && (await this.follow(run).isThere());
     // The dashboard's code is loaded with the first run that is shown.
     const loaded = isThere ? await Promise.all([import('../panels/run_view'), import('./rank_outputs')]) : null;
     if (this.isDisposed || this.view !== null || asked !== this.asked) {
@@ -85,7 +88,7 @@ class RunOutput extends Widget {
     if (!this.isDisposed) {
       this.fold?.release();
       this.ranks?.dispose();
-      this.presence?.dispose();
+      this.presence?.outdated.disconnect(this.renderAgain, this);
       super.dispose();
       this.view?.destroy();
     }
@@ -115,13 +118,17 @@ class RunOutput extends Widget {
   }
 
   /** Return whether the server has the run; the output is rendered again where that changes. */
-  private presenceOf(run: string): RunPresence {
+  private follow(run: string): RunPresence {
     if (this.presence?.run !== run) {
-      this.presence?.dispose();
-      this.presence = new RunPresence(this.context.server, this.context.hub, run);
-      this.presence.outdated.connect(() => void this.renderModel(this.latest!));
+      this.presence?.outdated.disconnect(this.renderAgain, this);
+      this.presence = this.presences.of(run);
+      this.presence.outdated.connect(this.renderAgain, this);
     }
     return this.presence;
+  }
+
+  private renderAgain(): void {
+    void this.renderModel(this.latest!);
   }
 
   private showRun(run: string, view: RunView): void {

@@ -1,0 +1,69 @@
+"""What stands in a run's output, and how often the hub is asked for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import recorded
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from lab import Lab
+    from playwright.sync_api import Page, Request
+
+IS_GONE = "import shutil; shutil.rmtree(recorded.paths.runs_dir() / recorded.RUN, ignore_errors=True)"
+IS_THERE = f"{IS_GONE}\nrecorded.record(recorded.RUN, 2, 20)"
+# At each change of an output JupyterLab renders it again, or makes a new renderer.
+CODE = """
+import time
+import recorded
+from jupyter_ddl.views.dashboard import Dashboard
+from jupyter_ddl.views.publish import JupyterPublisher
+{first}
+dashboard = Dashboard(JupyterPublisher(get_ipython()))
+for event in recorded.run(2, 20):
+    if not event.type.startswith(("run_finished", "rank_finished")):
+        dashboard.handle(event)
+dashboard.tick(1.0)
+for _ in range(20):
+    time.sleep(0.1)
+    dashboard._publish(dashboard._widget.model_id)
+print("all")
+"""
+OUTPUT = ".jp-Notebook .jp-OutputArea"
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_hub_is_asked_once_however_often_the_output_changes(lab: Lab, page: Page, is_there: bool) -> None:
+    asked: list[str] = []
+
+    def note(request: Request) -> None:
+        if request.url.partition("?")[0].endswith(f"/runs/{recorded.RUN}"):
+            asked.append(request.url)
+
+    page.on("request", note)
+    lab.write("asked.ipynb", CODE.format(first=IS_THERE if is_there else IS_GONE))
+    lab.open(page, "asked.ipynb")
+    lab.run_all(page)
+    page.wait_for_selector(f"{OUTPUT} .ddl-dashboard", timeout=60_000)
+    expect(page.locator(OUTPUT)).to_contain_text("all", timeout=30_000)
+    lab.wait_until_idle(page)
+    assert len(asked) == 1
+
+
+def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) -> None:
+    lab.write("lost.ipynb", CODE.format(first=IS_GONE))
+    lab.open(page, "lost.ipynb")
+    lab.run_all(page)
+    page.wait_for_selector(f"{OUTPUT} .ddl-dashboard", timeout=60_000)
+    lab.wait_until_idle(page)
+    lab.save(page)
+    # Its kernel has the widget.
+    page.reload()
+    page.wait_for_selector(f"{OUTPUT} .ddl-dashboard", timeout=60_000)
+    lab.end_kernels()
+    page.reload()
+    told = page.locator(OUTPUT).filter(has_text="This server does not have the run, and the notebook was saved")
+    told.wait_for(timeout=60_000)
+    assert "Error displaying" not in page.locator(".jp-Notebook").inner_text()
