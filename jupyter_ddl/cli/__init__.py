@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol
 
 from jupyter_ddl import __version__
 from jupyter_ddl.cli import (
+    bench,
     build_horovod,
     clusters,
     doctor,
@@ -56,7 +57,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench),
 )
 
 

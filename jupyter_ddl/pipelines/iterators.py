@@ -57,8 +57,9 @@ def _taking_over(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> Callable[[Any],
     def take_over(iterator: Any) -> None:
         attributes = vars(iterator)
         resource = attributes.get("_iterator_resource")
-        # An iterator within a graph is symbolic. At Python's exit no thread would end it any more.
-        if not hasattr(resource, "numpy") or sys.is_finalizing():
+        # An iterator within a graph is symbolic. At Python's exit no thread would end it any more. Strategies of
+        # tf.distribute have one for each device: TensorFlow's queues are the CPUs' alone.
+        if not hasattr(resource, "numpy") or sys.is_finalizing() or ":CPU:" not in resource.device:
             return
         queue = _queue_with(resource, tf)
         try:
@@ -73,8 +74,9 @@ def _taking_over(ends: SimpleQueue[tuple[Any, Any]], tf: Any) -> Callable[[Any],
 
 def _queue_with(resource: Any, tf: Any) -> Any:
     """Return a queue of TensorFlow's that keeps what an eager tensor refers to."""
-    # Python may drop an iterator anywhere, also within the tracing of a function. Queues of resources are the CPU's.
-    with tf.init_scope(), tf.device("CPU:0"):
+    # Python may drop an iterator anywhere, also within the tracing of a function. A strategy has several CPUs, or those
+    # of other processes: the queue is where the iterator is.
+    with tf.init_scope(), tf.device(resource.device):
         queue = tf.queue.FIFOQueue(1, [tf.resource])
         queue.enqueue(resource)
     return queue

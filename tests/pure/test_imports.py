@@ -38,6 +38,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
+    # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
+    "strategies": set(),
+    "scaling_program": {"errors", "strategies"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {
         "auto_distribution",
@@ -62,6 +65,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tensorboard": {"errors", "host", "protocol", "runs"},
     # How an MPI job gets onto hosts.
     "launch": {"errors", "host", "paths", "protocol"},
+    # It starts `jupyter ddl run`, as a user does.
+    "scaling": {"errors", "host", "protocol"},
     # Its errors say a fault as every view says it.
     "cluster": {"errors", "host", "launch", "paths", "protocol", "views"},
     "commands": {"errors", "launch", "protocol", "runs", "timeline", "views"},
@@ -123,6 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "paths",
         "protocol",
         "runs",
+        "scaling",
         "script",
         "support",
         "tensorboard",
@@ -146,6 +152,7 @@ KERNEL_SIDE = {
     "modernise",
     "oversight",
     "runs",
+    "scaling",
     "script",
     "server",
     "support",
@@ -164,6 +171,8 @@ RANK_SIDE = {
     "legacy",
     "pipelines",
     "rank",
+    "scaling_program",
+    "strategies",
     "torch",
     "training",
 }

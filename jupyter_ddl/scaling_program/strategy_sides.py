@@ -1,0 +1,162 @@
+"""Trains under strategies of tf.distribute, with Keras 2 (`tf_keras`), on which alone all of them run.
+
+Runs on: every process of a side.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from jupyter_ddl import strategies
+from jupyter_ddl.scaling_program.training import BATCHES, Measured, count, timed, updated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jupyter_ddl.scaling_program.training import Task
+
+# Steps between two looks at the clock where workers do not wait for each other.
+_BLOCK = 5
+
+
+def mirrored(task: Task, replicas: int) -> Measured:
+    """Train under MirroredStrategy in this one process: on its GPUs, or on so many logical CPUs."""
+    import tensorflow as tf
+
+    kind = "GPU" if len(tf.config.list_physical_devices("GPU")) >= replicas else "CPU"
+    if kind == "CPU":
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * replicas)
+    return _synchronous(task, tf.distribute.MirroredStrategy([f"{kind}:{i}" for i in range(replicas)]))
+
+
+def multi_worker(task: Task, *, over_grpc: bool) -> Measured | None:
+    """Train under MultiWorkerMirroredStrategy; return what was found on rank 0, None on others.
+
+    Args:
+        task: what is trained.
+        over_grpc: exchange by TensorFlow's ring over gRPC, also where NCCL is there.
+    """
+    import tensorflow as tf
+    from mpi4py import MPI
+
+    strategies.set_tf_config()
+    implementation = tf.distribute.experimental.CommunicationImplementation
+    options = tf.distribute.experimental.CommunicationOptions(
+        implementation=implementation.RING if over_grpc else implementation.AUTO
+    )
+    strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    found = _synchronous(task, strategy)
+    return found if MPI.COMM_WORLD.rank == 0 else None
+
+
+def parameter_server(task: Task) -> Measured | None:
+    """Train under ParameterServerStrategy, each worker at its own pace; return what was found on rank 0.
+
+    A step is one update by each worker. Their losses come in the order in which the updates were scheduled.
+    """
+    from mpi4py import MPI
+
+    os.environ["GRPC_FAIL_FAST"] = "use_caller"
+    with strategies.parameter_server() as strategy:
+        if strategy is None:
+            return None
+        return _asynchronous(task, strategy, MPI.COMM_WORLD.size)
+
+
+def _synchronous(task: Task, strategy: Any) -> Measured:
+    import tensorflow as tf
+    import tf_keras
+
+    tf_keras.utils.set_random_seed(0)
+    with strategy.scope():
+        parts = task.model.parts(tf_keras, task.size)
+        for part in parts:
+            part.optimizer.build(part.variables)
+    found = Measured()
+    count(found, parts)
+    # Each replica's batches are on its device before the first step.
+    by_replica: dict[int, Any] = {}
+
+    def batch(i: int, context: Any, part: int) -> Any:
+        replica = context.replica_id_in_sync_group
+        if replica not in by_replica:
+            by_replica[replica] = task.batches(replica)
+        return tf.constant(by_replica[replica][i][part])
+
+    values = strategy.experimental_distribute_values_from_function
+    batches = [
+        tuple(values(lambda context, i=i, part=part: batch(i, context, part)) for part in range(2))
+        for i in range(BATCHES)
+    ]
+
+    def on_replica(x: Any, y: Any) -> Any:
+        return updated(
+            parts,
+            lambda part, gradients: part.optimizer.apply_gradients(zip(gradients, part.variables, strict=True)),
+            x,
+            y,
+        )
+
+    @tf.function
+    def step(x: Any, y: Any) -> Any:
+        losses = strategy.run(on_replica, args=(x, y))
+        return strategy.reduce(tf.distribute.ReduceOp.MEAN, losses, axis=None)
+
+    timed(task, lambda i: step(*batches[i % BATCHES]), found)
+    return found
+
+
+def _asynchronous(task: Task, strategy: Any, workers: int) -> Measured:
+    import tensorflow as tf
+    import tf_keras
+
+    coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+    with strategy.scope():
+        parts = task.model.parts(tf_keras, task.size)
+        for part in parts:
+            part.optimizer.build(part.variables)
+    found = Measured()
+    count(found, parts)
+
+    def batches() -> Any:
+        made = [task.batches(worker) for worker in range(workers)]
+        arrays = [tf.concat([batch[part] for of_worker in made for batch in of_worker], 0) for part in range(2)]
+        endless = tf.data.Dataset.from_tensor_slices(tuple(arrays)).batch(task.batch_size).repeat()
+        # Workers begin at different batches, and take all of them.
+        return endless.shuffle(BATCHES * workers)
+
+    iterator = iter(coordinator.create_per_worker_dataset(batches))
+
+    @tf.function
+    def update(batches: Any) -> Any:
+        x, y = next(batches)
+        return updated(
+            parts,
+            lambda part, gradients: part.optimizer.apply_gradients(zip(gradients, part.variables, strict=True)),
+            x,
+            y,
+        )
+
+    _timed_in_blocks(task, coordinator, lambda: coordinator.schedule(update, args=(iterator,)), workers, found)
+    return found
+
+
+def _timed_in_blocks(task: Task, coordinator: Any, schedule: Callable[[], Any], workers: int, found: Measured) -> None:
+    """Take all steps in blocks, within which no worker waits for another one, and note them."""
+    elapsed_s = 0.0
+    for first in range(0, task.warm_up + task.steps, _BLOCK):
+        steps = min(_BLOCK, task.warm_up + task.steps - first)
+        began_s = time.perf_counter()
+        losses = [schedule() for _ in range(steps * workers)]
+        coordinator.join()
+        took_s = (time.perf_counter() - began_s) / steps
+        for i in range(steps):
+            of_step = losses[i * workers : (i + 1) * workers]
+            found.losses.append(float(sum(loss.fetch() for loss in of_step)) / workers)
+            elapsed_s += took_s if first else 0.0
+            found.elapsed_s.append(elapsed_s)
+        if first >= task.warm_up:
+            found.step_s.append(took_s)

@@ -1,0 +1,31 @@
+"""Makes TF_CONFIG for MultiWorkerMirroredStrategy, with a worker on each rank.
+
+Runs on: every rank. Collective: every rank must call this.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from jupyter_ddl.strategies import addresses
+
+_VARIABLE = "TF_CONFIG"
+
+
+def set_tf_config() -> dict[str, list[str]]:
+    """Set TF_CONFIG on each rank and return the addresses in it.
+
+    The strategy that follows must be made before TensorFlow has computed anything in this process: in the first cell of
+    fresh ranks, or of a script.
+
+    Example:
+        >>> strategies.set_tf_config()
+        >>> strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    """
+    from mpi4py import MPI
+
+    cluster = addresses.of_ranks()
+    task = {"type": "worker", "index": MPI.COMM_WORLD.rank}
+    os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})
+    return cluster
