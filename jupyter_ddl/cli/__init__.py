@@ -32,6 +32,7 @@ from jupyter_ddl.cli import (
     show,
     tensorboard,
     timeline,
+    tune,
 )
 from jupyter_ddl.errors import DdlError, InvalidInput
 
@@ -57,7 +58,7 @@ _SIGNALLED = 128
 
 SUBCOMMANDS: tuple[Subcommand, ...] = (
     *(build_horovod, doctor, run, runs, show, logs, jobs, profiles),
-    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench),
+    *(export, execute, serve, modernise, report, tensorboard, clusters, timeline, bench, tune),
 )
 
 

@@ -11,6 +11,10 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _AT_ONCE = 1_000
 
@@ -22,6 +26,11 @@ class StepTimes:
         self._path: Path | None = None
         self._steps: list[tuple[float, float]] = []
         self._pid = 0
+        self._observer: Callable[[float, float], None] | None = None
+
+    def observe(self, observer: Callable[[float, float], None]) -> None:
+        """Call an observer with the begin and the end of each step, recorded or not; what it raises ends the loop."""
+        self._observer = observer
 
     def begin(self, path: str | None) -> None:
         """Write into a file from here on; nowhere where it is None."""
@@ -33,6 +42,8 @@ class StepTimes:
             self._steps.append((begin_s, end_s))
             if len(self._steps) >= _AT_ONCE:
                 self._write()
+        if self._observer is not None:
+            self._observer(begin_s, end_s)
 
     def end(self) -> None:
         """Write what is left: the run is over on this rank."""

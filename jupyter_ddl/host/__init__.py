@@ -5,6 +5,7 @@
 | `cores`, `topology` | the cores and memory that a process may use; the GPUs, cores and memory for ranks |
 | `mpi`, `mpi_library` | the MPI that runs the ranks, and its settings; its library |
 | `interfaces`, `link_rates` | its network interfaces, their addresses and speeds; what its links carry |
+| `processor` | the name of its processor |
 | `gpu_links`, `description` | how its GPUs are joined; all that a host has for the exchange between ranks |
 | `preflight` | what else ranks need: loopback, room on disks and in shared memory |
 | `files`, `untrusted_files`, `private_folders` | whole files, locks; files and folders that others may have made |

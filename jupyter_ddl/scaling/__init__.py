@@ -10,7 +10,7 @@
 | `prediction` | the step model from measured points, and beside them |
 | `tables` | points and prediction as tables |
 | `plots` | and as pictures |
-| `tuning/` | what changes the exchange, tried in turns |
+| `tuning` | what changes the exchange, tried in turns |
 
 Runs on: a terminal.
 """

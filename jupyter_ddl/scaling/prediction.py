@@ -1,4 +1,4 @@
-"""Predicts steps from measured points, says how far off that is where it was measured, and goes on to 1,024 ranks.
+"""Predicts steps from measured points, says how far off that is where it was measured, and up to 1,024 ranks.
 
 Runs on: a terminal.
 """
@@ -97,7 +97,11 @@ def _steps(ours: dict[int, Point], fit_on: int, network: Network) -> Iterator[Pr
         compute_s = _compute_of(point or base)
         if point is None and strong:
             compute_s = _scaled(compute_s, _compute_at(batch_size, list(ours.values())))
-        time = predicted(n, compute_s, gradient_bytes, network)
+        if n == 1:
+            # Horovod has its cycle on one rank too, and copies: what it takes there is no network's.
+            time = StepTime(statistics.median(compute_s), 0.0, _exchanges(ours[1])[-1][1])
+        else:
+            time = predicted(n, compute_s, gradient_bytes, network)
         yield Predicted(n, batch_size, time, point.step_s.median if point else None)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import DdlError, InvalidInput
 from jupyter_ddl.host.cores import cores_of, usable_cores
+from jupyter_ddl.host.process_tree import parent_death_signal
 from jupyter_ddl.scaling.points import OURS
 
 if TYPE_CHECKING:
@@ -90,10 +92,11 @@ def measure(plan: Plan, side: str, ranks: int, batch_size: int) -> dict[str, Any
             variables |= {"TF_NUM_INTRAOP_THREADS": threads, "OMP_NUM_THREADS": threads}
         else:
             command = [*_run_command(plan, ranks, variables), *program]
-        return started(command, variables, out, f"{side} on {ranks} ranks")
+        found: dict[str, Any] = started(command, variables, out, f"{side} on {ranks} ranks")
+    return found
 
 
-def started(command: Sequence[str], variables: Mapping[str, str], out: Path, name: str) -> dict[str, Any]:
+def started(command: Sequence[str], variables: Mapping[str, str], out: Path, name: str) -> Any:
     """Run a command that writes JSON into a file; return that.
 
     Raises:
@@ -109,6 +112,8 @@ def started(command: Sequence[str], variables: Mapping[str, str], out: Path, nam
             text=True,
             errors="replace",
             timeout=HANGS_S,
+            # Ranks end with this process, however it ends.
+            preexec_fn=parent_death_signal(signal.SIGTERM),
             check=False,
         )
         printed, how = ended.stdout, f"exit status {ended.returncode}"
@@ -119,8 +124,7 @@ def started(command: Sequence[str], variables: Mapping[str, str], out: Path, nam
         raise DdlError(
             f"Each point must be measured. Received: {name}, {how}. Leave it out, or correct what it says:\n{last}"
         )
-    found: dict[str, Any] = json.loads(out.read_text())
-    return found
+    return json.loads(out.read_text())
 
 
 def check_rivals(names: Sequence[str]) -> None:

@@ -45,7 +45,7 @@ class Network:
     gamma_s: float
 
     def allreduce_s(self, n: int, size_bytes: float) -> float:
-        """Return the seconds of an allreduce on n ranks; on one rank Horovod has its cycle too, and nothing to send."""
+        """Return the seconds of an allreduce on n ranks, at least 2."""
         messages, bytes_share = terms(self.algorithm, n)
         return self.gamma_s + messages * self.alpha_s + bytes_share * size_bytes * self.beta_s
 

@@ -8,6 +8,7 @@
 | `horovod_side` | ranks that exchange by Horovod |
 | `strategy_sides` | processes under a strategy of tf.distribute |
 | `exchange` | how long ranks take to reduce so many bytes |
+| `tuned` | a user's script, for some steps |
 | `main` | what is started |
 
 Runs on: every process of a side.

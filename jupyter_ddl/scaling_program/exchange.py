@@ -7,50 +7,57 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
-if TYPE_CHECKING:
-    from jupyter_ddl.scaling_program.training import Measured
-
-_TIMES = 15
+_TIMES = 5
 _ROUND_TRIPS = 200
 # A buffer is filled from several tensors, as gradients are, and copied for it.
 _TENSORS = 4
 
 
-def measure(found: Measured, largest_bytes: int) -> None:
-    """Note the times of allreduces of 4 KiB up to the gradients' bytes, and MPI's latency."""
-    import horovod.tensorflow as hvd
-    import tensorflow as tf
+class Exchange:
+    """Allreduces of 4 KiB up to the gradients' bytes, a few of each size at a time.
 
-    sizes_bytes = sorted({min(2**power, largest_bytes) for power in range(12, 34, 2)})
+    Args:
+        largest_bytes: of the gradients.
+    """
 
-    @tf.function(reduce_retracing=True)
-    def reduced(tensors: list[tf.Tensor]) -> list[tf.Tensor]:
-        return list(hvd.grouped_allreduce(tensors, op=hvd.Sum))
+    def __init__(self, largest_bytes: int) -> None:
+        import horovod.tensorflow as hvd
+        import tensorflow as tf
 
-    for size_bytes in sizes_bytes:
-        numbers = max(1, size_bytes // 4 // _TENSORS)
-        tensors = [tf.zeros([numbers]) for _ in range(_TENSORS)]
-        took_s = []
-        for i in range(_TIMES + 3):
-            began_s = time.perf_counter()
-            reduced(tensors)[0].numpy()
-            if i >= 3:
-                took_s.append(time.perf_counter() - began_s)
-        found.exchange_s.append((numbers * 4 * _TENSORS, statistics.median(took_s)))
-    found.latency_s = _latency_s()
+        def reduced(size_bytes: int) -> Any:
+            return tf.function(lambda tensors: hvd.grouped_allreduce(tensors, op=hvd.Sum, name=f"scaling.{size_bytes}"))
+
+        sizes_bytes = {min(2**power, largest_bytes) for power in range(12, 34, 2)}
+        numbers = sorted({max(1, size_bytes // 4 // _TENSORS) for size_bytes in sizes_bytes})
+        self._tensors = {4 * _TENSORS * n: [tf.zeros([n]) for _ in range(_TENSORS)] for n in numbers}
+        # Operations of a graph, as those of a training step are.
+        self._reduced = {size_bytes: reduced(size_bytes) for size_bytes in self._tensors}
+        self._took_s: dict[int, list[float]] = {size_bytes: [] for size_bytes in self._tensors}
+
+    def take(self) -> None:
+        """Reduce some of each size, and note their seconds."""
+        for size_bytes, tensors in self._tensors.items():
+            for i in range(_TIMES):
+                began_s = time.perf_counter()
+                self._reduced[size_bytes](tensors)[0].numpy()
+                # TensorFlow makes the graph at the first one, and Horovod agrees on it in another way.
+                if i or self._took_s[size_bytes]:
+                    self._took_s[size_bytes].append(time.perf_counter() - began_s)
+
+    def medians(self) -> list[tuple[int, float]]:
+        """Return (bytes, seconds) by size."""
+        return [(size_bytes, statistics.median(took_s)) for size_bytes, took_s in self._took_s.items()]
 
 
-def _latency_s() -> float | None:
-    """Return half of a round trip of 4 bytes between the ranks that are farthest apart: the first and the last."""
+def latency_s() -> float:
+    """Return half of the fastest round trip of 4 bytes between the first rank and the last."""
     import numpy as np
     from mpi4py import MPI
 
     world, message = MPI.COMM_WORLD, np.zeros(1, "float32")
     last = world.size - 1
-    if last == 0:
-        return None
     took_s = []
     for _ in range(_ROUND_TRIPS):
         began_s = time.perf_counter()
@@ -61,4 +68,4 @@ def _latency_s() -> float | None:
             world.Recv(message, 0)
             world.Send(message, 0)
         took_s.append(time.perf_counter() - began_s)
-    return float(world.bcast(statistics.median(took_s)) / 2)
+    return float(world.bcast(min(took_s)) / 2)

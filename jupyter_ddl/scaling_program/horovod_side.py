@@ -5,6 +5,7 @@ Runs on: every rank. Collective: every rank must call this.
 
 from __future__ import annotations
 
+import time
 import zlib
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ def measure(task: Task) -> Measured | None:
     hvd.init()
     keras.utils.set_random_seed(hvd.rank())
     parts = task.model.parts(keras, task.size)
-    local = [type(part.optimizer).from_config(part.optimizer.get_config()) for part in parts]
     optimizers = {id(part): hvd.DistributedOptimizer(part.optimizer) for part in parts}
     for part in parts:
         optimizers[id(part)].build(part.variables)
@@ -39,13 +39,20 @@ def measure(task: Task) -> Measured | None:
     def step(x: Any, y: Any) -> Any:
         return updated(parts, lambda part, gradients: optimizers[id(part)].apply(gradients, part.variables), x, y)
 
-    timed(task, lambda i: step(*batches[i % BATCHES]), found)
+    alone = _Alone(task, batches)
+    reduced = exchange.Exchange(4 * found.parameters)
+
+    def between(steps: int) -> None:
+        alone.take(steps)
+        reduced.take()
+
+    timed(task, lambda i: step(*batches[i % BATCHES]), found, between)
     _require_in_sync(hvd, variables)
     found.losses = [float(loss) for loss in hvd.allreduce(tf.constant(found.losses, "float64"), op=hvd.Average)]
-    if task.exchange:
-        _compute(task, parts, local, batches, found)
-        if hvd.size() > 1:
-            exchange.measure(found, 4 * found.parameters)
+    found.compute_s = [took_s for of_rank in hvd.allgather_object(alone.step_s) for took_s in of_rank]
+    found.exchange_s = reduced.medians()
+    if hvd.size() > 1:
+        found.latency_s = exchange.latency_s()
     return found if hvd.rank() == 0 else None
 
 
@@ -53,22 +60,40 @@ def _require_in_sync(hvd: Any, variables: list[Any]) -> None:
     """End the side unless all ranks hold the same weights: to exchange nothing at all would be the fastest."""
     every_rank = hvd.allgather_object([zlib.crc32(variable.numpy().tobytes()) for variable in variables])
     if any(of_rank != every_rank[0] for of_rank in every_rank):
-        raise RanksOutOfSync("The ranks of a benchmark must train one model. Received: other weights on each.")
+        differ = [rank for rank, of_rank in enumerate(every_rank) if of_rank != every_rank[0]]
+        text = f"The ranks of a benchmark must train one model. Received: other weights on ranks {differ} than on 0."
+        raise RanksOutOfSync(text, differ, "")
 
 
-def _compute(task: Task, parts: Any, optimizers: Any, batches: Any, found: Measured) -> None:
-    """Note the times of steps without exchange, which all ranks take at once. Their weights differ afterwards."""
-    import horovod.tensorflow.keras as hvd
-    import tensorflow as tf
+class _Alone:
+    """Steps without exchange, which all ranks take at the same time, of another model: theirs differ afterwards.
 
-    for part, optimizer in zip(parts, optimizers, strict=True):
-        optimizer.build(part.variables)
-    own = {id(part): optimizer for part, optimizer in zip(parts, optimizers, strict=True)}
+    Args:
+        task: says what is trained.
+        batches: of this rank.
+    """
 
-    @tf.function
-    def step(x: Any, y: Any) -> Any:
-        return updated(parts, lambda part, gradients: own[id(part)].apply(gradients, part.variables), x, y)
+    def __init__(self, task: Task, batches: Any) -> None:
+        import keras
+        import tensorflow as tf
 
-    alone = Measured()
-    timed(task, lambda i: step(*batches[i % BATCHES]), alone)
-    found.compute_s = [took_s for of_rank in hvd.allgather_object(alone.step_s) for took_s in of_rank]
+        parts = task.model.parts(keras, task.size)
+        for part in parts:
+            part.optimizer.build(part.variables)
+
+        @tf.function
+        def step(x: Any, y: Any) -> Any:
+            return updated(parts, lambda part, gradients: part.optimizer.apply(gradients, part.variables), x, y)
+
+        self._step, self._batches, self._taken = step, batches, 0
+        self.step_s: list[float] = []
+        for _ in range(task.warm_up):
+            float(step(*batches[0]))
+
+    def take(self, steps: int) -> None:
+        """Take steps, and note their seconds."""
+        for _ in range(steps):
+            began_s = time.perf_counter()
+            float(self._step(*self._batches[self._taken % BATCHES]))
+            self.step_s.append(time.perf_counter() - began_s)
+            self._taken += 1

@@ -92,21 +92,24 @@ def _synchronous(task: Task, strategy: Any) -> Measured:
         for i in range(BATCHES)
     ]
 
-    def on_replica(x: Any, y: Any) -> Any:
-        return updated(
-            parts,
-            lambda part, gradients: part.optimizer.apply_gradients(zip(gradients, part.variables, strict=True)),
-            x,
-            y,
-        )
-
     @tf.function
     def step(x: Any, y: Any) -> Any:
-        losses = strategy.run(on_replica, args=(x, y))
+        losses = strategy.run(_on_replica(parts, strategy), args=(x, y))
         return strategy.reduce(tf.distribute.ReduceOp.MEAN, losses, axis=None)
 
     timed(task, lambda i: step(*batches[i % BATCHES]), found)
     return found
+
+
+def _on_replica(parts: Any, strategy: Any) -> Callable[[Any, Any], Any]:
+    """Return what a replica does in a step."""
+
+    def apply(part: Any, gradients: Any) -> None:
+        # Keras 2 sums the gradients of the replicas that train in step; Horovod averages them.
+        shares = [gradient / strategy.num_replicas_in_sync for gradient in gradients]
+        part.optimizer.apply_gradients(zip(shares, part.variables, strict=True))
+
+    return lambda x, y: updated(parts, apply, x, y)
 
 
 def _asynchronous(task: Task, strategy: Any, workers: int) -> Measured:
@@ -132,13 +135,7 @@ def _asynchronous(task: Task, strategy: Any, workers: int) -> Measured:
 
     @tf.function
     def update(batches: Any) -> Any:
-        x, y = next(batches)
-        return updated(
-            parts,
-            lambda part, gradients: part.optimizer.apply_gradients(zip(gradients, part.variables, strict=True)),
-            x,
-            y,
-        )
+        return strategy.run(_on_replica(parts, strategy), args=next(batches))
 
     _timed_in_blocks(task, coordinator, lambda: coordinator.schedule(update, args=(iterator,)), workers, found)
     return found

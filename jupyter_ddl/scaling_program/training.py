@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Batches that a process makes; steps take them in turns. Input is not what is measured.
 BATCHES = 4
+_TURNS = 4
 _SEED = 2017
 
 
@@ -31,7 +32,6 @@ class Task:
         size: pixels along an edge, or tokens.
         warm_up: the first steps, in which TensorFlow compiles; they count for the loss and not for the times.
         steps: those that are timed.
-        exchange: whether the exchange is measured by itself too.
     """
 
     model: BenchmarkModel
@@ -39,7 +39,6 @@ class Task:
     size: int
     warm_up: int
     steps: int
-    exchange: bool = True
 
     def batches(self, replica: int) -> list[tuple[np.ndarray, np.ndarray]]:
         """Return the batches of one replica: others have others, and the same ones in every run."""
@@ -72,14 +71,19 @@ class Measured:
     latency_s: float | None = None
 
 
-def timed(task: Task, step: Callable[[int], Any], found: Measured) -> None:
+def timed(
+    task: Task, step: Callable[[int], Any], found: Measured, between: Callable[[int], None] | None = None
+) -> None:
     """Take all steps, one after the other, and note them.
 
     Args:
         task: says how many.
         step: (its number) -> the loss, once the step has ended.
         found: gets their times and losses.
+        between: called with the steps since the last time, a few times: what is compared with the steps is measured
+            among them, since a machine is not as busy in one minute as in the next.
     """
+    at_once = max(1, task.steps // _TURNS)
     elapsed_s = 0.0
     for i in range(task.warm_up + task.steps):
         began_s = time.perf_counter()
@@ -91,6 +95,8 @@ def timed(task: Task, step: Callable[[int], Any], found: Measured) -> None:
         found.elapsed_s.append(elapsed_s)
         if i >= task.warm_up:
             found.step_s.append(took_s)
+            if between is not None and len(found.step_s) % at_once == 0:
+                between(at_once)
 
 
 def count(found: Measured, parts: Any) -> None:

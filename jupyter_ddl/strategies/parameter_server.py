@@ -54,8 +54,7 @@ def _serving() -> Any:
     # What a worker computes holds a thread while it waits for the parameters' server, which may be in the same process.
     # Source: the parameter server tutorial of tensorflow.org, create_in_process_cluster.
     config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=MPI.COMM_WORLD.size + _MORE_THREADS)
-    cluster = tf.train.ClusterSpec(addresses.of_ranks(_MORE_THREADS = 2
-_PARAMETERS, _COORDINATOR))
+    cluster = tf.train.ClusterSpec(addresses.of_ranks(_PARAMETERS, _COORDINATOR))
     for job in (_WORKER, *((_PARAMETERS,) if rank == 0 else ())):
         index = rank if job == _WORKER else 0
         tf.distribute.Server(cluster, job_name=job, task_index=index, protocol="grpc", config=config)

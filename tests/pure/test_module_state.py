@@ -46,7 +46,7 @@ OF_CALLS = {"ContextVar"}
 OF_CONSTANTS = {
     *("compile", "Path", "TypeVar", "object", "tuple", "Struct", "attrgetter", "Context", "rank_file_pattern"),
     *("JSONEncoder", "getLogger", "cache", "MonotonicClock", "Comma", "CellOptions", "ReleaseTimes", "Place"),
-    *("replace", "format", "get_args", "Cursor"),
+    *("replace", "format", "get_args", "Cursor", "BenchmarkModel"),
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
 

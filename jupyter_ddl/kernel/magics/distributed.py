@@ -17,6 +17,7 @@ from jupyter_ddl.host.interrupts import interrupts_noted
 from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import whole_notebook
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
+from jupyter_ddl.kernel.magics.tuned_cell import tune_cell
 from jupyter_ddl.views.selection import current_publisher, for_environment, with_figures
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def _parser() -> MagicParser:
     )
     parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
     parser.add_argument("--async", dest="background", action="store_true", help="do not wait for the cell's end")
+    parser.add_argument(
+        "--tune", action="store_true", help="run nothing on these ranks; try on others what makes the exchange faster"
+    )
     add_cell_arguments(parser)
     return parser
 
@@ -57,6 +61,9 @@ class DistributedMagics(Magics):
             from jupyter_ddl.explain import explain, render
 
             print(render(explain(cell, world_size=session.world_size, **asdict(options.auto))))
+            return None
+        if arguments.tune:
+            tune_cell(cell, session.world_size, auto=options.auto is not None)
             return None
         show_rebuild(session)
         options = replace(options, above=_lines_above(self.shell), count=_prompt(self.shell))

@@ -70,7 +70,7 @@ def _from_file(path: Path) -> BenchmarkModel:
 def _defined(module: ModuleType, path: Path) -> BenchmarkModel:
     def parts(keras: Any, _size: int) -> list[Part]:
         model = module.model(keras)
-        return one_part(model, model.optimizer, lambda y, output: model.compute_loss(x=None, y=y, y_pred=output))
+        return one_part(model, model.optimizer, keras.losses.get(model.loss))
 
     def data(random: np.random.Generator, samples: int, _size: int) -> tuple[np.ndarray, np.ndarray]:
         x, y = module.data(random, samples)

@@ -26,7 +26,7 @@ def _parts(keras: Any, size: int) -> list[Part]:
             layers.Dense(10),
         ]
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return one_part(model, keras.optimizers.SGD(0.02, momentum=0.9), loss)
 
 

@@ -50,12 +50,20 @@ class BenchmarkModel:
     data: Callable[[np.random.Generator, int, int], tuple[np.ndarray, np.ndarray]]
 
 
-def one_part(model: Any, optimizer: Any, loss: Callable[[Any, Any], Any]) -> list[Part]:
+def one_part(model: Any, optimizer: Any, loss: Any) -> list[Part]:
     """Return the parts of a model that one optimizer trains.
 
     Args:
         model: of Keras, built.
         optimizer: of the same Keras.
-        loss: (y, the model's output) -> the mean loss, a scalar.
+        loss: of the same Keras, or a function (y, the model's output) -> a loss for each sample. The mean is taken
+            here: under a strategy Keras 2 refuses to.
     """
-    return [Part(model.trainable_variables, optimizer, lambda x, y: loss(y, model(x, training=True)))]
+    of_samples = getattr(loss, "call", loss)
+
+    def mean(x: Any, y: Any) -> Any:
+        import tensorflow as tf
+
+        return tf.reduce_mean(of_samples(y, model(x, training=True)))
+
+    return [Part(model.trainable_variables, optimizer, mean)]

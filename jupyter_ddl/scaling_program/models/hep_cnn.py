@@ -38,7 +38,7 @@ def _parts(keras: Any, size: int) -> list[Part]:
         )
         stack.append(layers.GlobalAveragePooling2D() if i == CONVOLUTIONS - 1 else layers.MaxPooling2D())
     stack.append(layers.Dense(2))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return one_part(keras.Sequential(stack), keras.optimizers.Adam(1e-3), loss)
 
 

@@ -23,7 +23,7 @@ def _parts(keras: Any, size: int) -> list[Part]:
     model = keras.applications.ResNet50(
         weights=None, input_shape=(size, size, 3), classes=CLASSES, classifier_activation=None
     )
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return one_part(model, keras.optimizers.SGD(0.1 * BATCH_SIZE / 256, momentum=0.9), loss)
 
 

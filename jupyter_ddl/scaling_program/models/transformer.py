@@ -33,7 +33,7 @@ def _parts(keras: Any, size: int) -> list[Part]:
         inner = layers.Dense(INNER, activation="relu")(layers.LayerNormalization()(x))
         x = layers.Add()([x, layers.Dense(WIDTH)(inner)])
     model = keras.Model(tokens, layers.Dense(TOKENS)(layers.LayerNormalization()(x)))
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="sum_over_batch_size")
+    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     return one_part(model, keras.optimizers.Adam(1e-4, beta_2=0.98), loss)
 
 

@@ -5,12 +5,14 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine import rank_state
 from jupyter_ddl.training import step
 from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, global_process_set, hvd, ops
 from jupyter_ddl.training.optimizer.groups import Groups, split
+from jupyter_ddl.training.optimizer.tried import Tried
 from jupyter_ddl.training.requirements import require_horovod, require_member
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Exchange:
         device_sparse: likewise for IndexedSlices.
         on_drift: what `fit` does where the ranks' weights differ, "stop" or "warn"; None for the cell's own option.
         same_batches: ranks are meant to train on the same batches.
+        on_trial: it has what `jupyter ddl tune` tries in place of what the program says.
     """
 
     op: Any = hvd.Average
@@ -47,6 +50,7 @@ class Exchange:
     device_sparse: str = ""
     on_drift: str | None = None
     same_batches: bool = False
+    on_trial: bool = False
 
     def weighed(self, gradients: Sequence[Any]) -> list[Any]:
         """Return this rank's gradients as it puts them into the exchange; see `step.weighed_gradients`.
@@ -77,6 +81,9 @@ class Exchange:
                 set.
         """
         self._require_ranks()
+        tried = rank_state.here().part(Tried)
+        if tried.changes and not self.on_trial:
+            return replace(self, **tried.changes, on_trial=True).reduce(gradients, variables)
         clock = step.clock()
         with ops.naming(self.name) as scope:
             dense = [self._made_dense(gradient) for gradient in gradients]
