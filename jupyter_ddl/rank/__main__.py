@@ -44,6 +44,7 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
+    from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
@@ -72,6 +73,7 @@ def main() -> None:
     state.collectives.add(groups)
     installation.install(state, world, groups)
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
+    state.collectives.add(TensorflowCollectives())
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     warmup.start()

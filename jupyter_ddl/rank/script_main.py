@@ -55,6 +55,7 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
+    from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.protocol.frameworks import uses_torch
@@ -81,6 +82,7 @@ def main() -> None:
     state.collectives.add(groups)
     installation.install(state, world, groups)
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
+    state.collectives.add(TensorflowCollectives())
     try:
         add_site_libraries(state.collectives, world)
     except ClusterError as error:

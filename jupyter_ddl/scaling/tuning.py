@@ -234,10 +234,12 @@ def line(trial: Trial | None, job: Job) -> str:
     """Return what to write to have a setting."""
     if trial is None:
         return f"Nothing gains {WORTH:.0%} in every round: leave it as it is."
-    ranks = [] if job.ranks is None else ["-n", str(job.ranks)]
+    groups = f"hvd.DistributedOptimizer(..., groups={trial.groups})"
     threads = [] if trial.threads is None else ["--threads", str(trial.threads)]
-    settings = [word for item in trial.variables.items() for word in ("--env", "=".join(item))]
-    written = " ".join(["jupyter ddl run", *ranks, *threads, *settings, *job.run_options, *job.script])
-    groups = f"\nand in the program: hvd.DistributedOptimizer(..., groups={trial.groups})" if trial.groups else ""
-    start = " ".join(["%ddl start", *ranks, *threads, *settings])
-    return f"Set: {written}\nor in a notebook: {start}{groups}"
+    settings = [*threads, *(word for item in trial.variables.items() for word in ("--env", "=".join(item)))]
+    if not settings:
+        return f"Set in the program: {groups}"
+    ranks = [] if job.ranks is None else ["-n", str(job.ranks)]
+    written = " ".join(["jupyter ddl run", *ranks, *settings, *job.run_options, *job.script])
+    lines = [f"Set: {written}", f"or in a notebook: {' '.join(['%ddl start', *ranks, *settings])}"]
+    return "\n".join([*lines, *([f"and in the program: {groups}"] if trial.groups else [])])

@@ -5,6 +5,7 @@ Runs on: every rank. Collective: every rank must call this.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 
@@ -25,7 +26,13 @@ def set_tf_config() -> dict[str, list[str]]:
     """
     from mpi4py import MPI
 
-    cluster = addresses.of_ranks()
+    cluster = _cluster()
     task = {"type": "worker", "index": MPI.COMM_WORLD.rank}
     os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})
     return cluster
+
+
+@functools.cache
+def _cluster() -> dict[str, list[str]]:
+    """Return the addresses, once: a process is in one cluster of TensorFlow's for all its life."""
+    return addresses.of_ranks()

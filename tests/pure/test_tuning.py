@@ -66,6 +66,11 @@ def test_the_best_of_each_kind_is_combined_and_fp16_never() -> None:
     assert tuning.best(found) == found[1].trial
 
 
+def test_groups_alone_are_set_in_the_program() -> None:
+    together = tuning.combined([tuned("groups", (0.05, 0.06), groups=4)])
+    assert tuning.line(together, JOB) == "Set in the program: hvd.DistributedOptimizer(..., groups=4)"
+
+
 def test_nothing_that_gains_is_said() -> None:
     found = [tuned("fusion", (0.01, 0.0))]
     assert tuning.combined(found) is None

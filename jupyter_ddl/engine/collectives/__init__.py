@@ -12,6 +12,7 @@
 | `jax_ends` | how a cell has ended on each rank, told by JAX's service |
 | `jax_gloo` | the connections of JAX's gloo |
 | `jax_service` | the coordination services that rank 0 keeps until all have left |
+| `tensorflow_collectives` | those of TensorFlow's own strategies: their release |
 | `torch_groups` | torch.distributed: its start, and its release |
 | `torch_counts`, `torch_frames` | how many of its collectives this rank has entered, and in which one it is |
 | `torch_stalls` | who waits for whom in one |
