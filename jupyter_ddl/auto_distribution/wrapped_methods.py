@@ -25,7 +25,7 @@ from jupyter_ddl.auto_distribution.prediction import predict
 from jupyter_ddl.auto_distribution.refusals import refuse_optimizer
 from jupyter_ddl.auto_distribution.saving import on_first_rank
 from jupyter_ddl.host.patching import Layer, patch
-from jupyter_ddl.training import seeds
+from jupyter_ddl.training import seeds, step
 from jupyter_ddl.training.backends import BACKEND, TENSORFLOW, TORCH, hvd, ops
 from jupyter_ddl.training.optimizer.distribution import is_distributed, is_updating
 from jupyter_ddl.training.unconverted import unconverted_around
@@ -141,8 +141,20 @@ def _evaluate(stock: Any, model: Any, arguments: dict[str, Any]) -> Any:
 def _apply(stock: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
     """Refuse an optimizer's update whose data no rank divides."""
     if not is_updating() and not is_distributed(self) and options() is not None:
-        refuse_optimizer(self)
+        if not _is_averaged(self, *args, **kwargs):
+            refuse_optimizer(self)
+        printed().note(
+            f"{type(self).__name__}, which compile does not have, updates with the ranks' mean gradients, at the "
+            "learning rate that the program gave it."
+        )
     return stock(self, *args, **kwargs)
+
+
+def _is_averaged(optimizer: Any, _gradients: Any, trainable_variables: Any = None) -> bool:
+    """Return whether the tape of the model's own step has averaged all gradients of an update over the ranks."""
+    now = step.current()
+    variables = list(trainable_variables or getattr(optimizer, "_trainable_variables", ()))
+    return now is not None and bool(variables) and all(now.are_exchanged(variables))
 
 
 def _is_trained(source: Any) -> bool:

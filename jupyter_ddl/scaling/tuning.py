@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.gpu_links import gpus_and_links
 from jupyter_ddl.protocol.aligned_rows import aligned
 from jupyter_ddl.scaling.sides import started
 
@@ -27,8 +28,8 @@ AS_IT_IS = "as it is"
 _LEAST_STEPS = 3
 _MIB = 2**20
 _ASKS_FOR_NCCL = """
-import horovod.tensorflow, tensorflow
-print(bool(horovod.tensorflow.nccl_built() and tensorflow.config.list_physical_devices("GPU")))
+import horovod.tensorflow
+print(bool(horovod.tensorflow.nccl_built()))
 """
 
 
@@ -211,6 +212,8 @@ def best(found: Sequence[Tuned]) -> Trial | None:
 
 def uses_nccl() -> bool:
     """Return whether gradients go through NCCL: this host's ranks have GPUs, and Horovod was built for it."""
+    if not gpus_and_links()[0]:
+        return False
     asked = subprocess.run([sys.executable, "-c", _ASKS_FOR_NCCL], capture_output=True, text=True, check=False)
     return asked.stdout.strip() == "True"
 

@@ -8,6 +8,7 @@
 | `addresses` | TF_CONFIG's addresses, on ports that are free |
 | `multi_worker` | TF_CONFIG for MultiWorkerMirroredStrategy |
 | `parameter_server` | the servers and the coordinator of ParameterServerStrategy |
+| `one_cluster` | a process is in one cluster of TensorFlow's |
 | `waiting` | a wait for rank 0 that an interrupt ends |
 
 OneDeviceStrategy, MirroredStrategy and CentralStorageStrategy take one process, and nothing of ours.

@@ -10,6 +10,7 @@ import json
 import os
 
 from jupyter_ddl.strategies import addresses
+from jupyter_ddl.strategies.one_cluster import enter
 
 _VARIABLE = "TF_CONFIG"
 
@@ -20,12 +21,16 @@ def set_tf_config() -> dict[str, list[str]]:
     The strategy that follows must be made before TensorFlow has computed anything in this process: in the first cell of
     fresh ranks, or of a script.
 
+    Raises:
+        InvalidInput: these ranks have served `parameter_server`.
+
     Example:
         >>> strategies.set_tf_config()
         >>> strategy = tf.distribute.MultiWorkerMirroredStrategy()
     """
     from mpi4py import MPI
 
+    enter("set_tf_config")
     cluster = _cluster()
     task = {"type": "worker", "index": MPI.COMM_WORLD.rank}
     os.environ[_VARIABLE] = json.dumps({"cluster": cluster, "task": task})

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.strategies import addresses
+from jupyter_ddl.strategies.one_cluster import enter
 from jupyter_ddl.strategies.waiting import until_all_are_here
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ _PARAMETERS, _COORDINATOR, _WORKER = "ps", "chief", "worker"
 def parameter_server() -> Iterator[Any]:
     """Give rank 0 a ParameterServerStrategy, and other ranks None; they serve until rank 0 leaves the block.
 
+    Raises:
+        InvalidInput: these ranks have got a TF_CONFIG of `set_tf_config`.
+
     Example:
         >>> with strategies.parameter_server() as strategy:
         ...     if strategy is not None:
@@ -33,6 +37,7 @@ def parameter_server() -> Iterator[Any]:
     import tensorflow as tf
     from mpi4py import MPI
 
+    enter("parameter_server")
     cluster = _serving()
     if MPI.COMM_WORLD.rank == 0:
         resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(

@@ -39,7 +39,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "torch_training": {"engine", "errors", "host", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
-    "strategies": set(),
+    "strategies": {"errors"},
     "scaling_program": {"engine", "errors", "strategies", "training"},
     # The composition root of a rank's process, the only folder that knows all layers of ranks.
     "rank": {

@@ -38,7 +38,11 @@ def _parser() -> MagicParser:
     parser.add_argument("-r", "--ranks", help="which ranks, e.g. 0,2-3 (default: all)")
     parser.add_argument("--async", dest="background", action="store_true", help="do not wait for the cell's end")
     parser.add_argument(
-        "--tune", action="store_true", help="run nothing on these ranks; try on others what makes the exchange faster"
+        "--tune",
+        nargs="?",
+        const="",
+        metavar="fusion,cycle,...",
+        help="run nothing on these ranks; try on others what makes the exchange faster, or these kinds of settings",
     )
     add_cell_arguments(parser)
     return parser
@@ -62,8 +66,8 @@ class DistributedMagics(Magics):
 
             print(render(explain(cell, world_size=session.world_size, **asdict(options.auto))))
             return None
-        if arguments.tune:
-            tune_cell(cell, session.world_size, auto=options.auto is not None)
+        if arguments.tune is not None:
+            tune_cell(cell, session.world_size, arguments.tune, auto=options.auto is not None)
             return None
         show_rebuild(session)
         options = replace(options, above=_lines_above(self.shell), count=_prompt(self.shell))

@@ -15,12 +15,13 @@ from jupyter_ddl.errors import DdlError
 from jupyter_ddl.host.process_tree import parent_death_signal
 
 
-def tune_cell(cell: str, ranks: int, *, auto: bool) -> None:
+def tune_cell(cell: str, ranks: int, kinds: str, *, auto: bool) -> None:
     """Try what can change the exchange of a cell's training, and print the table and the line to set.
 
     Args:
         cell: makes its data and its model itself: other cells have not run on the ranks that try it.
         ranks: on which it is tried, on this host.
+        kinds: of settings, with commas between them; "" for all.
         auto: it is distributed by `--auto`.
 
     Raises:
@@ -29,7 +30,7 @@ def tune_cell(cell: str, ranks: int, *, auto: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="jupyter-ddl-tune-") as folder:
         script = Path(folder, "cell.py")
         script.write_text(cell)
-        command = [sys.executable, "-m", "jupyter_ddl.cli", "tune", "-n", str(ranks)]
+        command = [sys.executable, "-m", "jupyter_ddl.cli", "tune", "-n", str(ranks), "--only", kinds]
         command += ["--run-options", "--auto"] if auto else []
         with subprocess.Popen(
             [*command, str(script)],

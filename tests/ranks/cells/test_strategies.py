@@ -77,6 +77,9 @@ def test_workers_train_in_sync_and_are_released(fresh: Session) -> None:
 
 
 def test_a_coordinator_and_its_workers_end_and_are_released(fresh: Session) -> None:
+    with pytest.raises(RankError, match=r"A process is in one cluster of TensorFlow's for all its life\."):
+        fresh.run(PARAMETER_SERVER.replace("FAIL", ""))
+    fresh.restart()
     for _ in range(2):
         assert fresh.run(PARAMETER_SERVER.replace("FAIL", "")).ranks[0].value == "True"
     began_s = time.monotonic()

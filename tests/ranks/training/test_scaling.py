@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from jupyter_ddl.errors import DdlError
+from jupyter_ddl.kernel.magics.tuned_cell import tune_cell
 from jupyter_ddl.scaling_program.models.cosmogan import LATENT
 from tests.ranks.sizes import slow_but
 
@@ -99,6 +101,12 @@ model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), "mse")
 model.fit(x, x[:, :1], batch_size=8, verbose=0)
 raise SystemExit("the steps of a trial are over before")
 """
+
+
+def test_a_cell_that_does_not_train_is_not_tuned(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DdlError, match="The cell was not tuned"):
+        tune_cell("1 + 1", 2, "compression", auto=False)
+    assert "What is tuned trains for some steps of Keras's fit" in capsys.readouterr().out
 
 
 def test_a_script_is_tuned_and_ends_after_the_steps_of_each_trial(tmp_path: Path) -> None:
