@@ -8,6 +8,9 @@ one has been imported and on the ranks of a cluster.
 Runs on: every rank. Functions with a collective must be called on every rank, in the same order.
 """
 
+# Before our modules that import it: what a rank installs at that moment needs them whole.
+import keras  # noqa: F401
+
 from jupyter_ddl.errors import RanksOutOfSync
 from jupyter_ddl.rank.install import install
 from jupyter_ddl.training import callbacks

@@ -83,6 +83,11 @@ def _exchanges(point: Point) -> list[tuple[int, float]]:
     return [(size_bytes, statistics.median(times)) for size_bytes, times in sorted(sizes.items())]
 
 
+def _nearest(exchanges: list[tuple[int, float]], size_bytes: int) -> float:
+    """Return the seconds of the measured size that is nearest to one."""
+    return min(exchanges, key=lambda exchange: abs(exchange[0] - size_bytes))[1]
+
+
 def _steps(ours: dict[int, Point], fit_on: int, network: Network) -> Iterator[Predicted]:
     base = ours[fit_on]
     gradient_bytes = 4 * base.runs[0]["parameters"]
@@ -99,7 +104,7 @@ def _steps(ours: dict[int, Point], fit_on: int, network: Network) -> Iterator[Pr
             compute_s = _scaled(compute_s, _compute_at(batch_size, list(ours.values())))
         if n == 1:
             # Horovod has its cycle on one rank too, and copies: what it takes there is no network's.
-            time = StepTime(statistics.median(compute_s), 0.0, _exchanges(ours[1])[-1][1])
+            time = StepTime(statistics.median(compute_s), 0.0, _nearest(_exchanges(ours[1]), gradient_bytes))
         else:
             time = predicted(n, compute_s, gradient_bytes, network)
         yield Predicted(n, batch_size, time, point.step_s.median if point else None)

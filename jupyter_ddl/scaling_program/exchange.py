@@ -10,26 +10,29 @@ import time
 from typing import Any
 
 _TIMES = 5
+# Of less, the time is that of the messages, and says nothing of the bandwidth.
+_LARGEST_BYTES = 16 * 2**20
 _ROUND_TRIPS = 200
 # A buffer is filled from several tensors, as gradients are, and copied for it.
 _TENSORS = 4
 
 
 class Exchange:
-    """Allreduces of 4 KiB up to the gradients' bytes, a few of each size at a time.
+    """Allreduces of 4 KiB up to 16 MiB or the gradients' bytes, a few of each size at a time.
 
     Args:
-        largest_bytes: of the gradients.
+        gradient_bytes: of all gradients, which is one of the sizes.
     """
 
-    def __init__(self, largest_bytes: int) -> None:
+    def __init__(self, gradient_bytes: int) -> None:
         import horovod.tensorflow as hvd
         import tensorflow as tf
 
         def reduced(size_bytes: int) -> Any:
             return tf.function(lambda tensors: hvd.grouped_allreduce(tensors, op=hvd.Sum, name=f"scaling.{size_bytes}"))
 
-        sizes_bytes = {min(2**power, largest_bytes) for power in range(12, 34, 2)}
+        largest_bytes = max(gradient_bytes, _LARGEST_BYTES)
+        sizes_bytes = {gradient_bytes, *(min(2**power, largest_bytes) for power in range(12, 34, 2))}
         numbers = sorted({max(1, size_bytes // 4 // _TENSORS) for size_bytes in sizes_bytes})
         self._tensors = {4 * _TENSORS * n: [tf.zeros([n]) for _ in range(_TENSORS)] for n in numbers}
         # Operations of a graph, as those of a training step are.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.strategies import addresses
 from jupyter_ddl.strategies.one_cluster import enter
-from jupyter_ddl.strategies.waiting import until_all_are_here
+from jupyter_ddl.strategies.waiting import Departures, until_all_are_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,20 +38,24 @@ def parameter_server() -> Iterator[Any]:
     from mpi4py import MPI
 
     enter("parameter_server")
-    cluster = _serving()
-    if MPI.COMM_WORLD.rank == 0:
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            cluster, task_type=_COORDINATOR, task_id=0, rpc_layer="grpc"
-        )
-        yield tf.distribute.ParameterServerStrategy(resolver)
-    else:
+    cluster, departures = _serving()
+    departures.enter()
+    if MPI.COMM_WORLD.rank:
         yield None
-    until_all_are_here()
+        departures.wait()
+        return
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        cluster, task_type=_COORDINATOR, task_id=0, rpc_layer="grpc"
+    )
+    try:
+        yield tf.distribute.ParameterServerStrategy(resolver)
+    finally:
+        departures.leave()
 
 
 @functools.cache
-def _serving() -> Any:
-    """Start this rank's servers, once; return the cluster's specification."""
+def _serving() -> tuple[Any, Departures]:
+    """Start this rank's servers, once; return the cluster's specification, and what says when rank 0 has left."""
     import tensorflow as tf
     from mpi4py import MPI
 
@@ -65,4 +69,4 @@ def _serving() -> Any:
         tf.distribute.Server(cluster, job_name=job, task_index=index, protocol="grpc", config=config)
     # No coordinator connects to a server that does not listen yet.
     until_all_are_here()
-    return cluster
+    return cluster, Departures()

@@ -137,7 +137,6 @@ made().fit(data)
 """
 REFUSED = {
     "loop of its own": (OWN_LOOP, "Received: an update by Adam that is not the compiled optimizer's. Write the"),
-    "second optimizer": (TWO_OPTIMIZERS, "Received: an update by RMSprop that is not the compiled optimizer's."),
     "stateful": (STATEFUL, "Received: layer lstm with stateful=True. Pass stateful=False"),
     "strategy": (STRATEGY, "Received: a model under tf.distribute's MirroredStrategy. Drop the strategy's scope."),
     "horovod": (OWN_HOROVOD, "Received: a model with a DistributedAdam. Drop --auto: the program divides the data"),
@@ -151,6 +150,14 @@ REFUSED = {
 def test_what_cannot_be_distributed_is_refused(prepared: Kernel, name: str) -> None:
     code, told = REFUSED[name]
     assert told in told_by(prepared.run(code, "--auto --batch global"))
+
+
+def test_a_second_optimizer_of_a_train_step_updates_with_the_mean_gradients(prepared: Kernel) -> None:
+    cell = prepared.run(TWO_OPTIMIZERS, "--auto --batch global")
+    assert cell.error is None, cell.told
+    assert "RMSprop, which compile does not have, updates with the ranks' mean gradients" in cell.text
+    # What both ranks say alike is one line.
+    assert len(prepared.run("print([float(abs(weight).sum()) for weight in model.get_weights()])").lines) == 1
 
 
 def test_strings_hash_alike_on_ranks_that_are_started_here(prepared: Kernel) -> None:

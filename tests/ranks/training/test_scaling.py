@@ -48,7 +48,8 @@ def test_a_model_is_measured_and_its_ranks_are_in_sync(model: str, tmp_path: Pat
     assert len(run["step_s"]) == 4
     assert len(run["compute_s"]) == 2 * 4
     assert run["parameters"] > 0
-    assert run["exchange_s"][-1][0] <= 4 * run["parameters"]
+    assert any(abs(size - 4 * run["parameters"]) < 64 for size, _ in run["exchange_s"])
+    assert run["exchange_s"][-1][0] >= 16 * 2**20
     assert all(seconds > 0 for _, seconds in run["exchange_s"])
     assert 0 < run["latency_s"] < 1
 
