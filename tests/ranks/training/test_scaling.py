@@ -99,7 +99,7 @@ hvd.init()
 x = np.ones((800, 4), "float32")
 model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3), keras.layers.Dense(1)])
 model.compile(hvd.DistributedOptimizer(keras.optimizers.SGD(0.01)), "mse")
-model.fit(x, x[:, :1], batch_size=8, verbose=0)
+model.fit(x, x[:, :1], batch_size=8, verbose=0, callbacks=[hvd.callbacks.BroadcastGlobalVariablesCallback(0)])
 raise SystemExit("the steps of a trial are over before")
 """
 
