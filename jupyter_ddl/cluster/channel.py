@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 TOPIC = b"ddl"
 MESSAGE_TYPE = "ddl_event"
-# What comes on iopub: a rank's events, and what a kernel announces to the others.
-_HEARD = Event | requests.ReleaseAsked
+# What comes on iopub: a rank's events, what it asks of its kernel, and what a kernel announces to the others.
+_HEARD = Event | requests.ReleaseAsked | requests.HorovodAsked
 
 
 class Channel:

@@ -36,6 +36,7 @@ from jupyter_ddl.host.run_files import RunFiles
 from jupyter_ddl.host.run_module import hide_working_folder, show_working_folder
 from jupyter_ddl.protocol.exit_statuses import LOOP_ENDED
 from jupyter_ddl.protocol.rank_files import PROCESS, RUN_NOTE, STACKS, rank_file
+from jupyter_ddl.protocol.requests import HorovodAsked
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,9 @@ class RankEngine(IPEngine):
             self.exit(1)
         kernel, shell = self.kernel, self.kernel.shell
         run_files = RunFiles(self.world.rank)
-        emit = Journal(self.world.rank, Emitter(self.session, iopub_socket), run_files, self.folder)
+        send, rank = Emitter(self.session, iopub_socket), self.world.rank
+        emit = Journal(rank, send, run_files, self.folder)
+        self.state.horovod.demand.ask_with(lambda run: send(HorovodAsked(run, rank)))
         capture = Capture(self.world, emit, run_files, self.leaving)
         log_dir = self.folder.log_dir
         last_words = LastWords(self.world.rank, log_dir / rank_file(self.world.rank, RUN_NOTE), capture.readers)

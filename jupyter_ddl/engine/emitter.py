@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.protocol.codec import as_json
 
 if TYPE_CHECKING:
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.codec import Wire
 
 # The first frame of each message, so that the session's SUB socket takes our events and nothing else.
 TOPIC = b"ddl"
@@ -30,7 +30,7 @@ class Emitter:
         self._iopub = iopub
         self._lock = threading.Lock()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: Wire) -> None:
         """Send one event. Events that one thread sends arrive in the order in which it sent them."""
         # Packed here: the session's own packer does not take NaN, and warns in the cell's stderr. It passes bytes
         # through. Source: jupyter_client 8.10, session.py, json_packer and Session.serialize

@@ -75,9 +75,9 @@ class Handlers:
         elif isinstance(request, Describe):
             self._describe("shell")
         elif isinstance(request, PrepareHorovod):
-            self._guard.prepare(on_subset=True)
+            self._guard.prepare(on_subset=request.on_subset)
         elif isinstance(request, RestHorovod):
-            self._horovod.rest()
+            self._horovod.rest(request.run, request.after)
         elif isinstance(request, PushValues | PullValue):
             self._values.answer(request, stream, identities, message)
 
@@ -89,6 +89,8 @@ class Handlers:
         elif isinstance(request, Release):
             self._guard.release(request)
             self._profiler.end("the ranks were released from their run")
+        elif isinstance(request, PrepareHorovod):
+            self._horovod.start_beside(request.run, self._world.communicator, on_subset=request.on_subset)
         elif isinstance(request, Ping):
             self._emit(RankAlive(self._world.rank, self._guard.interrupted))
         elif isinstance(request, LookAtStacks):

@@ -19,10 +19,15 @@ def core_of(framework: str = "tensorflow") -> Any:
     return getattr(sys.modules.get(f"horovod.{framework}.mpi_ops"), "_basics", None)
 
 
+def runs(core: Any) -> bool:
+    """Return whether a core is initialised. Its own method also says so of one that is started when it is needed."""
+    return bool(core.MPI_LIB_CTYPES.horovod_is_initialized())
+
+
 def has_ended() -> bool:
     """Return whether Horovod was initialised on this rank, and another one has shut it down since."""
     core = core_of()
-    if core is None or not core.is_initialized():
+    if core is None or not runs(core):
         return False
     try:
         core._get_process_set_ids_and_ranks()

@@ -1,5 +1,8 @@
 """Manages Horovod on one rank: loads it once, initialises it for a cell that needs it, shuts it down between cells.
 
+A cell that names Horovod begins with it. In another cell of a program that has called `hvd.init()` it is initialised
+when it is first needed (`horovod_demand`), in a thread beside the cell.
+
 Its background thread spins inside Open MPI, a whole core for each idle rank, so it must not outlive the cell. Shutting
 down and initialising again takes some milliseconds, since MPI itself stays initialised: mpi4py owns it. What the user's
 own `hvd.init(comm, process_sets)` asked for is remembered, so that it holds in the next cell too.
@@ -17,10 +20,12 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.engine.horovod_core import core_of, has_ended
+from jupyter_ddl.engine.horovod_core import core_of, has_ended, runs
+from jupyter_ddl.engine.horovod_demand import Demand
 from jupyter_ddl.engine.timeline_file import Timelines
 from jupyter_ddl.engine.world import made_communicator
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, patch
 from jupyter_ddl.protocol.cell_options import STALL_CHECK, stall_check
 
@@ -45,6 +50,25 @@ _NO_PROCESS_SET = re.compile("rocess set (?:provided )?does not exist,? or has n
 _SUBSET_STALL = {STALL_CHECK: "1", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "2"}
 
 
+class _Start:
+    """An initialisation of Horovod beside a cell.
+
+    Attributes:
+        run: in which a rank needs it.
+        has_begun: this rank was asked for it.
+        done: set when it has ended, well or not.
+        generation: its number; 0 where there is none.
+        has_rested: Horovod was shut down after it.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.has_begun = False
+        self.has_rested = False
+        self.done = threading.Event()
+        self.generation = 0
+
+
 class HorovodRuntime:
     """Horovod on this rank: its initialisations and shutdowns.
 
@@ -56,6 +80,8 @@ class HorovodRuntime:
         self._variables = variables
         # Two threads that shut Horovod down at once would join its background thread twice, which is undefined.
         self._lock = threading.Lock()
+        # Ranks of a cell on some of them may initialise it in turn, and others beside their cell.
+        self._initialising = threading.Lock()
         self._stock_init: Callable[..., None] | None = None
         self._stock_shutdown: Callable[[Any], None] | None = None
         # Counts initialisations, so that a shutdown that was asked for under one cannot end the next.
@@ -69,6 +95,14 @@ class HorovodRuntime:
         self._problem: str | None = None
         self._used = False
         self._timelines = Timelines()
+        self.demand = Demand(lambda: self._communicator is None)
+        # By their runs; the latest, of which the first is none.
+        self._starts: dict[str, _Start] = {}
+        self._start_beside = _Start("")
+        self._start_beside.done.set()
+        self._start_beside.has_rested = True
+        # The run that raised or was released last on this rank.
+        self._ended = ""
 
     def watch(self) -> None:
         """Patch Horovod's `init` and the functions whose settings must survive a shutdown, once.
@@ -92,6 +126,8 @@ class HorovodRuntime:
             (process_sets, "remove_process_set", self._remove_process_set),
         ):
             patch(owner, name, ours, Layer.RANK)
+        self.demand.patch_core(HorovodBasics)
+        import_hooks.when_imported("horovod.tensorflow.mpi_ops", self.demand.patch_operations)
 
     def load(self) -> str:
         """Import Horovod for TensorFlow, after `watch`, and return its version.
@@ -101,7 +137,10 @@ class HorovodRuntime:
         """
         self.watch()
         import horovod.tensorflow
+        from tensorflow.python.client import session
+        from tensorflow.python.eager import context
 
+        self.demand.patch_graphs(context, session)
         version: str = horovod.__version__
         return version
 
@@ -116,7 +155,7 @@ class HorovodRuntime:
     def is_running(self) -> bool:
         """Return whether Horovod is initialised on this rank."""
         basics = core_of()
-        return basics is not None and basics.is_initialized()
+        return basics is not None and runs(basics)
 
     def was_ended_elsewhere(self, text: str) -> bool:
         """Return whether an error's text says that another rank has ended Horovod: the error is an effect of that.
@@ -134,11 +173,13 @@ class HorovodRuntime:
         self._on_subset = turn.on_subset
         self._stall = stall_check(turn.stall_after_s)
         self._timelines.begin_cell(turn.timeline)
+        self.demand.begin(turn.run, rests=self._used and not self.is_running())
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
+        self.demand.end()
         basics = core_of()
-        if basics is not None and basics.is_initialized():
+        if basics is not None and runs(basics):
             self._timelines.complete(basics.stop_timeline, self._lock)
 
     def initialise(self, communicator: Any, *, on_subset: bool) -> None:
@@ -153,15 +194,48 @@ class HorovodRuntime:
         basics = core_of()
         if basics is None:
             return
-        self._agree(communicator)
-        with self._lock, _environment_with(_SUBSET_STALL if on_subset else {}):
-            self._shut_down(basics)
-            try:
-                self._start(basics, self._communicator, self._process_sets)
-            finally:
-                # Without it, a rank whose cell shuts Horovod down at once would end it for others that still set it up.
-                communicator.Barrier()
+        with self._initialising, self.demand.starting():
+            self._agree(communicator)
+            with self._lock, _environment_with(_SUBSET_STALL if on_subset else {}):
+                self._shut_down(basics)
+                try:
+                    self._start(basics, self._communicator, self._process_sets)
+                finally:
+                    # Without it, a rank whose cell shuts Horovod down at once would end it for others that still set it
+                    # up.
+                    communicator.Barrier()
         self._environment = _horovod_environment()
+        self.demand.started()
+
+    def start_beside(self, run: str, communicator: Any, *, on_subset: bool) -> None:
+        """Initialise Horovod in a thread of its own, beside what the main thread does. Never blocks.
+
+        Collective: every rank must call this, once for a run.
+
+        Args:
+            run: a rank needs Horovod in it.
+            communicator: as of `initialise`.
+            on_subset: as of `initialise`.
+        """
+        start = self._starts.setdefault(run, _Start(run))
+        if start.has_begun:
+            return  # another kernel has asked, too
+        start.has_begun = True
+        self._start_beside = start
+
+        def initialise() -> None:
+            try:
+                self.initialise(communicator, on_subset=on_subset)
+                start.generation = self._generation
+                if self._ended == run:
+                    # Its end came first: no rank may wait for this one.
+                    self.rest(run)
+            except (RuntimeError, ValueError) as error:
+                self.demand.started(error)
+            finally:
+                start.done.set()
+
+        threading.Thread(target=initialise, name="jupyter_ddl Horovod start", daemon=True).start()
 
     def _agree(self, communicator: Any) -> None:
         """Keep what the user asked for at the last `hvd.init` only where all ranks have it; else they would wait.
@@ -177,15 +251,26 @@ class HorovodRuntime:
             # A cell failed on some ranks before it reached the call that the others made.
             self._process_sets = []
 
-    def rest(self) -> None:
+    def rest(self, run: str = "", after: str = "") -> None:
         """Shut Horovod down, if it runs on this rank.
 
         A shutdown on one rank ends Horovod on all: call it when every rank has finished with it.
+
+        Args:
+            run: that has ended.
+            after: a run whose `start_beside` all ranks were asked for: it ends first; "" for none.
         """
+        if after:
+            self._starts.setdefault(after, _Start(after)).done.wait()
         basics = core_of()
-        if basics is not None:
-            with self._lock:
+        if basics is None:
+            return
+        with self._lock:
+            start = self._start_beside
+            if start.has_rested or start.run in (after, run):
+                start.has_rested = True
                 self._shut_down(basics)
+            # Else other ranks have begun the next cell, and need Horovod there.
 
     def raised(self) -> None:
         """Shut Horovod down at once: other ranks may wait in a collective, and each cell initialises it anyway."""
@@ -200,15 +285,18 @@ class HorovodRuntime:
 
         Never blocks: `shutdown` itself waits for a peer that is frozen.
         """
+        self._ended = self.demand.run
+        self.demand.end()
         basics = core_of()
         if basics is None or self._stock_shutdown is None:
             # Of a script Horovod is the script's own.
             return
-        generation = self._generation
+        generation, start = self._generation, self._start_beside
 
         def shut_down() -> None:
+            start.done.wait()
             with self._lock:
-                if self._generation == generation:
+                if self._generation == max(generation, start.generation):
                     self._shut_down(basics)
 
         threading.Thread(target=shut_down, name="jupyter_ddl Horovod shutdown", daemon=True).start()
@@ -227,7 +315,7 @@ class HorovodRuntime:
         self._variables.check()
         self._used = True
         asks = comm is not None or process_sets is not None or _horovod_environment() != self._environment
-        if basics.is_initialized() and not asks:
+        if not asks and (self.demand.rests or runs(basics)):
             return
         if self._on_subset:
             raise InvalidInput(
@@ -235,6 +323,7 @@ class HorovodRuntime:
                 "hvd.init() with new arguments or HOROVOD_* variables" if asks else "hvd.init()",
                 "Run the cell that calls it on all ranks.",
             )
+        self.demand.need()
         if comm is not None or process_sets is not None:
             self._communicator = made_communicator(comm)
             self._process_sets = [] if process_sets is None or isinstance(process_sets, str) else list(process_sets)
@@ -245,6 +334,8 @@ class HorovodRuntime:
 
     def _shutdown(self, _stock: Callable[..., None], basics: Any) -> None:
         """Replace `HorovodBasics.shutdown`: forget what the user's last `hvd.init` asked for."""
+        # Where others wait in a collective it ends that, which takes a Horovod that runs.
+        self.demand.need()
         self._communicator, self._process_sets = None, []
         with self._lock:
             self._shut_down(basics)
@@ -273,7 +364,8 @@ class HorovodRuntime:
         stall = {} if STALL_CHECK in os.environ else self._stall
         with _environment_with({**stall, **self._timelines.choose()}):
             self._stock_init(basics, communicator, process_sets)
-        if basics.rank() == 0:
+        self.demand.remember(basics)
+        if self.demand.places["rank"] == 0:
             self._timelines.begin()
         # Stock init registers one more shutdown at exit each time that it is called. At exit Horovod is at rest, or its
         # peers are gone and a shutdown would wait for them.

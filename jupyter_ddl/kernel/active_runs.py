@@ -13,7 +13,7 @@ from jupyter_ddl.kernel.horovod_schedule import HorovodTurns
 from jupyter_ddl.protocol.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.protocol.requests import Ping, Release, ReleaseAsked, RestHorovod
+from jupyter_ddl.protocol.requests import HorovodAsked, Ping, PrepareHorovod, Release, ReleaseAsked, RestHorovod
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class ActiveRuns:
         self._lock = owner.lock
         self._runs: dict[str, Run] = {}
         self._followers: dict[str, Callable[[str], None]] = {}
-        self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
+        self._horovod = HorovodTurns()
         self._loss: _Loss | None = None
         cluster.listen(self._on_event)
         if cluster.lost is not None:
@@ -112,9 +112,9 @@ class ActiveRuns:
         with self._lock:
             return sorted(self._runs)
 
-    def prepares_horovod(self, code: str, *, auto: bool) -> bool:
+    def prepares_horovod(self, code: str, *, always: bool) -> bool:
         """Return whether Horovod must be initialised on all ranks before a cell that is about to begin."""
-        return self._horovod.begins_with(code, auto=auto)
+        return self._horovod.begins_with(code, always=always)
 
     def follow(self, run: Run, release: Callable[[str], None]) -> None:
         """Have `release` called with the reason where all runs are released; it must end this one."""
@@ -216,7 +216,7 @@ class ActiveRuns:
         if not run.abandoned and run.lost is None:
             self._cluster.files.bring_soon(run.id)
         if rests:
-            self._cluster.send(RestHorovod(), range(self._cluster.world_size))
+            self._cluster.send(RestHorovod(run.id, self._horovod.asked_for), range(self._cluster.world_size))
         self.notify(run)
 
     def _settles(self, run: Run) -> bool:
@@ -225,9 +225,7 @@ class ActiveRuns:
         self._followers.pop(run.id, None)
         if not run.abandoned:
             self._remove(run)
-        return run.lost is None and self._horovod.rests_after(
-            uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs
-        )
+        return run.lost is None and self._horovod.rests_after(runs=run.horovod_runs, idle=not self._runs)
 
     def _remove(self, run: Run) -> None:
         """Remove a run from the active ones. Called under the lock."""
@@ -259,6 +257,9 @@ class ActiveRuns:
         if isinstance(event, ReleaseAsked):
             self._on_release_asked(event)
             return
+        if isinstance(event, HorovodAsked):
+            self._on_horovod_asked(event)
+            return
         with self._lock:
             if isinstance(event, RankLost) and not self._note_loss(event):
                 return
@@ -283,6 +284,15 @@ class ActiveRuns:
             return False
         self._loss = _Loss(lost, self._owner.lose(self, lost, list(self._runs.values())))
         return True
+
+    def _on_horovod_asked(self, asked: HorovodAsked) -> None:
+        """Have all ranks initialise Horovod, beside what they run."""
+        with self._lock:
+            run = self._runs.get(asked.run)
+            starts = run is not None and run.lost is None and self._horovod.starts(run.id)
+        if starts and run is not None:
+            on_subset = len(run.ranks) < self._cluster.world_size
+            self._cluster.send(PrepareHorovod(run.id, on_subset), range(self._cluster.world_size), now=True)
 
     def _on_release_asked(self, event: ReleaseAsked) -> None:
         """End the runs from which another kernel released the ranks."""

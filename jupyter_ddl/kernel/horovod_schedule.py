@@ -1,7 +1,7 @@
-"""Decides when Horovod runs: from before a cell that may need it until after, and never between cells.
+"""Decides when Horovod runs: from before a cell that names it, or when a rank first needs it, until after the cell.
 
-An idle Horovod keeps a core of each rank busy, and initialising it takes all ranks together, so the kernel decides for
-all of them at once.
+An idle Horovod keeps a core of each rank busy, and initialising it takes all ranks together, and some milliseconds. So
+the kernel decides for all of them at once.
 
 Runs on: kernel.
 """
@@ -18,33 +18,39 @@ _NAMES = re.compile(r"\b(horovod|hvd|jupyter_ddl|ddl)\b")
 class HorovodTurns:
     """Decides for one world of ranks, from what its runs report.
 
-    Args:
-        is_used: code on the ranks has called `hvd.init()` already, for another kernel.
+    Attributes:
+        asked_for: the run for which it was last started after the cell had begun; "" for none.
     """
 
-    def __init__(self, *, is_used: bool = False) -> None:
-        self._is_used = is_used
+    def __init__(self) -> None:
+        self.asked_for = ""
         self._runs = False
 
-    def begins_with(self, code: str, *, auto: bool = False) -> bool:
+    def begins_with(self, code: str, *, always: bool = False) -> bool:
         """Return whether Horovod must be initialised on all ranks before this cell.
 
-        Yes where the cell names it, and from then on where any code, also a module's, has called `hvd.init()`; but not
-        for a cell that runs nothing. A cell that we distribute (`auto`) need not name it.
+        Yes where the cell names it, but not for a cell that runs nothing. A cell that we distribute, or whose timeline
+        is recorded (`always`), need not name it. In any other cell, code that has called `hvd.init()` before, also a
+        module's, has it started when a rank first needs it.
         """
-        begins = (auto or self._is_used or bool(_NAMES.search(code))) and not only_defines(code)
+        begins = (always or bool(_NAMES.search(code))) and not only_defines(code)
         self._runs |= begins
         return begins
 
-    def rests_after(self, *, uses_horovod: bool, runs: bool, idle: bool) -> bool:
+    def starts(self, run: str) -> bool:
+        """Return whether Horovod must be started for a run in which a rank needs it: once in each."""
+        if self.asked_for == run:
+            return False
+        self.asked_for, self._runs = run, True
+        return True
+
+    def rests_after(self, *, runs: bool, idle: bool) -> bool:
         """Return whether Horovod must be shut down on all ranks.
 
         Args:
-            uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
             runs: Horovod was initialised on a rank when the run ended there.
             idle: no other run is active.
         """
-        self._is_used |= uses_horovod
         self._runs |= runs
         rests = self._runs and idle
         self._runs &= not rests

@@ -71,7 +71,7 @@ class Sender:
         late_fields = partial(self._late_fields, self._origins.ask_commit(origin["notebook"]))
         world_size = self._cluster.world_size
         uses_fit_hooks = options.auto is not None or options.checkpoint is not None
-        prepares = self._runs.prepares_horovod(code, auto=uses_fit_hooks)
+        prepares = self._runs.prepares_horovod(code, always=uses_fit_hooks or options.timeline)
         folder = RunFolder(self._cluster.spec.name)
         folder.late_fields = late_fields
         run = Run(folder, ranks, world_size, self._cluster.clock)

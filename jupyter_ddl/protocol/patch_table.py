@@ -101,6 +101,7 @@ _OWN_GPU = "gpus[local_rank] is a rank's one GPU"
 _SEEDS = "within a training step each rank draws other random numbers"
 _BEFORE_CHANGES = "gradients are exchanged before the program clips or scales them"
 _OWN_KERAS = "is jupyter_ddl.keras, for each import of it, which trains with Keras 3"
+_STARTS = "a cell that needs Horovod, and began without, starts it"
 _ON_RANK_0 = "saves on rank 0 where --auto distributes the cell"
 
 PATCHES = (
@@ -123,6 +124,20 @@ PATCHES = (
         Layer.RANK,
         "Horovod rests between cells, and starts again as the program asked",
     ),
+    Declared(
+        "horovod.common.basics.HorovodBasics",
+        (
+            *("is_initialized", "rank", "size", "local_rank", "local_size", "cross_rank", "cross_size"),
+            *("is_homogeneous", "mpi_threads_supported", "start_timeline", "stop_timeline"),
+            *("_add_process_set_impl", "_remove_process_set_impl", "_process_set_rank", "_process_set_size"),
+            *("_get_process_set_ids_and_ranks", "_comm_process_set_id"),
+        ),
+        Layer.RANK,
+        _STARTS,
+    ),
+    Declared("horovod.tensorflow.mpi_ops", ("MPI_LIB",), Layer.RANK, _STARTS),
+    Declared("tensorflow.python.eager.context.Context", ("call_function",), Layer.RANK, _STARTS),
+    Declared("tensorflow.python.client.session.BaseSession", ("run",), Layer.RANK, _STARTS),
     Declared(
         "horovod.common.process_sets",
         ("add_process_set", "remove_process_set"),

@@ -64,17 +64,33 @@ class RunScript(Wire):
 
 @dataclass(frozen=True)
 class PrepareHorovod(Wire):
-    """Initialise Horovod on a rank that does not run the cell, because initialising needs every rank."""
+    """Initialise Horovod, because a rank needs it and initialising takes every rank.
+
+    In turn it comes to the ranks that do not run the cell, and those that run it have RunCell.horovod. At once it comes
+    to all ranks, which do it beside what they run: HorovodAsked was sent.
+
+    Attributes:
+        run: that needs it.
+        on_subset: the run is on some of the ranks only.
+    """
 
     type: ClassVar[str] = "prepare_horovod"
     run: str
+    on_subset: bool = True
 
 
 @dataclass(frozen=True)
 class RestHorovod(Wire):
-    """Shut Horovod down between cells: its background thread would keep a core busy."""
+    """Shut Horovod down between cells: its background thread would keep a core busy.
+
+    Attributes:
+        run: that has ended, the last one of its kernel's.
+        after: the run for which all ranks were asked at once to initialise it, which they do first; "" for none.
+    """
 
     type: ClassVar[str] = "rest_horovod"
+    run: str = ""
+    after: str = ""
 
 
 @dataclass(frozen=True)
@@ -119,6 +135,20 @@ class ReleaseAsked(Wire):
     kernel: str
     reason: str
     at_s: float
+
+
+@dataclass(frozen=True)
+class HorovodAsked(Wire):
+    """Sent by a rank to the kernels: its run has come to where it needs Horovod, which rests.
+
+    Attributes:
+        run: which.
+        rank: that needs it.
+    """
+
+    type: ClassVar[str] = "horovod_asked"
+    run: str
+    rank: Int64
 
 
 @dataclass(frozen=True)
