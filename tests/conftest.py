@@ -75,6 +75,8 @@ def own_folders() -> Iterator[None]:
         names = {"JUPYTER_DDL_RUNTIME": "runtime", "JUPYTER_DDL_RUNS": "runs"}
         before = {name: os.environ.get(name) for name in names}
         os.environ.update({name: f"{folder}/{sub}" for name, sub in names.items()})
+        # Each would take cores from the tests beside it; those of test_standby.py ask for them.
+        os.environ.setdefault("JUPYTER_DDL_STANDBY", "never")
         yield
         for name, value in before.items():
             if value is None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 from ipyparallel.cluster.launcher import LocalControllerLauncher, MPIEngineSetLauncher
-from traitlets import List, Unicode
+from traitlets import Integer, List, Unicode
 
 from jupyter_ddl.host import run_module
 from jupyter_ddl.host.process_tree import STDIN
@@ -74,3 +75,22 @@ class RankLauncher(_KeepsLog, MPIEngineSetLauncher):
         """Return mpiexec's command, tied to the lease's life."""
         read = [f"{STDIN}{self.stdin_file}"] if self.stdin_file else []
         return run_module.command("jupyter_ddl.host.process_tree", *read, *self.command, *self.rank_command)
+
+
+class StandbyLauncher(RankLauncher):
+    """An MPI job whose ranks stood by: it runs already, as a child of this process."""
+
+    mpiexec_pid = Integer(help="the job's mpiexec")
+    mpiexec_log = Unicode(help="what it prints to, on the file system of the cluster's folder")
+
+    def start(self, n: int) -> None:
+        """Take the job over, as `LocalProcessLauncher.start` begins one.
+
+        Source: ipyparallel 9.2, cluster/launcher.py
+        """
+        self.n = n
+        Path(self.mpiexec_log).rename(self.output_file)
+        self.process = psutil.Process(self.mpiexec_pid)
+        self.pid = self.process.pid
+        self.notify_start(self.pid)
+        self._start_waiting()

@@ -22,7 +22,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,6 +53,19 @@ _PARENT_CHECK_S = 1.0
 _CONNECTION_S = 120.0
 
 
+@dataclass(frozen=True)
+class StandingBy:
+    """An MPI job that stood by, as a child of this process.
+
+    Attributes:
+        pid: its mpiexec's.
+        log: what that prints to.
+    """
+
+    pid: int
+    log: str
+
+
 class Lease:
     """Starts one cluster, and ends it.
 
@@ -60,12 +73,18 @@ class Lease:
         folder: the cluster's.
         tell: called with how it ended, before what is left of it is ended.
         hand: called with ipyparallel's connection info, for a kernel that does not see the cluster's folder.
+        standing_by: the ranks that become the cluster's; None where new ones are started.
     """
 
     def __init__(
-        self, folder: ClusterFolder, tell: Callable[[Fault], None], hand: Callable[[dict[str, Any]], None]
+        self,
+        folder: ClusterFolder,
+        tell: Callable[[Fault], None],
+        hand: Callable[[dict[str, Any]], None],
+        standing_by: StandingBy | None = None,
     ) -> None:
         self._folder = folder
+        self._standing_by = standing_by
         self._tell = tell
         self._hand = hand
         self._out_of_memory = OutOfMemoryKills()
@@ -109,14 +128,17 @@ class Lease:
         # Imported here: the signal handlers and the pipe's reader are in place before this takes its time.
         from ipyparallel.cluster import Cluster
 
-        from jupyter_ddl.cluster.launchers import ControllerLauncher, RankLauncher
+        from jupyter_ddl.cluster.launchers import ControllerLauncher, RankLauncher, StandbyLauncher
+
+        before = self._standing_by
+        taken = {} if before is None else {"mpiexec_pid": before.pid, "mpiexec_log": before.log}
 
         self._cluster = Cluster(
             profile_dir=str(self._folder.path),
             cluster_id="",
             cluster_file="",
             controller=ControllerLauncher,
-            engines=RankLauncher,
+            engines=RankLauncher if before is None else StandbyLauncher,
             send_engines_connection_env=False,
             shutdown_atexit=False,
             log_level=logging.ERROR,
@@ -128,6 +150,7 @@ class Lease:
             rank_command=self._settings["rank_command"],
             environment=self._settings["environment"],
             stdin_file="" if self._hands_over is None else self._hands_over.file,
+            **taken,
         )
         await self._cluster.start_controller(address=self._settings["address"])
         if self._settings["address"] != LOOPBACK:
@@ -246,13 +269,17 @@ class Lease:
             self._ended.set_result(ending)
 
 
-def main() -> None:
-    """Hold the cluster that the command line names."""
-    adopt_orphans()
+def hold_cluster(name: str, standing_by: StandingBy | None = None) -> None:
+    """Hold a cluster from its start to its end.
+
+    Args:
+        name: the cluster's.
+        standing_by: its ranks, where they run already.
+    """
     # The cluster's processes inherit another standard output: the kernel's pipe closes when we end.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as kernel:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        folder = ClusterFolder(sys.argv[1])
+        folder = ClusterFolder(name)
         folder.write_lease()
 
         def say(record: dict[str, Any]) -> None:
@@ -269,9 +296,15 @@ def main() -> None:
                 folder.write_ending(ending)
             say(asdict(ending))
 
-        ending = asyncio.run(Lease(folder, tell, lambda found: say({"connection": found})).hold())
+        ending = asyncio.run(Lease(folder, tell, lambda found: say({"connection": found}), standing_by).hold())
     if ending.kind == "stopped":
         folder.remove()
+
+
+def main() -> None:
+    """Hold the cluster that the command line names."""
+    adopt_orphans()
+    hold_cluster(sys.argv[1])
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ from jupyter_ddl.launch.schedulers.known import scheduler_of
 from jupyter_ddl.protocol import settled_variables
 from jupyter_ddl.protocol.frameworks import AUTO, checked
 from jupyter_ddl.protocol.number_texts import counted
+from jupyter_ddl.protocol.standby import NEVER, checked_standby
 
 if TYPE_CHECKING:
     from jupyter_ddl.launch.profiles.limits import Allowed
@@ -51,6 +52,7 @@ def plan(
     oversubscribe: bool = False,
     place: Place = HERE,
     framework: str = AUTO,
+    standby: str = NEVER,
 ) -> ClusterSpec:
     """Return what to start for what the user requested, checked against this host.
 
@@ -69,6 +71,7 @@ def plan(
         oversubscribe: let several ranks, or clusters, share a GPU, or more ranks than slots onto a host.
         place: where the ranks are.
         framework: what the ranks import before the first cell, as `protocol.frameworks` names it.
+        standby: "auto" or "never": whether others wait to take their place.
 
     Raises:
         InvalidInput: what was requested breaks a rule.
@@ -86,6 +89,7 @@ def plan(
         "oversubscribe": oversubscribe,
         "place": place,
         "framework": checked(framework),
+        "standby": checked_standby(standby),
     }
     wanted = threads or _threads_from(variables)
     if place.is_here:
@@ -159,6 +163,7 @@ def replanned(spec: ClusterSpec, changes: Mapping[str, Any]) -> ClusterSpec:
         "oversubscribe": spec.oversubscribe,
         "place": spec.place,
         "framework": spec.framework,
+        "standby": spec.standby,
     }
     if spec.finds_devices:
         del wanted["gpus"]

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from jupyter_ddl.launch.place import HERE, Place
 from jupyter_ddl.launch.profiles.limits import Allowed
 from jupyter_ddl.protocol.frameworks import AUTO
+from jupyter_ddl.protocol.standby import NEVER
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,7 @@ class ClusterSpec:
         served: the batch job that brings them; None where a kernel starts them.
         allowed: what the profile that they were started with allows, also at a restart; None without one.
         framework: what the ranks import before the first cell; "auto" for what is installed there.
+        standby: whether ranks that wait to take their place may be made: "auto" or "never".
     """
 
     name: str
@@ -65,6 +67,7 @@ class ClusterSpec:
     served: Served | None = None
     allowed: Allowed | None = None
     framework: str = AUTO
+    standby: str = NEVER
 
     def to_json(self) -> str:
         """Return the spec as one line of JSON."""

@@ -27,11 +27,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.cluster.standby import Standby
     from jupyter_ddl.launch.surveyed import Surveyed
 
 
 def start(
-    spec: ClusterSpec, progress: Callable[[str], None] = lambda _: None, given_up: threading.Event | None = None
+    spec: ClusterSpec,
+    progress: Callable[[str], None] = lambda _: None,
+    given_up: threading.Event | None = None,
+    standby: Standby | None = None,
 ) -> Cluster:
     """Start a cluster and return it when every rank is ready.
 
@@ -41,6 +45,7 @@ def start(
         spec: what to start.
         progress: called with a sentence at each step.
         given_up: set, by another thread, to cancel.
+        standby: where ranks may wait that take over, and others are made to wait; None for neither.
 
     Raises:
         InvalidInput: a cluster of that name runs, or another one uses a device of this one.
@@ -51,12 +56,18 @@ def start(
     with folder.starting():
         check_name(folder)
         occupancy.check_free(spec)
+        world = None if standby is None else standby.take(spec)
         spec = occupancy.with_sharers_told(spec)
+        if world is not None:
+            progress("ranks that stood by take over")
+            _clear_what_a_killed_one_left(folder)
+            folder.create(spec, world.record)
+            return _ready(Cluster(folder, world.begin()), progress, given_up, standby)
         found, hosts = look(spec, folder, progress, given_up, calls_back=not spec.place.through_ssh)
         if through_ssh.is_needed(spec.place, hosts):
-            return _ready(through_ssh.begin(spec, hosts, progress, given_up), progress, given_up)
+            return _ready(through_ssh.begin(spec, hosts, progress, given_up), progress, given_up, standby)
         prepare(spec, folder, found, hosts, os.getpid())
-        return _ready(Cluster(folder, leases.start(folder)), progress, given_up)
+        return _ready(Cluster(folder, leases.start(folder)), progress, given_up, standby)
 
 
 def check_name(folder: ClusterFolder) -> None:
@@ -122,14 +133,23 @@ def prepare(
     """
     check_way_back(hosts)
     world_id = secrets.token_hex(4)
-    # Left by a world of this name whose lease and kernel were both killed.
-    scratch.clear(folder.settings().get("scratch", {}))
+    _clear_what_a_killed_one_left(folder)
     settings = settle(spec, found, folder, world_id, hosts)
     spec = replace(spec, note=" ".join((spec.note, *settings.notes())))
     folder.create(spec, {"world_id": world_id, "kernel_pid": kernel_pid, **settings.to_record(), **more})
 
 
-def _ready(cluster: Cluster, progress: Callable[[str], None], given_up: threading.Event | None) -> Cluster:
+def _clear_what_a_killed_one_left(folder: ClusterFolder) -> None:
+    """Remove what is left of a world of this name whose lease and kernel were both killed."""
+    scratch.clear(folder.settings().get("scratch", {}))
+
+
+def _ready(
+    cluster: Cluster,
+    progress: Callable[[str], None],
+    given_up: threading.Event | None,
+    standby: Standby | None,
+) -> Cluster:
     """Return a cluster whose lease has begun when every rank is ready."""
     progress(f"starting {cluster.world_size} ranks")
     try:
@@ -141,6 +161,8 @@ def _ready(cluster: Cluster, progress: Callable[[str], None], given_up: threadin
         # Also on KeyboardInterrupt: nothing is left half started.
         cluster.stop()
         raise
+    if standby is not None:
+        standby.follow(cluster)
     return cluster
 
 

@@ -47,6 +47,11 @@ class UseLock:
         self._held = 0
         self._file: BinaryIO | None = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether this kernel uses the ranks now."""
+        return self._held > 0
+
     def hold(self) -> None:
         """Hold the lock until `free` is called as often; wait while idle ranks are ended."""
         with self._guard:

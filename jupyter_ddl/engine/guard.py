@@ -185,6 +185,7 @@ class Guard:
                 self._stall_after_s(request),
                 recorded(self._world.rank, TIMELINE, request.log_dir, options),
                 self._emit,
+                request.horovod_rests,
             )
         )
         self._state.cells.begin(Cell(len(request.ranks), options))

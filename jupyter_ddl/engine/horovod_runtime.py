@@ -119,6 +119,7 @@ class HorovodRuntime:
         if self._stock_init is None:
             assert "horovod.tensorflow" not in sys.modules, "too late: it holds the stock functions"
             self._stock_init, self._stock_shutdown = HorovodBasics.init, HorovodBasics.shutdown
+            import_hooks.when_imported("horovod.tensorflow.mpi_ops", self.demand.patch_operations)
         for owner, name, ours in (
             (HorovodBasics, "init", self._init),
             (HorovodBasics, "shutdown", self._shutdown),
@@ -127,7 +128,6 @@ class HorovodRuntime:
         ):
             patch(owner, name, ours, Layer.RANK)
         self.demand.patch_core(HorovodBasics)
-        import_hooks.when_imported("horovod.tensorflow.mpi_ops", self.demand.patch_operations)
 
     def load(self) -> str:
         """Import Horovod for TensorFlow, after `watch`, and return its version.
@@ -173,7 +173,8 @@ class HorovodRuntime:
         self._on_subset = turn.on_subset
         self._stall = stall_check(turn.stall_after_s)
         self._timelines.begin_cell(turn.timeline)
-        self.demand.begin(turn.run, rests=self._used and not self.is_running())
+        core = core_of()
+        self.demand.begin(turn.run, rests=turn.horovod_rests and core is not None and not runs(core))
 
     def end_cell(self) -> None:
         """Complete the timeline, if there is one, before the end of a cell is reported. Horovod keeps running."""
@@ -314,7 +315,10 @@ class HorovodRuntime:
             )
         self._variables.check()
         self._used = True
-        asks = comm is not None or process_sets is not None or _horovod_environment() != self._environment
+        with self._lock:
+            # A start beside the cell sets variables of its own while it holds the lock.
+            environment = _horovod_environment()
+        asks = comm is not None or process_sets is not None or environment != self._environment
         if not asks and (self.demand.rests or runs(basics)):
             return
         if self._on_subset:

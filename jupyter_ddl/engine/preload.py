@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import gc
 import importlib
+import os
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 # What a cell waits for while the framework is imported.
 _IMPORTED = {"tensorflow": ("tensorflow", "keras", "horovod"), "torch": ("torch",), "jax": ("jax", "jaxlib"), NONE: ()}
+
+
+_LOWEST = 19
 
 
 class Warmup:
@@ -69,6 +73,30 @@ class Warmup:
         """Begin, in a thread of its own."""
         self._hold_main_thread()
         self._thread.start()
+
+    def stand_by(self, wait: Callable[[], None]) -> None:
+        """Import at the lowest priority, touching no device, and call `wait`, which returns when the rank is wanted.
+
+        To be called before `start`, which then finds all imported.
+        """
+        # Linux has a priority for each thread, and lets a user's process only lower it: this thread keeps its own.
+        thread = threading.Thread(target=self._import_early, name="jupyter_ddl standby", daemon=True)
+        thread.start()
+        thread.join()
+        wait()
+        self._began_s = time.monotonic()
+
+    def _import_early(self) -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOWEST)
+        # What fails here fails again in `start`, which reports it.
+        with _without_collections(), suppress(Exception):
+            if self._framework == "tensorflow":
+                _import_tensorflow(self._horovod)
+                self._horovod.load()
+                _import_keras()
+            else:
+                import_hooks.when_imported("horovod.common.basics", lambda _: self._horovod.watch())
+                _import_alone(self._framework)
 
     def when_done(self, listener: Callable[[RankWarm], None]) -> None:
         """Call `listener` with the report: now, if there is one, else when there is."""
@@ -174,16 +202,20 @@ def _without_collections() -> Iterator[None]:
 
 
 def _import_all(versions: dict[str, str], horovod: HorovodRuntime, threads: int) -> None:
+    versions["tensorflow"] = _import_tensorflow(horovod)
+    devices.configure_tensorflow(threads)
+    versions["horovod"] = horovod.load()
+    versions["keras"] = metadata.version("keras")
+
+
+def _import_tensorflow(horovod: HorovodRuntime) -> str:
+    """Import TensorFlow, and return its version. Touches no device."""
     with suppress(ImportError):  # `load` reports it, when TensorFlow is there
         # TensorFlow may import Keras, and what is hooked to Keras imports horovod.tensorflow.
         horovod.watch()
     with _tf_print_to_its_stream():
         import tensorflow as tf
-
-    versions["tensorflow"] = tf.__version__
-    devices.configure_tensorflow(threads)
-    versions["horovod"] = horovod.load()
-    versions["keras"] = metadata.version("keras")
+    return str(tf.__version__)
 
 
 def _import_alone(framework: str) -> tuple[dict[str, str], str | None]:

@@ -77,7 +77,7 @@ class ActiveRuns:
         self._lock = owner.lock
         self._runs: dict[str, Run] = {}
         self._followers: dict[str, Callable[[str], None]] = {}
-        self._horovod = HorovodTurns()
+        self._horovod = HorovodTurns(is_used=any(ready.uses_horovod for ready in cluster.ranks.values()))
         self._loss: _Loss | None = None
         cluster.listen(self._on_event)
         if cluster.lost is not None:
@@ -115,6 +115,11 @@ class ActiveRuns:
     def prepares_horovod(self, code: str, *, always: bool) -> bool:
         """Return whether Horovod must be initialised on all ranks before a cell that is about to begin."""
         return self._horovod.begins_with(code, always=always)
+
+    @property
+    def uses_horovod(self) -> bool:
+        """Whether code on the ranks has called `hvd.init()`."""
+        return self._horovod.is_used
 
     def follow(self, run: Run, release: Callable[[str], None]) -> None:
         """Have `release` called with the reason where all runs are released; it must end this one."""
@@ -225,7 +230,9 @@ class ActiveRuns:
         self._followers.pop(run.id, None)
         if not run.abandoned:
             self._remove(run)
-        return run.lost is None and self._horovod.rests_after(runs=run.horovod_runs, idle=not self._runs)
+        return run.lost is None and self._horovod.rests_after(
+            uses_horovod=run.uses_horovod, runs=run.horovod_runs, idle=not self._runs
+        )
 
     def _remove(self, run: Run) -> None:
         """Remove a run from the active ones. Called under the lock."""

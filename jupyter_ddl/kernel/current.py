@@ -10,11 +10,13 @@ Runs on: kernel.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.cluster import batch_job, finding, starting, submission
 from jupyter_ddl.cluster.batch_job import JobRanks
 from jupyter_ddl.cluster.planning import limited, plan
+from jupyter_ddl.cluster.standby import Standby
 from jupyter_ddl.cluster.submission import wanted_of
 from jupyter_ddl.errors import ClusterStartFailed, NoCluster
 from jupyter_ddl.kernel import exported
@@ -26,6 +28,7 @@ from jupyter_ddl.launch.profiles.limits import allowed_by
 from jupyter_ddl.launch.profiles.reading import profile_named
 from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
 from jupyter_ddl.protocol.frameworks import AUTO, imported
+from jupyter_ddl.protocol.standby import NEVER
 from jupyter_ddl.views.job_texts import interrupted_text
 
 if TYPE_CHECKING:
@@ -44,16 +47,18 @@ class KernelSessions:
     """The sessions of one kernel: the one that the magics use, and the one that is being started.
 
     Args:
-        launch: starts ranks.
+        launch: starts ranks; by default on this host or from it, with ranks that stand by.
 
     Attributes:
         observers: notified of their changes.
         hub: the connection to the Jupyter server's hub; None where there is none.
+        standby: its ranks that wait to take the place of others.
         last_run: the run that began last; None before the first.
     """
 
-    def __init__(self, launch: Launch = starting.start) -> None:
-        self._launch = launch
+    def __init__(self, launch: Launch | None = None) -> None:
+        self.standby = Standby()
+        self._launch = launch or partial(starting.start, standby=self.standby)
         self.observers = Observers()
         self.hub: object | None = None
         self.last_run: Run | None = None
@@ -174,6 +179,7 @@ def start(
     launcher: str | None = None,
     rebuild: Rebuild = True,
     framework: str = AUTO,
+    standby: str = NEVER,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Session:
     """Start a cluster and return its session when every rank is ready.
@@ -199,6 +205,8 @@ def start(
         rebuild: replace lost ranks without being asked; "shrink": without a host that was lost, with fewer ranks.
         framework: what the ranks import before the first cell: "tensorflow", "torch", "jax" or "none"; by default what
             this process has imported, else what is installed.
+        standby: "auto" to have other ranks import and wait, where memory allows, to take the place of these when they
+            are lost or restarted; `%ddl start` does.
         progress: called with a sentence at each step.
 
     Raises:
@@ -229,7 +237,7 @@ def start(
         launcher=options.launcher,
     )
     chosen = imported(sys.modules) if framework == AUTO else framework
-    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen)
+    spec = plan(options.n, gpus, options.threads, name, options.env, keep, oversubscribe, place, chosen, standby)
     if named is not None:
         spec = limited(spec, allowed_by(named))
     return _sessions.start(spec, progress, rebuild=checked_rebuild(rebuild))

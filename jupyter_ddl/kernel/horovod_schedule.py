@@ -18,11 +18,16 @@ _NAMES = re.compile(r"\b(horovod|hvd|jupyter_ddl|ddl)\b")
 class HorovodTurns:
     """Decides for one world of ranks, from what its runs report.
 
+    Args:
+        is_used: code on the ranks has called `hvd.init()` already, for another kernel.
+
     Attributes:
+        is_used: code on the ranks has called `hvd.init()`, so that a cell that begins without may need it.
         asked_for: the run for which it was last started after the cell had begun; "" for none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_used: bool = False) -> None:
+        self.is_used = is_used
         self.asked_for = ""
         self._runs = False
 
@@ -44,13 +49,15 @@ class HorovodTurns:
         self.asked_for, self._runs = run, True
         return True
 
-    def rests_after(self, *, runs: bool, idle: bool) -> bool:
+    def rests_after(self, *, uses_horovod: bool, runs: bool, idle: bool) -> bool:
         """Return whether Horovod must be shut down on all ranks.
 
         Args:
+            uses_horovod: a rank has called `hvd.init()`, in the run that ended or before.
             runs: Horovod was initialised on a rank when the run ended there.
             idle: no other run is active.
         """
+        self.is_used |= uses_horovod
         self._runs |= runs
         rests = self._runs and idle
         self._runs &= not rests

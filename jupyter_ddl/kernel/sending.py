@@ -100,7 +100,8 @@ class Sender:
         # Initialising Horovod takes every rank of the world, also those that do not run the cell.
         others = sorted(set(range(run.world_size)) - set(ranks)) if prepares else []
         self._cluster.send(PrepareHorovod(run.id), others)
-        self._cluster.send(RunCell(run.id, code, ranks, prepares, run.folder.log_dir, options), ranks)
+        rests = self._runs.uses_horovod and not prepares
+        self._cluster.send(RunCell(run.id, code, ranks, prepares, run.folder.log_dir, options, rests), ranks)
 
     def _record(self, ranks: tuple[int, ...]) -> dict[str, Any]:
         cluster = self._cluster

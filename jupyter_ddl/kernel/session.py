@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_ddl.cluster.occupancy import check_free
 from jupyter_ddl.cluster.planning import replanned
 from jupyter_ddl.cluster.rank_profiles import HZ, SECONDS
+from jupyter_ddl.cluster.standby import is_possible
 from jupyter_ddl.cluster.starting import start
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.host.interrupts import interrupts_noted
@@ -146,6 +147,11 @@ class Session:
     def note(self) -> str:
         """A sentence on the defaults that were chosen."""
         return self._cluster.spec.note
+
+    @property
+    def has_standby(self) -> bool:
+        """Whether other ranks are made to wait, where memory allows, to take the place of these."""
+        return is_possible(self._cluster.spec)
 
     @property
     def state(self) -> str | None:

@@ -28,7 +28,7 @@ class RankReady(Wire):
     Attributes:
         device: what the rank computes on, e.g. "GPU 2 (NVIDIA H200)" or "CPU".
         threads: TensorFlow's intra-op threads on this rank.
-        uses_horovod: a cell has called `hvd.init()`.
+        uses_horovod: a cell has called `hvd.init()`; a kernel that attaches must know it.
     """
 
     type: ClassVar[str] = "rank_ready"

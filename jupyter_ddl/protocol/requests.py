@@ -24,6 +24,8 @@ class RunCell(Wire):
             `ranks` by PrepareHorovod.
         log_dir: the folder where rank K writes all that it prints during the run, as rank-K.log, on its host.
         options: the cell's.
+        horovod_rests: an earlier cell, on any rank, has called `hvd.init()`: Horovod is initialised when this one needs
+            it.
     """
 
     type: ClassVar[str] = "run_cell"
@@ -33,6 +35,7 @@ class RunCell(Wire):
     horovod: bool
     log_dir: str | None
     options: CellOptions = CellOptions()  # noqa: RUF009  frozen
+    horovod_rests: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from functools import partial
 
 
 def main() -> None:
@@ -22,6 +23,8 @@ def main() -> None:
     from jupyter_ddl.host.process_tree import end_with_parent
 
     end_with_parent()
+    # Inherited by what cells start, it would make no sense.
+    gate = os.environ.pop(paths.GATE_VARIABLE, None)
     settings = json.loads(os.environ[paths.RANKS_VARIABLE])
     horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
     if horovod_dir:
@@ -48,6 +51,7 @@ def main() -> None:
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
+    from jupyter_ddl.engine.stand_by import wait_at
     from jupyter_ddl.protocol.frameworks import AUTO, imports_keras, installed
 
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
@@ -76,6 +80,8 @@ def main() -> None:
     state.collectives.add(TensorflowCollectives())
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
+    if gate is not None:
+        warmup.stand_by(partial(wait_at, gate))
     warmup.start()
     try:
         # Meanwhile the framework is imported.

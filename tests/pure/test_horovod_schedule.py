@@ -20,8 +20,9 @@ def test_a_cell_that_does_not_name_it_has_it_started_once_and_it_rests_after() -
     assert turns.starts("run-1")
     # Each rank asks, and asks again.
     assert not turns.starts("run-1")
-    assert turns.rests_after(runs=False, idle=True)
+    assert turns.rests_after(uses_horovod=True, runs=False, idle=True)
     assert turns.asked_for == "run-1"
+    assert turns.is_used
     assert turns.starts("run-2")
 
 
@@ -32,20 +33,20 @@ def test_a_cell_whose_timeline_is_recorded_begins_with_it() -> None:
 def test_it_does_not_rest_while_another_cell_runs() -> None:
     turns = HorovodTurns()
     turns.begins_with("hvd.size()")
-    assert not turns.rests_after(runs=False, idle=False)
-    assert turns.rests_after(runs=False, idle=True)
+    assert not turns.rests_after(uses_horovod=False, runs=False, idle=False)
+    assert turns.rests_after(uses_horovod=False, runs=False, idle=True)
 
 
 def test_what_never_ran_need_not_rest() -> None:
     turns = HorovodTurns()
     turns.begins_with("train()")
-    assert not turns.rests_after(runs=False, idle=True)
+    assert not turns.rests_after(uses_horovod=False, runs=False, idle=True)
 
 
 @pytest.mark.parametrize("code", ["", "pass", "# hvd", "x = 1", "x = y", "'text'", "def f(x):\n    hvd.init()"])
 def test_a_cell_that_runs_nothing_needs_no_horovod(code: str) -> None:
     turns = HorovodTurns()
-    turns.rests_after(runs=True, idle=True)
+    turns.rests_after(uses_horovod=False, runs=True, idle=True)
     assert only_defines(code)
     assert not turns.begins_with(code)
 
@@ -82,4 +83,8 @@ def test_a_cell_that_may_run_anything_else_gets_it(code: str) -> None:
 def test_a_cell_that_left_it_at_rest_needs_no_rest() -> None:
     turns = HorovodTurns()
     assert not turns.begins_with("pass")
-    assert not turns.rests_after(runs=False, idle=True)
+    assert not turns.rests_after(uses_horovod=False, runs=False, idle=True)
+
+
+def test_a_kernel_that_attaches_knows_that_it_is_used() -> None:
+    assert HorovodTurns(is_used=True).is_used

@@ -24,6 +24,7 @@ class Turn:
         stall_after_s: how soon a stall is reported; None where it is not.
         timeline: the file into which its collectives are to be recorded; None where they are not.
         report: called with a stall that a library finds, from any thread; None where no one asks.
+        horovod_rests: Horovod is initialised when the cell needs it; the same on all ranks.
     """
 
     run: str
@@ -31,6 +32,7 @@ class Turn:
     stall_after_s: float | None = None
     timeline: str | None = None
     report: Callable[[CollectiveStalled], None] | None = None
+    horovod_rests: bool = False
 
 
 class Library(Protocol):

@@ -5,6 +5,7 @@ Runs on: kernel.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.magic import Magics, line_magic, magics_class, no_var_expand
@@ -17,9 +18,10 @@ from jupyter_ddl.kernel import current
 from jupyter_ddl.kernel.magics import board_command, job_commands, stack_commands, whole_notebook
 from jupyter_ddl.kernel.magics.magic_line import MagicParser, parsed, ranks_of, show_rebuild
 from jupyter_ddl.kernel.rebuild_choice import BY_OPTION
-from jupyter_ddl.paths import LEGACY_VARIABLE
+from jupyter_ddl.paths import LEGACY_VARIABLE, STANDBY_VARIABLE
+from jupyter_ddl.protocol import standby
 from jupyter_ddl.protocol.frameworks import AUTO
-from jupyter_ddl.protocol.number_texts import time_left
+from jupyter_ddl.protocol.number_texts import counted, time_left
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.topology import topology_text
@@ -49,6 +51,11 @@ def _ddl_parser() -> MagicParser:
         )
         command.add_argument(
             "--framework", help="what ranks import first: tensorflow, torch, jax, none (default: auto)"
+        )
+        command.add_argument(
+            "--standby",
+            choices=standby.CHOICES,
+            help="let other ranks import and wait, where memory allows, to take over when these end (default: auto)",
         )
         command.add_argument("--no-legacy", action="store_true", help="refuse what old programs wrote, as Keras 3 does")
     restart.add_argument("--ranks", action="store_true", help="the ranks, and not the kernel: what restart does anyway")
@@ -135,13 +142,14 @@ class DdlMagics(Magics):
             launcher=arguments.launcher,
             rebuild=BY_OPTION[arguments.rebuild or "auto"],
             framework=arguments.framework or AUTO,
+            standby=arguments.standby or os.environ.get(STANDBY_VARIABLE) or standby.AUTO,
             progress=progress,
         )
-        progress.conclude("\n".join([session.note, *_tables(session, arguments)]))
+        progress.conclude("\n".join([session.note, *_standby_note(session), *_tables(session, arguments)]))
 
     def _restart(self, arguments: Namespace) -> None:
         session = current.current()
-        given = {name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework")}
+        given = {name: getattr(arguments, name) for name in ("n", "gpus", "threads", "framework", "standby")}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         if arguments.oversubscribe:
             changes["oversubscribe"] = True
@@ -248,6 +256,14 @@ class DdlMagics(Magics):
 def _tables(session: Session, arguments: Namespace) -> list[str]:
     """Return the table of the ranks, and where asked what their hosts have."""
     return [status_table(session.ranks), *([f"\n{topology_text(session.topology())}"] if arguments.topology else [])]
+
+
+def _standby_note(session: Session) -> list[str]:
+    """Return what is said of the ranks that will stand by; nothing where none will."""
+    if not session.has_standby:
+        return []
+    more = counted(session.world_size, "more rank")
+    return [f"Once idle, {more} import and wait to take over, where memory allows (--standby never: none)."]
 
 
 def _environment(arguments: Namespace) -> dict[str, str]:
