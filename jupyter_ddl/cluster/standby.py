@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import occupancy
+from jupyter_ddl.cluster import occupancy, scratch
 from jupyter_ddl.cluster.folder import ClusterFolder
 from jupyter_ddl.cluster.job_settings import settle
 from jupyter_ddl.host import mpi, run_module
@@ -88,6 +88,8 @@ class World:
             self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()
+        # It has cleared them, unless it was killed.
+        scratch.clear(self.record["scratch"])
 
 
 class Standby:
@@ -148,13 +150,13 @@ class Standby:
             if cluster.use.is_held or len(cluster.warm) < cluster.world_size:
                 idle_since_s = now_s
             if self._world is not None:
-                self._check_memory()
+                self._check()
             elif now_s - idle_since_s > _IDLE_S and self._has_room(cluster):
                 self._make(cluster)
         ends_s = time.monotonic() + _LINGERS_S
         while self._watched is cluster and self._world is not None:
             time.sleep(_TICK_S)
-            self._check_memory()
+            self._check()
             if time.monotonic() > ends_s:
                 self.end()
 
@@ -165,8 +167,11 @@ class Standby:
                 taken += psutil.Process(ready.pid).memory_info().rss
         return self._available() - taken > _LEFT_WHEN_MADE * memory_limit_bytes()
 
-    def _check_memory(self) -> None:
-        if self._available() < _LEFT_WHILE_KEPT * memory_limit_bytes():
+    def _check(self) -> None:
+        """End the world where memory is short, or one of its processes has ended."""
+        world = self._world
+        is_dead = world is not None and world.process.poll() is not None
+        if is_dead or self._available() < _LEFT_WHILE_KEPT * memory_limit_bytes():
             self.end()
 
     def _make(self, cluster: Cluster) -> None:
@@ -186,7 +191,7 @@ class Standby:
                 return
             elif self._world is not world:
                 return
-            self._check_memory()
+            self._check()
 
 
 def is_possible(spec: ClusterSpec) -> bool:

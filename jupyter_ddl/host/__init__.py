@@ -2,7 +2,8 @@
 
 | module | owns |
 |---|---|
-| `cores`, `topology` | the cores and memory that a process may use; the GPUs, cores and memory for ranks |
+| `cores`, `free_memory` | the cores and memory that a process may use; the memory that it may still take |
+| `topology` | the GPUs, cores and memory for ranks |
 | `mpi`, `mpi_library` | the MPI that runs the ranks, and its settings; its library |
 | `interfaces`, `link_rates` | its network interfaces, their addresses and speeds; what its links carry |
 | `processor` | the name of its processor |

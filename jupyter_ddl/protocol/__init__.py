@@ -5,6 +5,7 @@
 | `codec` | frozen dataclasses to JSON values and back |
 | `events` | what happened: on the ranks, and to a run |
 | `faults` | what failed, as data |
+| `standby` | what the processes of ranks that stand by say to each other |
 | `requests`, `transport` | what a session asks of a rank; the interface that carries it |
 | `hub_messages` | the messages between kernels, the hub and browsers |
 | `cluster_summaries` | what who looks after others sees of a cluster |

@@ -124,6 +124,16 @@ class Step:
             return active
         return self._own_samples(active) * ops.cast(process_set.size(), "float64") / ops.maximum(totals[0], 1.0)
 
+    def wait_for_share(self, since: Sequence[Any], share: Any) -> None:
+        """Have the clock note how long the share is waited for; not at all where no other rank's number is in it.
+
+        Args:
+            since: what the rank itself has to compute before it needs the share.
+            share: as `share` returned it.
+        """
+        if self.turn.clock is not None and self.samples is not None:
+            self.turn.clock.wait(since, [share])
+
     def factor_of_sums(self, exchange: GradientExchange) -> Any:
         """Return the factor on a sum over this rank's batch, where means need none: float64.
 
@@ -216,8 +226,7 @@ def weighed_loss(loss: Any, exchange: Any, *, shrinks: bool = False) -> Any:
         return loss
     step._weighed.add(id(exchange))
     share = step.share(exchange.process_set)
-    if step.turn.clock is not None:
-        step.turn.clock.wait([loss], [share])
+    step.wait_for_share([loss], share)
     if shrinks and step.manner.whole_batches:
         # A mean over a part has N times the gradient for each sample, and half precision would overflow sooner.
         step._shrunk.add(id(exchange))
@@ -241,8 +250,7 @@ def weighed_gradients(gradients: list[Any], exchange: Any) -> list[Any]:
     averages = exchange.op == hvd.Average
     if averages and id(exchange) not in step._weighed:
         share = step.share(exchange.process_set)
-        if step.turn.clock is not None:
-            step.turn.clock.wait(gradients, [share])
+        step.wait_for_share(gradients, share)
         return [_times(gradient, share) for gradient in gradients]
     grown = exchange.process_set.size() if id(exchange) in step._shrunk else 1
     if step.may_end_early:

@@ -57,7 +57,7 @@ class TensorFlowClock:
         samples, at_s = self._step
         self._step = None
         with tf.device("CPU:0"):
-            exchange_s = tf.add_n(self._exchanges_s) if self._exchanges_s else tf.zeros([], tf.float64)
+            exchange_s = self._exchanges_s[0] if len(self._exchanges_s) == 1 else _sum_of(self._exchanges_s)
             self._sums.assign_add(tf.stack([1.0, samples, at_s, exchange_s, samples * samples]), read_value=False)
 
     def exchange(self, gradients: Sequence[Any], reduce: Callable[[], list[Any]]) -> list[Any]:
@@ -91,6 +91,10 @@ class TensorFlowClock:
         else:
             # In a branch of the step, whose tensors stay there; or outside of a step.
             self._sums.assign_add(tf.stack([0.0, 0.0, 0.0, seconds, 0.0]), read_value=False)
+
+
+def _sum_of(numbers: Sequence[Any]) -> Any:
+    return tf.add_n(numbers) if numbers else tf.zeros([], tf.float64)
 
 
 def _graph() -> Any:
