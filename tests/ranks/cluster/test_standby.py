@@ -39,9 +39,8 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def idle(environment: dict[str, str]) -> Iterator[Session]:
-    """Return a session of two ranks beside which two others wait."""
+    """Return a session of two ranks beside which two others will wait: pytest changes a variable before the test."""
     with jupyter_ddl.start(n=2, name="stood-by", env=environment, standby="auto") as session:
-        made()
         yield session
     sessions().standby.end()
 
