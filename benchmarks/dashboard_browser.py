@@ -37,7 +37,7 @@ UPDATES = 240
 # The first updates compile code and make charts; and V8 collects twice in the half minute after a page was loaded.
 WARM = 60
 INTERVAL_S = 0.5
-AIM_MS = 16.0
+AIM_MS = 12.0
 LOG_LINES = 50_000
 CODE = """
 import recorded

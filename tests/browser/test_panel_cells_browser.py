@@ -22,6 +22,7 @@ SWITCH = ".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distribute
 SET_SECOND = "code => window.jupyterapp.shell.currentWidget.content.widgets[1].model.sharedModel.setSource(code)"
 KEYS = "Control+Alt+r"
 OUTPUT = ".jp-Notebook .jp-CodeCell .jp-OutputArea"
+SENT = "Ranks must run before a cell can go to them."
 
 
 @pytest.fixture
@@ -88,7 +89,34 @@ def test_a_cell_that_the_switch_made_runs_in_a_kernel_that_knew_nothing_of_it(la
 
 RESTART_AND_RUN = """() => void window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()
   .then(() => window.jupyterapp.commands.execute('notebook:run-all-cells'))"""
-SENT = "Ranks must run before a cell can go to them."
+NEW_AND_RUN = """async () => {
+  const { commands } = window.jupyterapp;
+  const { content, context, sessionContext } = await commands.execute('notebook:create-new', { kernelName: 'python3' });
+  await context.ready;
+  // It has been asked for, and does not answer yet.
+  const comes = resolve => sessionContext.kernelChanged.connect((_, { newValue }) => newValue && resolve());
+  await (sessionContext.session?.kernel ?? new Promise(comes));
+  content.widgets[0].model.sharedModel.setSource("print('hello')");
+  content.activeCellIndex = 0;
+  await commands.execute('jupyter-ddl:toggle-distributed');
+  void commands.execute('notebook:run-cell');
+}"""
+
+
+def test_a_cell_that_runs_before_its_kernel_is_there_finds_the_magic(page: Page) -> None:
+    page.evaluate(NEW_AND_RUN)
+    output = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden) .jp-CodeCell .jp-OutputArea").first
+    expect(output).to_contain_text(SENT, timeout=60_000)
+
+
+def test_a_cell_that_runs_when_its_kernel_was_restarted_finds_the_magic(lab: Lab, page: Page) -> None:
+    lab.wait_until_idle(page)
+    lab.set_code(page, "print('hello')")
+    command(page, "notebook:clear-all-cell-outputs")
+    edit(page, 0)
+    page.locator(SWITCH).click()
+    page.evaluate(RESTART_AND_RUN)
+    expect(page.locator(OUTPUT).first).to_contain_text(SENT, timeout=60_000)
 
 
 def test_the_whole_notebook_runs_on_ranks_also_after_a_reload_and_a_restart(lab: Lab, page: Page) -> None:
