@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.scaling.results import Results
 
 _WIDTH, _HEIGHT = 7.0, 4.5
+# Up to 1,024 ranks each power of two has one.
+_TICKS = 12
 
 
 def check_there() -> None:
@@ -67,13 +69,15 @@ def _bars(axes: Any, points: list[Point], figures: list[Figure], label: str) -> 
     axes.errorbar(ranks, medians, yerr=(below, above), marker="o", capsize=3, label=label)
 
 
-def _rank_axis(axes: Any, legend: bool = True) -> None:
+def _rank_axis(axes: Any) -> None:
+    from matplotlib.ticker import LogLocator
+
     axes.set_xscale("log", base=2)
     axes.set_xlabel("ranks")
+    axes.xaxis.set_major_locator(LogLocator(base=2, numticks=_TICKS))
     axes.xaxis.set_major_formatter("{x:.0f}")
     axes.grid(alpha=0.3)
-    if legend:
-        axes.legend(fontsize=8)
+    axes.legend(fontsize=8)
 
 
 def _images(axes: Any, found: Results) -> None:
@@ -127,7 +131,9 @@ def _step(axes: Any, found: Results) -> None:
         axes.plot([str(step.ranks) for step in steps], drawn, "_", markersize=30, color="black")
     axes.set_xlabel("ranks; black: predicted by ring and tree")
     axes.set_ylabel("milliseconds of a step, Horovod")
-    axes.legend(fontsize=8)
+    # Above the bars, not on them.
+    axes.margins(y=0.3)
+    axes.legend(fontsize=8, loc="upper left")
 
 
 def _time_to_loss(axes: Any, found: Results) -> None:

@@ -89,7 +89,9 @@ def measure(plan: Plan, side: str, ranks: int, batch_size: int) -> dict[str, Any
             cores = set().union(*(cores_of(i, ranks) for i in range(ranks)))
             command = [sys.executable, *program, "--cores", ",".join(map(str, sorted(cores)))]
             threads = str(plan.threads * ranks)
-            variables |= {"TF_NUM_INTRAOP_THREADS": threads, "OMP_NUM_THREADS": threads}
+            # As many in all as the ranks of other sides have together.
+            names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+            variables |= dict.fromkeys(names, threads)
         else:
             command = [*_run_command(plan, ranks, variables), *program]
         found: dict[str, Any] = started(command, variables, out, f"{side} on {ranks} ranks")
