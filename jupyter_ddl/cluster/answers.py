@@ -8,13 +8,13 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from jupyter_ddl.protocol.events import LookedUp, RankProfile, RankStacks
+from jupyter_ddl.protocol.events import LookedUp, RankDebugged, RankProfile, RankStacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from jupyter_ddl.protocol.events import Event
-    from jupyter_ddl.protocol.requests import LookAtStacks, LookUp, ProfileRank
+    from jupyter_ddl.protocol.requests import DebugRank, LookAtStacks, LookUp, ProfileRank
     from jupyter_ddl.protocol.transport import RankTransport
 
 
@@ -32,7 +32,7 @@ class Answers:
 
     def ask(
         self,
-        request: LookAtStacks | LookUp | ProfileRank,
+        request: LookAtStacks | LookUp | ProfileRank | DebugRank,
         ranks: Sequence[int],
         timeout_s: float,
         is_last: Callable[[Any], bool] = lambda _: False,
@@ -58,7 +58,7 @@ class Answers:
 
     def handle(self, event: Event) -> None:
         """Take an event of the ranks."""
-        if not isinstance(event, LookedUp | RankStacks | RankProfile):
+        if not isinstance(event, LookedUp | RankStacks | RankProfile | RankDebugged):
             return
         answers = self._answers.get(event.look)
         if answers is not None:

@@ -19,6 +19,7 @@ from ipyparallel.engine.app import IPEngine
 from jupyter_ddl.engine import disabled_calls
 from jupyter_ddl.engine.capture import Capture
 from jupyter_ddl.engine.controller_watch import watch_controller
+from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
 from jupyter_ddl.engine.display import Outlet
 from jupyter_ddl.engine.emitter import Emitter
 from jupyter_ddl.engine.event_log import Journal
@@ -173,8 +174,11 @@ class RankEngine(IPEngine):
         sampler = Sampler(self.world.rank, self.state.meter, emit, links_of(self.world))
         emit.when_begun(last_words.belong_to)
         self.forks.ours += [capture.original_stderr, last_words.life]
-        guard = Guard(shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving)
-        Handlers(self.world, self.state.horovod, self.pinned, self.warmup, guard, emit).install(kernel)
+        debugger = RankDebugger(self.world.rank, shell.user_ns, emit)
+        guard = Guard(
+            shell, self.world, self.state, emit, capture, outlet, sampler, self.warmup, self.leaving, debugger
+        )
+        Handlers(self.world, self.state.horovod, self.pinned, self.warmup, guard, emit, debugger).install(kernel)
 
 
 def _note_process(log_dir: Path, world: World) -> None:

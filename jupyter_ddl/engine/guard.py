@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jupyter_ddl.engine.capture import Capture
+    from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
     from jupyter_ddl.engine.display import Outlet
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.fatal_exit import Leaving
@@ -61,6 +62,7 @@ class Guard:
         sampler: Sampler,
         warmup: Warmup,
         leaving: Leaving,
+        debugger: RankDebugger,
     ) -> None:
         self._shell = shell
         self._world = world
@@ -70,6 +72,7 @@ class Guard:
         self._outlet = outlet
         self._sampler = sampler
         self._warmup = warmup
+        self._debugger = debugger
         self._last_resort = LastResort(shell.kernel, world, emit, capture, leaving)
         self._names = {"rank": world.rank, "local_rank": world.local_rank, "world_size": world.world_size}
         shell.user_ns.update(self._names)
@@ -90,6 +93,7 @@ class Guard:
             self._capture.drain()
             self._emit.begin(request.run, request.log_dir)
             self._outlet.run = request.run
+            self._debugger.begin(request.run)
             self._shell.traceback_lines = []
             failed = await self._run(request)
         except BaseException as error:  # noqa: BLE001  whatever a cell has left behind, the session waits for its report
@@ -135,6 +139,7 @@ class Guard:
         A rank that has ended the run is asked too: others may wait in a collective with it.
         """
         run = request.run or self._interrupts.armed or self._outlet.run
+        self._debugger.let_go()
         is_on = self._interrupts.request(run, request.reason)
         if self._outlet.run == run and (is_on or request.run):
             with suppress(RuntimeError):
@@ -203,7 +208,9 @@ class Guard:
                     self._begin_capture(request)
                 self._state.cells.prepare()
                 self._set_names()
-                result = await self._run_cell(self._lines.placed(request.code, options.above, options.count))
+                code = self._lines.placed(request.code, options.above, options.count)
+                with self._debugger.tracing():
+                    result = await self._run_cell(code)
                 if result.success:
                     self._state.cells.conclude()
                 self._capture.flush_streams()

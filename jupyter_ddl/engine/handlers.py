@@ -17,6 +17,7 @@ from jupyter_ddl.protocol.codec import decode
 from jupyter_ddl.protocol.events import RankAlive, RankReady
 from jupyter_ddl.protocol.requests import (
     MESSAGE_TYPE,
+    DebugRank,
     Describe,
     DescribeHost,
     EndProfile,
@@ -34,6 +35,7 @@ from jupyter_ddl.protocol.requests import (
 )
 
 if TYPE_CHECKING:
+    from jupyter_ddl.engine.debugging.rank_debugger import RankDebugger
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.event_log import Journal
     from jupyter_ddl.engine.guard import Guard
@@ -46,7 +48,14 @@ class Handlers:
     """The two message handlers of one rank."""
 
     def __init__(
-        self, world: World, horovod: HorovodRuntime, pinned: Pinned, warmup: Warmup, guard: Guard, emit: Journal
+        self,
+        world: World,
+        horovod: HorovodRuntime,
+        pinned: Pinned,
+        warmup: Warmup,
+        guard: Guard,
+        emit: Journal,
+        debugger: RankDebugger,
     ) -> None:
         self._world = world
         self._horovod = horovod
@@ -54,6 +63,7 @@ class Handlers:
         self._warmup = warmup
         self._guard = guard
         self._emit = emit
+        self._debugger = debugger
         self._stacks = Stacks(world, guard.task)
         self._profiler = Profiler(world, emit, guard.task)
         # Each channel has a queue of its own in the controller, which drops messages for a rank that has not connected.
@@ -101,6 +111,8 @@ class Handlers:
             self._profiler.end("it was cancelled", request.look)
         elif isinstance(request, LookUp):
             self._lookups.ask(request)
+        elif isinstance(request, DebugRank):
+            self._debugger.ask(request)
         elif isinstance(request, DescribeHost):
             report_host(self._world, self._emit)
 

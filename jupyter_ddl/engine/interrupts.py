@@ -15,6 +15,7 @@ from signal import pthread_kill, pthread_sigmask
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.engine.debugging.pydevd_link import what_pydevd_does
 from jupyter_ddl.host.patching import Layer, patch
 
 if TYPE_CHECKING:
@@ -134,6 +135,13 @@ class Interrupts:
         return True
 
     def _on_sigint(self, _signum: int, frame: FrameType | None) -> None:
+        debugger = what_pydevd_does(frame, self._user_namespace)
+        if debugger == "evaluates":
+            # It ends what is evaluated: pydevd answers with it, and the cell is to be interrupted still.
+            raise KeyboardInterrupt
+        if debugger == "holds":
+            # The rank is let go first (`RankDebugger.let_go`), and signalled again.
+            return
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
         self._handled += 1
         if self._armed is None:

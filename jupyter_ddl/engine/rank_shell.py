@@ -15,6 +15,7 @@ from ipykernel.zmqshell import ZMQInteractiveShell
 from ipyparallel.engine.kernel import IPythonParallelKernel
 from traitlets import Type
 
+from jupyter_ddl.engine.debugging.pydevd_link import settings_of_pydevd
 from jupyter_ddl.engine.disabled_calls import refuse_exit
 from jupyter_ddl.engine.display import RankDisplayHook, RankDisplayPublisher
 from jupyter_ddl.engine.error_text import bounded, is_recursion, text_of
@@ -128,6 +129,11 @@ class RankKernel(IPythonParallelKernel):
     """ipyparallel's kernel with the rank's shell."""
 
     shell_class = Type(RankShell)
+
+    def __init__(self, **options: Any) -> None:
+        # ipykernel imports pydevd here, also where no one debugs.
+        with settings_of_pydevd():
+            super().__init__(**options)
 
     def _publish_status(self, status: str, channel: str, parent: Any = None) -> None:
         """Publish "busy" and "idle" for ipyparallel's own requests only.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.kernel.wall_time import WallTime
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.events import Event, RankHeld
     from jupyter_ddl.protocol.faults import Fault, RankProcess
     from jupyter_ddl.runs.run import Run
 
@@ -143,6 +143,11 @@ class ActiveRuns:
         """Return the ranks on which a run is pending."""
         with self._lock:
             return set().union(*(set(run.pending) for run in self._runs.values() if run.lost is None))
+
+    def held(self) -> list[RankHeld]:
+        """Return the ranks that are held in the debugger, and where."""
+        with self._lock:
+            return [held for run in self._runs.values() if run.lost is None for held in run.held.values()]
 
     def drop(self, run: Run) -> None:
         """Remove a run that no rank was sent."""

@@ -11,12 +11,14 @@ from jupyter_ddl.cluster.jobs_known import scheduler_named
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
 from jupyter_ddl.protocol.faults import Fault
 from jupyter_ddl.views.fault import describe
+from jupyter_ddl.views.held_ranks import held_sentence
 
 if TYPE_CHECKING:
     from jupyter_ddl.cluster.lifecycle import Cluster
     from jupyter_ddl.cluster.spec import ClusterSpec
     from jupyter_ddl.kernel.active_runs import ActiveRuns
     from jupyter_ddl.kernel.attempt import Snapshot
+    from jupyter_ddl.protocol.events import RankHeld
     from jupyter_ddl.protocol.hub_messages import ClusterState, RankState
 
 _WITHOUT_RANKS = (LifecycleState.STARTING, LifecycleState.STOPPED)
@@ -29,7 +31,9 @@ def cluster_state(now: Snapshot) -> ClusterState:
         now: the cluster.
     """
     ranks: list[RankState] = []
+    held: list[RankHeld] = []
     if now.incarnation is not None and now.state not in _WITHOUT_RANKS:
+        held = now.incarnation.runs.held()
         ranks = _ranks(now.incarnation.cluster, now.incarnation.runs)
     return {
         "name": now.spec.name,
@@ -40,6 +44,7 @@ def cluster_state(now: Snapshot) -> ClusterState:
         "ranks": ranks,
         "ends_at_s": ends_at_s(now),
         "job": job_title(now.spec),
+        "held": held_sentence(held),
     }
 
 
@@ -81,10 +86,13 @@ def fault_of_loss(now: Snapshot) -> Fault | None:
 def _ranks(cluster: Cluster, runs: ActiveRuns) -> list[RankState]:
     lost, busy = runs.lost, runs.busy_ranks()
     silent = cluster.supervisor.silent & busy
+    held = {one.rank for one in runs.held()}
 
-    def of_rank(rank: int) -> Literal["ready", "running", "lost", "ended", "silent"]:
+    def of_rank(rank: int) -> Literal["ready", "running", "lost", "ended", "silent", "held"]:
         if lost is not None:
             return "lost" if lost.rank in (None, rank) else "ended"
+        if rank in held:
+            return "held"
         return "silent" if rank in silent else "running" if rank in busy else "ready"
 
     return [

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+from jupyter_ddl.cluster.debugging import Debugging
 from jupyter_ddl.cluster.host_topologies import HostTopologies
 from jupyter_ddl.cluster.lookups import Lookups
 from jupyter_ddl.cluster.rank_profiles import Profiles
@@ -39,6 +40,7 @@ class Incarnation:
         looks: asks its ranks for their stacks.
         profiles: has its ranks sample their stacks.
         lookups: asks its rank 0 for names.
+        debugging: asks its ranks' debuggers.
         topologies: what its hosts have.
         sender: sends cells to it.
     """
@@ -49,6 +51,7 @@ class Incarnation:
     looks: StackLooks
     profiles: Profiles
     lookups: Lookups
+    debugging: Debugging
     topologies: HostTopologies
     sender: Sender
 
@@ -66,16 +69,18 @@ class Incarnation:
         looks = StackLooks(cluster.ranks, cluster, cluster.world_id, cluster.folder.log_dir)
         profiles = Profiles(cluster.ranks, cluster)
         lookups = Lookups(cluster)
+        debugging = Debugging(cluster)
         topologies = HostTopologies(cluster.ranks, cluster)
         runs.wall_time = wall_time_of(cluster.spec, runs.notify)
         cluster.listen(looks.handle)
         cluster.listen(profiles.handle)
         cluster.listen(lookups.handle)
+        cluster.listen(debugging.handle)
         cluster.listen(topologies.handle)
         # Now, while no cell runs: the records of all runs have the answers.
         topologies.ask()
         sender = Sender(cluster, runs, looks, topologies)
-        return cls(cluster, runs, transfer, looks, profiles, lookups, topologies, sender)
+        return cls(cluster, runs, transfer, looks, profiles, lookups, debugging, topologies, sender)
 
     def chosen(self, ranks: Iterable[int] | None) -> tuple[int, ...]:
         """Return ranks in order, each once; all where none are given.

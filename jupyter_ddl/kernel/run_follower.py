@@ -22,7 +22,7 @@ from jupyter_ddl.kernel.run_release import RunRelease
 from jupyter_ddl.kernel.run_result import Circumstances, conclude, fault_of
 from jupyter_ddl.kernel.run_views import Notes
 from jupyter_ddl.kernel.wall_time import WallTimeWarnings
-from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankSilent, RunFinished
+from jupyter_ddl.protocol.events import RankFailed, RankFinished, RankHeld, RankSilent, RunFinished
 from jupyter_ddl.runs.unseen import last_words
 
 if TYPE_CHECKING:
@@ -166,7 +166,10 @@ class Follower:
         if self._stalls is not None:
             with self._notes.guarded("the stall watch"):
                 self._stalls.handle(event)
-        if isinstance(event, RankFinished | RankFailed):
+            note = self._stalls.take_note()
+            if note is not None:
+                self._notes.tell(note)
+        if isinstance(event, RankFinished | RankFailed | RankHeld):
             self._runs.notify()
 
     def _note_stall(self, now_s: float) -> None:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.rebuild_choice import Rebuild
     from jupyter_ddl.kernel.wall_time import WallTime
     from jupyter_ddl.protocol.cell_options import Options
-    from jupyter_ddl.protocol.events import RankProfile, RankReady, RankStacks, RankWarm
+    from jupyter_ddl.protocol.events import RankHeld, RankProfile, RankReady, RankStacks, RankWarm
     from jupyter_ddl.protocol.faults import Fault
     from jupyter_ddl.protocol.host_topology import HostTopology
     from jupyter_ddl.protocol.hub_messages import ClusterState
@@ -329,6 +329,23 @@ class Session:
             rank: which one is asked.
         """
         return self._ranks.lookups.look_up(what, code, cursor, detail, rank)
+
+    def debug(self, rank: int, message: dict[str, Any]) -> dict[str, Any]:
+        """Return what a rank's debugger answers. Safe from any thread, also while the rank is held.
+
+        Args:
+            rank: which.
+            message: a request of the Debug Adapter Protocol: its command, arguments and seq.
+
+        Raises:
+            ClusterError: it does not answer.
+        """
+        return self._ranks.debugging.debug(rank, message)
+
+    @property
+    def held(self) -> list[RankHeld]:
+        """The ranks that are held in the debugger now, and where."""
+        return self._ranks.runs.held()
 
     def restart(self, progress: Callable[[str], None] = lambda _: None, **other: Any) -> str:
         """End the ranks and start new ones with the same settings, but for `other` (see `start`). Variables are lost.

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Literal
 
 from jupyter_ddl.errors import HostUnfit
 from jupyter_ddl.host.threads import Supervised, described
-from jupyter_ddl.protocol.events import CollectiveStalled, StallReported
+from jupyter_ddl.protocol.events import CollectiveStalled, RankHeld, StallReported
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, StackPlace, Thread, Wait
+from jupyter_ddl.views.held_ranks import held_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -54,6 +55,10 @@ class StallWatch:
         self._told: set[object] = set()
         self.fault: Fault | None = None
         self._until_s = 0.0
+        # When the debugger held no rank any more, and whether its hold was reported.
+        self._freed_s = 0.0
+        self._is_hold_told = False
+        self._note: str | None = None
 
     def standing(self, now_s: float) -> Fault | None:
         """Return the fault of a reported stall that lasts; None where none does.
@@ -61,17 +66,21 @@ class StallWatch:
         Args:
             now_s: by the run's clock.
         """
-        return self.fault if now_s <= self._until_s else None
+        return self.fault if now_s <= self._until_s and not self._run.held else None
 
     @property
     def aborts(self) -> bool:
         """Whether the ranks are to be released: a stall was reported, and the options say to abort then."""
-        return self.fault is not None and self._options.action == "abort"
+        return self.fault is not None and self._options.action == "abort" and not self._run.held
 
     def handle(self, event: Event) -> None:
         """Take an event of the run. After a stall that lasts, a StallReported comes later."""
         if isinstance(event, StallReported):
             self.fault = event.fault
+        elif isinstance(event, RankHeld):
+            self._note_hold(event)
+        elif isinstance(event, CollectiveStalled) and self._run.held:
+            self._tell_hold()
         elif isinstance(event, CollectiveStalled) and self._options.after_s is not None:
             what = (event.rank, event.tensors, tuple(sorted(event.missing)))
             first_s, last_s = self._seen_s.get(what, (event.at_s, event.at_s))
@@ -79,12 +88,33 @@ class StallWatch:
                 # The collective had ended in between: this stall is new.
                 first_s = event.at_s
             self._seen_s[what] = first_s, event.at_s
-            lasts_s = event.at_s - first_s + event.waited_s
+            # What the ranks waited while the debugger held another one counts for nothing.
+            lasts_s = min(event.at_s - first_s + event.waited_s, event.at_s - self._freed_s)
             # Horovod repeats its warning while the stall lasts.
             self._until_s = self._run.clock.now_s() + 3 * event.waited_s + _SLACK_S
             if what not in self._told and lasts_s + _SLACK_S >= self._options.after_s / 2:
                 self._told.add(what)
                 self._begin_telling(event, lasts_s)
+
+    def _note_hold(self, event: RankHeld) -> None:
+        if self._run.held:
+            self.fault = None
+            return
+        # What the ranks wait for from here on is a stall of its own.
+        self._freed_s, self._is_hold_told = event.at_s, False
+        self._seen_s.clear()
+        self._told.clear()
+
+    def _tell_hold(self) -> None:
+        """Report, in place of a stall and once a hold, why the ranks wait."""
+        if not self._is_hold_told:
+            self._is_hold_told = True
+            self._note = f"{held_sentence(self._run.held.values())} The other ranks wait for it."
+
+    def take_note(self) -> str | None:
+        """Return what is to be shown of a hold, once; None where there is nothing."""
+        note, self._note = self._note, None
+        return note
 
     def _begin_telling(self, stalled: CollectiveStalled, lasts_s: float) -> None:
         thread = Supervised(

@@ -484,6 +484,41 @@ class LookedUp(Wire):
 
 
 @dataclass(frozen=True)
+class RankDebugged(Wire):
+    """What a rank answers to DebugRank.
+
+    Attributes:
+        look: the request's.
+        answer: a response of the Debug Adapter Protocol.
+    """
+
+    type: ClassVar[str] = "rank_debugged"
+    look: str
+    rank: Int64
+    answer: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RankHeld(Wire):
+    """A rank is held in the debugger, or runs again: then `file` is empty.
+
+    Attributes:
+        file: the file of the code, as Python knows it.
+        line: the line that comes next.
+        function: where it is in.
+    """
+
+    type: ClassVar[str] = "rank_held"
+    run: str
+    rank: Int64
+    at_s: float
+    file: str = ""
+    line: Int64 = 0
+    function: str = ""
+    n: Int64 = 0
+
+
+@dataclass(frozen=True)
 class HostDescribed(Wire):
     """What a rank's host has, as DescribeHost asks; the first rank of a script on each host sends it unasked."""
 
@@ -529,6 +564,8 @@ Event = (
     | RankStacks
     | RankProfile
     | LookedUp
+    | RankDebugged
+    | RankHeld
     | HostDescribed
     | RunFinished
 )

@@ -18,8 +18,8 @@ from jupyter_ddl.protocol.faults import Fault  # noqa: TC001  get_type_hints rea
 class RankState(TypedDict):
     """One rank, as a panel shows it.
 
-    `silent` is one from which nothing has come for some seconds, `lost` one whose process died, `ended` one that ended
-    with it.
+    `silent` is one from which nothing has come for some seconds, `held` one that the debugger holds, `lost` one whose
+    process died, `ended` one that ended with it.
     """
 
     rank: Int64
@@ -28,7 +28,7 @@ class RankState(TypedDict):
     pid: Int64
     device: str
     threads: Int64
-    state: Literal["ready", "running", "lost", "ended", "silent"]
+    state: Literal["ready", "running", "lost", "ended", "silent", "held"]
 
 
 class ClusterState(TypedDict):
@@ -36,6 +36,7 @@ class ClusterState(TypedDict):
 
     `ends_at_s` is when the batch job that they are in is over, in seconds since the epoch; None without one.
     `job` names the batch job that brings them, e.g. "Slurm job 12", which a stop ends wherever it is; None without one.
+    `held` says which ranks are held in the debugger, and where; None where none is.
     """
 
     name: str
@@ -46,6 +47,7 @@ class ClusterState(TypedDict):
     ranks: list[RankState]
     ends_at_s: float | None
     job: str | None
+    held: str | None
 
 
 @dataclass(frozen=True)
@@ -114,9 +116,9 @@ class Control(Wire):
     """Ask a kernel for something at once, whatever its main thread does. It is answered by an Answer of the same id.
 
     Attributes:
-        do: "interrupt", "stop", "restart", "stacks", "profile", "complete" or "inspect".
+        do: "interrupt", "stop", "restart", "stacks", "profile", "complete", "inspect" or "debug".
         arguments: of "stacks": ranks; of "profile": ranks, seconds; of "complete": code, cursor; of "inspect": code,
-            cursor, detail.
+            cursor, detail; of "debug": rank, message.
     """
 
     type: ClassVar[str] = "control"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from jupyter_ddl.protocol.cell_options import CellOptions
 from jupyter_ddl.protocol.codec import Int64, Wire
@@ -238,6 +238,21 @@ class LookUp(Wire):
 
 
 @dataclass(frozen=True)
+class DebugRank(Wire):
+    """Send RankDebugged: what the rank's debugger answers.
+
+    Attributes:
+        look: identifies this request; the answer has it too.
+        message: a request of the Debug Adapter Protocol (command, arguments, seq), one of those that Jupyter has beside
+            it, or "events", which is answered when there are new ones.
+    """
+
+    type: ClassVar[str] = "debug_rank"
+    look: str
+    message: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class DescribeHost(Wire):
     """Send HostDescribed: what the rank's host has."""
 
@@ -304,6 +319,7 @@ Request = (
     | EndProfile
     | ReportStall
     | LookUp
+    | DebugRank
     | DescribeHost
     | PushValues
     | PullValue

@@ -14,6 +14,7 @@ from jupyter_ddl.protocol.events import (
     ParametersLogged,
     RankFailed,
     RankFinished,
+    RankHeld,
     RankLost,
     RichOutput,
 )
@@ -89,6 +90,7 @@ class Run:
         lost: why the cluster was lost, or None.
         fault: why the run did not finish well; None where it did, and before its end.
         stall: who waits for whom, while a stall lasts; None otherwise.
+        held: the ranks that the debugger holds, and where.
         abandoned: it was given up while ranks were pending.
         is_resumed: another kernel began it.
     """
@@ -114,6 +116,7 @@ class Run:
         self.lost: RankLost | None = None
         self.fault: Fault | None = None
         self.stall: Fault | None = None
+        self.held: dict[int, RankHeld] = {}
         self.abandoned = False
         self.is_resumed = False
         self.summary = Summary()
@@ -176,9 +179,17 @@ class Run:
             self._failures.append(event)
         elif isinstance(event, RankLost):
             self.lost = event
+        elif isinstance(event, RankHeld):
+            self._hold(event)
+
+    def _hold(self, event: RankHeld) -> None:
+        # Not changed in place: other threads read it.
+        others = {rank: held for rank, held in self.held.items() if rank != event.rank}
+        self.held = {**others, event.rank: event} if event.file else others
 
     def _end(self, event: RankFinished | RankFailed) -> None:
         self.pending.discard(event.rank)
+        self.held = {rank: held for rank, held in self.held.items() if rank != event.rank}
         if event.entered is not None:
             self.entered[event.rank] = event.entered
         self._last_end_s = max(self._last_end_s, event.at_s)

@@ -47,6 +47,7 @@ class Controls:
             "profile": _profile,
             "complete": _complete,
             "inspect": _inspect,
+            "debug": _debug,
         }
 
     def take(self, control: Control, reply: Reply) -> None:
@@ -152,6 +153,10 @@ def _complete(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
 def _inspect(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
     detail = _argument(arguments, "detail", int, 0)
     return session.look_up("inspect", *_place(arguments), detail, _rank(session, arguments))
+
+
+def _debug(session: Session, arguments: dict[str, Any]) -> dict[str, Any]:
+    return session.debug(_rank(session, arguments), _argument(arguments, "message", dict, None))
 
 
 def _rank(session: Session, arguments: dict[str, Any]) -> int:

@@ -22,6 +22,7 @@ from jupyter_ddl.paths import LEGACY_VARIABLE, STANDBY_VARIABLE
 from jupyter_ddl.protocol import standby
 from jupyter_ddl.protocol.frameworks import AUTO
 from jupyter_ddl.protocol.number_texts import counted, time_left
+from jupyter_ddl.views.held_ranks import held_sentence
 from jupyter_ddl.views.progress import Progress
 from jupyter_ddl.views.table import status_table
 from jupyter_ddl.views.topology import topology_text
@@ -166,6 +167,9 @@ class DdlMagics(Magics):
         left_s = None if session.wall_time is None else session.wall_time.left_s()
         if session.wall_time is not None and left_s is not None:
             print(f"{session.wall_time.title}: {time_left(left_s)} left")
+        held = held_sentence(session.held)
+        if held is not None:
+            print(held)
         print("\n".join(_tables(session, arguments)))
 
     def _stop(self, _: Namespace) -> None:
