@@ -28,8 +28,8 @@ class Debugging(Answers):
         answers = self.ask(DebugRank(secrets.token_hex(4), message), [rank], ANSWER_S)
         if not answers:
             raise ClusterError(
-                f"A rank must answer its debugger within {ANSWER_S:g} s. Received: nothing from rank {rank}, which may have "
-                "ended, or be in C code that holds Python's lock. Look with %ddl stacks."
+                f"A rank's debugger must answer within {ANSWER_S:g} s. Received: nothing from rank {rank}. It may have "
+                "ended, be in C code that holds Python's lock, or evaluate what takes long. Look with %ddl stacks."
             )
         answer: dict[str, Any] = answers[rank].answer
         return answer

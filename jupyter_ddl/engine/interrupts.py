@@ -139,8 +139,8 @@ class Interrupts:
         if debugger == "evaluates":
             # It ends what is evaluated: pydevd answers with it, and the cell is to be interrupted still.
             raise KeyboardInterrupt
-        if debugger == "holds":
-            # The rank is let go first (`RankDebugger.let_go`), and signalled again.
+        if debugger == "works":
+            # It is signalled again.
             return
         # Between two bytecodes of the main thread, which is also where `disarm` runs: never after it.
         self._handled += 1

@@ -5,6 +5,7 @@ Runs on: kernel, and the terminal of a script.
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
@@ -56,7 +57,7 @@ class StallWatch:
         self.fault: Fault | None = None
         self._until_s = 0.0
         # When the debugger held no rank any more, and whether its hold was reported.
-        self._freed_s = 0.0
+        self._freed_s = -math.inf
         self._is_hold_told = False
         self._note: str | None = None
 

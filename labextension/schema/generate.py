@@ -155,6 +155,9 @@ EXAMPLES: tuple[events.Event, ...] = (
     ),
     events.RankProfile("look-3", 0, "node-a", problem="another profile is being taken"),
     events.LookedUp("look-2", 0, {"matches": ["keras"], "start": 3, "end": 6}),
+    events.RankDebugged("look-4", 1, {"command": "threads", "success": True, "body": {"threads": []}}),
+    events.RankHeld("run-1", 1, 1_700_000_005.0, "ipykernel_1/2.py", 3, "<module>", n=8),
+    events.RankHeld("run-1", 1, 1_700_000_006.0),
     events.HostDescribed(
         0,
         "node-a",
@@ -183,6 +186,7 @@ _CLUSTER: hub_messages.ClusterState = {
     "ranks": _RANKS,
     "ends_at_s": 1767182640.0,
     "job": "Slurm job 12",
+    "held": "Rank 1 is held in the debugger, at line 3 of a cell.",
 }
 HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.KernelState("kernel-1", 4700),
@@ -196,6 +200,7 @@ HUB_EXAMPLES: tuple[hub_messages.HubMessage, ...] = (
     hub_messages.Control("1", "kernel-1", "interrupt", {}),
     hub_messages.Control("2", "kernel-1", "stacks", {"ranks": "0,2-3"}),
     hub_messages.Control("4", "kernel-1", "profile", {"seconds": 10}),
+    hub_messages.Control("5", "kernel-1", "debug", {"rank": 1, "message": {"command": "threads", "seq": 3}}),
     hub_messages.Control("3", "kernel-1", "complete", {"code": "tf.ker", "cursor": 6}),
     hub_messages.BoardAsked("/home/ada/logs"),
     hub_messages.BoardAsked(run=_RUN),

@@ -5,6 +5,7 @@ import { cells } from './plugins/cells';
 import { completion } from './plugins/completion';
 import { consoles } from './plugins/consoles';
 import { controls } from './plugins/controls';
+import { rankDebugger } from './plugins/debugger';
 import { example } from './plugins/example';
 import { hub } from './plugins/hub';
 import { labels } from './plugins/labels';
@@ -15,4 +16,4 @@ import { panel } from './plugins/panel';
 import { status } from './plugins/status';
 import { tensorboard } from './plugins/tensorboard';
 
-export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, consoles, tensorboard, status, notifications];
+export default [hub, panel, controls, pages, labels, cells, example, outputs, completion, consoles, rankDebugger, tensorboard, status, notifications];

@@ -29,6 +29,7 @@ export namespace PluginIDs {
   export const cells = 'jupyter-ddl:cells';
   export const outputs = 'jupyter-ddl:outputs';
   export const consoles = 'jupyter-ddl:consoles';
+  export const rankDebugger = 'jupyter-ddl:debugger';
   export const completion = 'jupyter-ddl:completion';
   export const tensorboard = 'jupyter-ddl:tensorboard';
   export const status = 'jupyter-ddl:status';
@@ -67,6 +68,8 @@ export namespace CommandIDs {
   /** Of the kernel and the rank that are named; else of the notebook in front, and the user chooses the rank. */
   export const openConsole = 'jupyter-ddl:open-console';
   export const runOnRank = 'jupyter-ddl:run-on-rank';
+  export const debugRank = 'jupyter-ddl:debug-rank';
+  export const debugCell = 'jupyter-ddl:debug-cell';
   /** In the console that has the focus. */
   export const consoleRun = 'jupyter-ddl:console-run';
   export const consoleComplete = 'jupyter-ddl:console-complete';

@@ -216,7 +216,7 @@ describe('a cell that wanted ranks', () => {
 describe('ranks in the panel', () => {
   const rank = { rank: 0, local_rank: 0, host: 'h', pid: 7, device: 'CPU', threads: 1, state: 'running' } as const;
   const cluster: ClusterState = {
-    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, job: null },
+    ...{ name: 'default', state: 'running', note: '', step: null, world_size: 3, ends_at_s: null, job: null, held: null },
     ranks: [rank, { ...rank, rank: 1, state: 'lost' }, { ...rank, rank: 2, state: 'silent' }],
   };
 
@@ -363,7 +363,7 @@ describe('runs on disk', () => {
 
 describe('clusters with no kernel', () => {
   const kept = ['a', 'b'].map((name) => ({ name, world_size: 2, devices: [], start_s: 1 }));
-  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, job: null } as const;
+  const cluster = { name: 'b', state: 'idle', note: '', step: null, world_size: 2, ranks: [], ends_at_s: null, job: null, held: null } as const;
   const kernel: KernelState = { type: 'kernel_state', kernel: 'k', pid: 1, cluster, run: null, fault: null, whole_notebook: false };
 
   it('are those that no kernel has attached to', () => {

@@ -45,6 +45,7 @@ class ToldKernel:
             "ranks": ranks,
             "ends_at_s": None,
             "job": None,
+            "held": None,
         }
         message = {"type": "kernel_state", "kernel": self.kernel, "pid": 4700, "cluster": cluster, **_told(more)}
         self._socket.sendall(json.dumps(message).encode() + b"\n")

@@ -11,12 +11,13 @@ from jupyter_ddl.cluster.spec import ClusterSpec
 from jupyter_ddl.kernel.attempt import Snapshot
 from jupyter_ddl.kernel.cluster_state import cluster_state
 from jupyter_ddl.kernel.cluster_transitions import LifecycleState
-from jupyter_ddl.protocol.events import RankLost, RankReady
+from jupyter_ddl.protocol.events import RankHeld, RankLost, RankReady
 from jupyter_ddl.protocol.faults import Fault
 
 READY = {rank: RankReady(rank, 3, rank, "node-a", 4700 + rank, "CPU", 2) for rank in (2, 0, 1)}
 KILLED = RankLost(1, Fault("lost", "rank", (1,)), 5.0)
 GONE = RankLost(None, Fault("lost", "lease"), 5.0)
+HELD = RankHeld("run", 2, 5.0, "/home/train.py", 8, "f")
 STOPPED = RankLost(None, Fault("stopped", "user"), 5.0)
 
 
@@ -25,11 +26,13 @@ def described(
     busy: set[int] = frozenset(),  # type: ignore[assignment]
     silent: set[int] = frozenset(),  # type: ignore[assignment]
     lost: RankLost | None = None,
+    held: tuple[RankHeld, ...] = (),
     step: str = "",
 ) -> Any:
     spec = ClusterSpec("mine", 3, (), 1, {}, keep=False, oversubscribe=False, note="3 ranks")
     cluster: Any = SimpleNamespace(supervisor=SimpleNamespace(silent=set(silent)), ranks=READY)
-    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy, wall_time=SimpleNamespace(ends_at_s=99.0))
+    wall_time = SimpleNamespace(ends_at_s=99.0)
+    runs: Any = SimpleNamespace(lost=lost, busy_ranks=lambda: busy, wall_time=wall_time, held=lambda: [*held])
     ranks: Any = SimpleNamespace(cluster=cluster, runs=runs)
     return cluster_state(Snapshot(state, step, spec, ranks))
 
@@ -41,6 +44,7 @@ def described(
         ({"state": LifecycleState.RUNNING, "busy": {0, 2}}, ["running", "ready", "running"]),
         # One that was silent in a run before is not looked at any more.
         ({"state": LifecycleState.RUNNING, "busy": {0, 2}, "silent": {1, 2}}, ["running", "ready", "silent"]),
+        ({"state": LifecycleState.RUNNING, "busy": {0, 2}, "held": (HELD,)}, ["running", "ready", "held"]),
         # One died, and the others ended with it.
         ({"state": LifecycleState.LOST, "lost": KILLED}, ["ended", "lost", "ended"]),
         ({"state": LifecycleState.LOST, "lost": GONE}, ["lost", "lost", "lost"]),
@@ -64,4 +68,5 @@ def test_the_state_of_ranks(given: dict[str, Any], ranks: list[str]) -> None:
     assert [rank["state"] for rank in found["ranks"]] == ranks
     assert found["ends_at_s"] == (99.0 if ranks else None)
     assert found["step"] == given.get("step")
+    assert found["held"] == ("Rank 2 is held in the debugger, at train.py:8, in f." if "held" in given else None)
     assert [rank["pid"] for rank in found["ranks"]] == [4700, 4701, 4702][: len(ranks)]

@@ -55,6 +55,8 @@ EXAMPLES = (
         "look", 1, "node-a", 500, 498, (Frame("a.py", 3, "f", "x"),), (-1,), (0,), (498,), "a note", "why"
     ),
     events.LookedUp("look", 0, {"data": {}, "found": False}),
+    events.RankDebugged("look", 1, {"command": "threads", "success": True}),
+    events.RankHeld("run-1", 1, 3.0, "ipykernel_1/2.py", 3, "<module>", n=8),
     events.HostDescribed(
         1,
         "node-a",
@@ -82,6 +84,7 @@ EXAMPLES = (
     requests.EndProfile("look"),
     requests.ReportStall(events.CollectiveStalled("run", 0, 1.0, 2.0, ("loss",), {"1": ["loss"]})),
     requests.LookUp("look", "inspect", "tf.ones", 3, 1),
+    requests.DebugRank("look", {"command": "threads", "seq": 3}),
     requests.DescribeHost(),
     requests.PushValues("move", ("x", "y"), (1, 2)),
     requests.PullValue("move", "x"),

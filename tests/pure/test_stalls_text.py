@@ -15,7 +15,7 @@ from jupyter_ddl.host.clock import MONOTONIC
 from jupyter_ddl.host.stall_messages import StallReader
 from jupyter_ddl.kernel.stall_watch import StallWatch, stall_fault
 from jupyter_ddl.protocol.cell_options import StallOptions
-from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankStacks, StallReported
+from jupyter_ddl.protocol.events import CollectiveStalled, Event, RankHeld, RankStacks, StallReported
 from jupyter_ddl.views.fault import headline, render_fault
 
 TEXT = (
@@ -177,6 +177,7 @@ class Told:
     clock = MONOTONIC
 
     def __init__(self) -> None:
+        self.held: dict[int, RankHeld] = {}
         self.came: queue.Queue[Any] = queue.Queue()
         self.take = self.came.put
 
@@ -225,3 +226,41 @@ def test_a_stall_is_told_once_when_it_lasts(came: list[Event], is_told: bool) ->
         if thread.name == "jupyter_ddl stall report":
             thread.join()
     assert run.came.empty()
+
+
+def test_a_rank_in_the_debugger_is_no_stall() -> None:
+    run: Any = Told()
+    watch = StallWatch(run, StallOptions(10, "abort"), lambda _: {})
+    held = RankHeld("run", 1, 0.5, "/tmp/ipykernel_1/2.py", 3, "<module>")
+    run.held = {1: held}
+    watch.handle(held)
+    for event in events(*range(1, 61)):
+        watch.handle(event)
+    assert watch.take_note() == "Rank 1 is held in the debugger, at line 3 of a cell. The other ranks wait for it."
+    # Once a hold.
+    assert watch.take_note() is None
+    assert not watch.aborts
+    run.held = {}
+    watch.handle(RankHeld("run", 1, 61.0))
+    # A library that counts from the last collective on says that this has lasted for long.
+    for event in events(62, 63, waited_s=60):
+        watch.handle(event)
+    assert run.came.empty()
+    for event in events(64, 65, 66, waited_s=60):
+        watch.handle(event)
+    report = run.came.get(timeout=10)
+    watch.handle(report)
+    assert watch.aborts
+
+
+def test_a_stall_before_a_hold_does_not_end_the_cell_during_it() -> None:
+    run: Any = Told()
+    watch = StallWatch(run, StallOptions(10, "abort"), lambda _: {})
+    for event in events(0, 1, 2, 3, 4):
+        watch.handle(event)
+    run.held = {1: RankHeld("run", 1, 4.5, "/tmp/ipykernel_1/2.py", 3)}
+    watch.handle(run.held[1])
+    # The report was being made when the rank was held.
+    watch.handle(run.came.get(timeout=10))
+    assert not watch.aborts
+    assert watch.standing(time.monotonic()) is None

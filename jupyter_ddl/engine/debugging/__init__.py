@@ -1,4 +1,4 @@
-"""Debugs the main thread of a rank, by debugpy's pydevd in the rank's own process, over a socket pair: no port, no process.
+"""Debugs the main thread of a rank by debugpy's pydevd, in the rank's own process, over a socket pair.
 
 | module | holds |
 |---|---|

@@ -34,7 +34,7 @@ class CellSources:
     @property
     def prefix(self) -> str:
         """What the names of cells' files begin with."""
-        return get_tmp_directory() + os.sep
+        return f"{get_tmp_directory()}{os.sep}"
 
     def add(self, code: str) -> str:
         """Note a cell of the notebook; return its file's name for JupyterLab.
@@ -42,8 +42,8 @@ class CellSources:
         Raises:
             OSError: the file by which pydevd knows it cannot be written, or the folder is another user's.
         """
-        shown, placed = get_file_name(code), as_run(code[:_MAX_CHARACTERS])
-        compiled = get_file_name(placed)
+        placed = as_run(code[:_MAX_CHARACTERS])
+        shown, compiled = str(get_file_name(code)), str(get_file_name(placed))
         self._texts[shown] = code
         self._compiled[shown], self._shown[compiled] = compiled, shown
         # pydevd takes no breakpoint in a file that is not there.
@@ -83,12 +83,12 @@ class CellSources:
 
 
 def as_run(code: str) -> str:
-    """Return what a rank runs of a cell: its lines where the notebook has them, and no magic.
+    r"""Return what a rank runs of a cell: its lines where the notebook has them, and no magic.
 
-    >>> as_run("%%distributed -r 1\\na = 1")
-    '\\na = 1\\n'
+    >>> as_run("%%distributed -r 1\na = 1")
+    '\na = 1\n'
     >>> as_run("a = 1")
-    'a = 1\\n'
+    'a = 1\n'
     """
     # IPython ends a cell's last line before it looks for magics.
     code = code if code.endswith("\n") else code + "\n"

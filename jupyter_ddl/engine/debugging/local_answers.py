@@ -1,6 +1,6 @@
 """Answers what JupyterLab asks a debugger beside the protocol: cells, sources, and variables while nothing is held.
 
-Source: ipykernel 7.4, debugger.py (debugInfo, inspectVariables, source, accept_variable); jupyterlab 4.6, debugger/src/service.ts
+Source: ipykernel 7.4, debugger.py (debugInfo, inspectVariables, source, accept_variable); jupyterlab 4.6, service.ts
 
 Runs on: every rank, in the debugger's own thread.
 """
@@ -50,15 +50,18 @@ class LocalAnswers:
             "configurationDone": lambda _: {},
         }
 
-    def to(self, command: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
-        """Return the answer's body; None where a command is not answered here.
+    def knows(self, command: str) -> bool:
+        """Return whether a command is answered here."""
+        return command in self._deeds
+
+    def to(self, command: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer's body.
 
         Raises:
             OSError: a cell's file cannot be written.
             LookupError: what is asked for is not there.
         """
-        deed = self._deeds.get(command)
-        return None if deed is None else deed(arguments)
+        return self._deeds[command](arguments)
 
     def info(
         self, *, is_started: bool, breakpoints: Mapping[str, list[dict[str, Any]]], held: list[int]

@@ -30,6 +30,8 @@ _VARIABLES = {
     "PYDEVD_USE_SYS_MONITORING": "0",
 }
 _FOLDER = f"debugpy{os.sep}_vendored{os.sep}pydevd{os.sep}"
+# Source: debugpy 1.8.22, pydevd.py, PyDB._do_wait_suspend
+_WAIT = "_do_wait_suspend"
 
 
 @contextmanager
@@ -116,17 +118,27 @@ class PydevdLink:
 
 def what_pydevd_does(
     frame: FrameType | None, user_namespace: dict[str, Any]
-) -> Literal["nothing", "holds", "evaluates"]:
-    """Return what pydevd does in a thread: it holds it, or evaluates an expression of the user's meanwhile.
+) -> Literal["nothing", "waits", "works", "evaluates"]:
+    """Return what pydevd does in a thread.
 
     Args:
         frame: where the thread is.
         user_namespace: the globals of the user's code.
+
+    Returns:
+        "waits" for a request, at a breakpoint: an exception that is raised there ends the user's code as if that had
+        raised it. "works": an exception would be lost, or leave something half done. "evaluates" an expression of the
+        user's. Else "nothing".
     """
+    caller = frame
+    while caller is not None and caller.f_code.co_filename == threading.__file__:
+        caller = caller.f_back
+    if caller is not None and caller.f_code.co_name == _WAIT and _FOLDER in caller.f_code.co_filename:
+        return "waits"
     is_users = False
     while frame is not None:
         if _FOLDER in frame.f_code.co_filename:
-            return "evaluates" if is_users else "holds"
+            return "evaluates" if is_users else "works"
         is_users |= frame.f_globals is user_namespace
         frame = frame.f_back
     return "nothing"
@@ -134,4 +146,4 @@ def what_pydevd_does(
 
 def _trace_no_more() -> None:
     sys.settrace(None)
-    threading.settrace(None)  # type: ignore[arg-type]  None is what it takes back; typeshed has no such case
+    threading.settrace(None)

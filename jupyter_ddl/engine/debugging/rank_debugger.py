@@ -13,7 +13,7 @@ import select
 import sys
 import threading
 from collections import deque
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic, time
@@ -26,13 +26,14 @@ from jupyter_ddl.engine.debugging.pydevd_link import PydevdLink
 from jupyter_ddl.protocol.events import RankDebugged, RankHeld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from jupyter_ddl.protocol.requests import DebugRank
 
     Answered = Callable[[dict[str, Any]], None]
 
 LEASE_S = 60.0
+LET_GO_S = 2.0
 # A page's question for events is answered after so long, also where there are none.
 EVENTS_S = 8.0
 _TICK_S = 0.5
@@ -69,8 +70,10 @@ class RankDebugger:
         self._is_attached = False
         self._asked_s = 0.0
         self._run = ""
-        # Set by a release: whatever holds the rank from then on lets it go.
-        self._lets_go = threading.Event()
+        # When the run was released: what holds the rank from then on lets it go.
+        self._released_s: float | None = None
+        # The code that was held has been left, by an exception.
+        self._is_left = threading.Event()
         # Number of a request to pydevd -> what takes its answer.
         self._awaited: dict[int, Answered] = {}
         self._breakpoints: dict[str, list[dict[str, Any]]] = {}
@@ -91,15 +94,28 @@ class RankDebugger:
     def begin(self, run: str) -> None:
         """Note the run whose code comes next."""
         self._run = run
-        self._lets_go.clear()
+        self._released_s = None
 
-    def tracing(self) -> AbstractContextManager[None]:
-        """Return a context in which breakpoints hold the thread that enters it, where a page debugs this rank."""
-        return self._link.tracing() if self._link is not None and self._is_attached else nullcontext()
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Let breakpoints hold the thread that enters the block, where a page debugs this rank."""
+        if self._link is None or not self._is_attached:
+            yield
+            return
+        try:
+            with self._link.tracing():
+                yield
+        finally:
+            if self._held:
+                self._is_left.set()
+                self._wake()
 
     def let_go(self) -> None:
-        """Have the rank run on, past all breakpoints, until the next run begins: this one is to end."""
-        self._lets_go.set()
+        """Hold the rank no more until the next run begins: this one was released.
+
+        A rank that is held is left to the interrupt that follows. Where that is lost, it runs on after `LET_GO_S`.
+        """
+        self._released_s = monotonic()
         if self._wakes is not None:
             self._wake()
 
@@ -138,9 +154,11 @@ class RankDebugger:
 
     def _keep_time(self) -> None:
         """Let the rank go where it is to end, or its page is gone; answer pages that have waited for events."""
-        if self._link is not None and self._lets_go.is_set():
-            for thread in self._held:
-                self._link.send("continue", {"threadId": thread})
+        is_left = self._is_left.is_set()
+        if is_left or (self._released_s is not None and monotonic() - self._released_s > LET_GO_S):
+            self._is_left.clear()
+            for thread in list(self._held):
+                self._continue(thread, is_left=is_left)
         if self._is_attached and monotonic() - self._asked_s > LEASE_S:
             self._detach(lambda _: None)
         due = [(request, until_s) for request, until_s in self._waiting if self._is_due(request, until_s)]
@@ -162,8 +180,8 @@ class RankDebugger:
             )
         elif command == "initialize":
             self._attach(request, arguments)
-        elif (body := self._locally(request, command, arguments)) is not None:
-            self._reply(request, body)
+        elif self._local.knows(command):
+            self._answer_locally(request, command, arguments)
         elif not self._is_attached or self._link is None:
             self._refuse(
                 request, "A rank is debugged once a page has begun it. Received: " + command + ". Begin again."
@@ -179,12 +197,11 @@ class RankDebugger:
         else:
             self._refuse(request, f"A debugger's request is one of the protocol's. Received: {command[:80]}.")
 
-    def _locally(self, request: DebugRank, command: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+    def _answer_locally(self, request: DebugRank, command: str, arguments: dict[str, Any]) -> None:
         try:
-            return self._local.to(command, arguments)
+            self._reply(request, self._local.to(command, arguments))
         except (OSError, LookupError) as error:
             self._refuse(request, str(error))
-            return None
 
     def _attach(self, request: DebugRank, arguments: dict[str, Any]) -> None:
         try:
@@ -265,8 +282,8 @@ class RankDebugger:
         thread = event.get("body", {}).get("threadId")
         if event["event"] == "stopped":
             assert self._link is not None
-            if self._lets_go.is_set() or not self._is_attached:
-                self._link.send("continue", {"threadId": thread})
+            if self._released_s is not None or not self._is_attached:
+                self._continue(thread)
                 return
             number = self._link.send("stackTrace", {"threadId": thread, "levels": 1})
             self._awaited[number] = lambda answer: self._stopped(event, answer)
@@ -287,6 +304,15 @@ class RankDebugger:
     def _resumed(self, thread: int) -> None:
         if self._held.pop(thread, None) is not None and not self._held:
             self._emit(RankHeld(self._run, self._rank, time()))
+
+    def _continue(self, thread: int, *, is_left: bool = False) -> None:
+        """Have a thread run on; of code that was left pydevd reports nothing by itself, and would hold the next."""
+        assert self._link is not None
+        self._link.send("continue", {"threadId": thread})
+        if is_left:
+            self._note(
+                {"type": "event", "event": "continued", "body": {"threadId": thread, "allThreadsContinued": True}}
+            )
 
     def _show(self, event: dict[str, Any]) -> None:
         if event["event"] in _SHOWN_EVENTS:

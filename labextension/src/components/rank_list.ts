@@ -11,9 +11,10 @@ const MAX_ROWS = 8;
 // The list's own, in its height: without it the rows need a scroll bar for a pixel.
 const BORDER = 1;
 const CELLS = ['state', 'rate', 'place', 'use'] as const;
-const MORE_LOOKS: Readonly<Record<'ready' | 'silent' | 'ended', StateLook>> = {
+const MORE_LOOKS: Readonly<Record<'ready' | 'silent' | 'held' | 'ended', StateLook>> = {
   ready: { sign: '○', word: 'ready' },
   silent: { sign: '…', word: 'silent' },
+  held: { sign: '‖', word: 'in the debugger' },
   ended: { sign: '◇', word: 'ended with it' },
 };
 
@@ -96,7 +97,7 @@ export class RankList {
 }
 
 export function looksOf(standing: Standing): StateLook {
-  return standing === 'ready' || standing === 'silent' || standing === 'ended' ? MORE_LOOKS[standing] : LOOKS[standing];
+  return standing === 'ready' || standing === 'silent' || standing === 'held' || standing === 'ended' ? MORE_LOOKS[standing] : LOOKS[standing];
 }
 
 function makeRow(): HTMLElement {

@@ -364,6 +364,26 @@ export interface LookedUp {
   readonly content: Readonly<Record<string, unknown>>;
 }
 
+/** What a rank answers to DebugRank. */
+export interface RankDebugged {
+  readonly type: "rank_debugged";
+  readonly look: string;
+  readonly rank: number;
+  readonly answer: Readonly<Record<string, unknown>>;
+}
+
+/** A rank is held in the debugger, or runs again: then `file` is empty. */
+export interface RankHeld {
+  readonly type: "rank_held";
+  readonly run: string;
+  readonly rank: number;
+  readonly at_s: number;
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  readonly n: number;
+}
+
 /** What a rank's host has, as DescribeHost asks; the first rank of a script on each host sends it unasked. */
 export interface HostDescribed {
   readonly type: "host_described";
@@ -402,6 +422,8 @@ export type DdlEvent =
   | RankStacks
   | RankProfile
   | LookedUp
+  | RankDebugged
+  | RankHeld
   | HostDescribed
   | RunFinished;
 
@@ -602,6 +624,20 @@ export const FIELDS: Readonly<Record<DdlEvent['type'], Readonly<Record<string, F
     look: STRING,
     rank: NUMBER,
     content: OBJECT,
+  },
+  rank_debugged: {
+    look: STRING,
+    rank: NUMBER,
+    answer: OBJECT,
+  },
+  rank_held: {
+    run: STRING,
+    rank: NUMBER,
+    at_s: NUMBER,
+    file: OPTIONAL_STRING,
+    line: OPTIONAL_NUMBER,
+    function: OPTIONAL_STRING,
+    n: OPTIONAL_NUMBER,
   },
   host_described: {
     rank: NUMBER,

@@ -9,7 +9,7 @@ export interface RankState {
   readonly pid: number;
   readonly device: string;
   readonly threads: number;
-  readonly state: "ready" | "running" | "lost" | "ended" | "silent";
+  readonly state: "ready" | "running" | "lost" | "ended" | "silent" | "held";
 }
 
 /** The ranks of a kernel; `step` is the step of their start or replacement, `note` the defaults that were used. */
@@ -22,6 +22,7 @@ export interface ClusterState {
   readonly ranks: readonly RankState[];
   readonly ends_at_s: number | null;
   readonly job: string | null;
+  readonly held: string | null;
 }
 
 /** A kernel's state: sent when it changes, and to each new connection. */
@@ -117,7 +118,7 @@ export const FIELDS: Readonly<Record<ToBrowser['type'], Readonly<Record<string, 
   kernel_state: {
     kernel: STRING,
     pid: {"kind": "number", "nullable": false},
-    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}}, "default": null},
+    cluster: {"kind": "object", "nullable": true, "of": {"name": {"kind": "string", "nullable": false}, "state": {"kind": "string", "nullable": false}, "note": {"kind": "string", "nullable": false}, "step": {"kind": "string", "nullable": true}, "world_size": {"kind": "number", "nullable": false}, "ranks": {"kind": "array", "nullable": false, "of": {"rank": {"kind": "number", "nullable": false}, "local_rank": {"kind": "number", "nullable": false}, "host": {"kind": "string", "nullable": false}, "pid": {"kind": "number", "nullable": false}, "device": {"kind": "string", "nullable": false}, "threads": {"kind": "number", "nullable": false}, "state": {"kind": "string", "nullable": false}}}, "ends_at_s": {"kind": "number", "nullable": true}, "job": {"kind": "string", "nullable": true}, "held": {"kind": "string", "nullable": true}}, "default": null},
     run: OPTIONAL_NULLABLE_STRING,
     fault: OPTIONAL_NULLABLE_OBJECT,
     whole_notebook: {"kind": "boolean", "nullable": false, "default": false},

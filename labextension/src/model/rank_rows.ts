@@ -6,7 +6,7 @@ import type { RankState } from './rank';
 import type { RunModel } from './run';
 
 /** A rank's state in a run, or between runs: ready, silent for a while, or ended with a lost one. */
-export type Standing = RankState | 'ready' | 'silent' | 'ended';
+export type Standing = RankState | 'ready' | 'silent' | 'held' | 'ended';
 
 /** What counts as a fault of a host's. */
 export const TROUBLED: ReadonlySet<Standing> = new Set<Standing>(['failed', 'lost', 'silent']);
@@ -57,7 +57,7 @@ export function rankRows(cluster: ClusterState, run: RunModel | null): RankRow[]
 }
 
 function standingOf(rank: ClusterRank, run: RunModel | null, ofRun: RankState | undefined): Standing {
-  if (rank.state === 'lost' || rank.state === 'ended' || rank.state === 'silent') {
+  if (rank.state === 'lost' || rank.state === 'ended' || rank.state === 'silent' || rank.state === 'held') {
     return rank.state;
   }
   if (rank.state === 'running' || (run !== null && !run.isOver)) {

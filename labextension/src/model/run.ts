@@ -92,6 +92,8 @@ export class RunModel {
       case 'rank_stacks':
       case 'rank_profile':
       case 'looked_up':
+      case 'rank_debugged':
+      case 'rank_held':
       case 'host_described':
       case 'parameters':
         break;

@@ -115,7 +115,7 @@ export class ClusterCard {
     setText(this.where, left === null ? notebook : `${notebook} · ${trans.__('its batch job has %1 left', left.text)}`);
     this.where.classList.toggle('ddl-time-soon', left?.isSoon ?? false);
     setAttribute(this.where, 'title', cluster.note);
-    setText(this.step, cluster.step ?? '');
+    setText(this.step, cluster.step ?? cluster.held ?? '');
     const fault = kernel.fault?.text ?? '';
     setText(this.fault, fault);
     this.head.classList.toggle('ddl-has-fault', fault !== '');
@@ -158,13 +158,18 @@ export class ClusterCard {
   private showRankMenu(rank: number, { clientX, clientY }: MouseEvent): boolean {
     const { trans, kernel } = this;
     const { act, can } = this.context;
-    if (!can(CommandIDs.openConsole)) {
-      return false;
-    }
-    const entries: Entry[] = [
+    const ofConsole: Entry[] = [
       { label: trans.__('Open a Console on Rank %1', rank), act: () => act(CommandIDs.openConsole, { kernel, rank }) },
       { label: trans.__('Run Selected Text or Cell on Rank %1', rank), act: () => act(CommandIDs.runOnRank, { kernel, rank }) },
     ];
+    const ofDebugger: Entry[] = [
+      { label: trans.__('Debug on Rank %1', rank), act: () => act(CommandIDs.debugRank, { kernel, rank }) },
+      { label: trans.__('Debug This Cell on Rank %1', rank), act: () => act(CommandIDs.debugCell, { kernel, rank }) },
+    ];
+    const entries = [...(can(CommandIDs.openConsole) ? ofConsole : []), ...(can(CommandIDs.debugRank) ? ofDebugger : [])];
+    if (entries.length === 0) {
+      return false;
+    }
     showMenu(entries, clientX, clientY, this.ranks.element);
     return true;
   }

@@ -1,16 +1,17 @@
 // Consoles on single ranks, and cells or selections that run in one. Their code is loaded when one is opened.
 import { ILabShell, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
-import { Dialog, ICommandPalette, InputDialog, showDialog } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IEditorServices } from '@jupyterlab/codeeditor';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
 import { ITooltipManager } from '@jupyterlab/tooltip';
 import { ranksIcon } from '../icons';
 import { activeCode } from '../notebook/distributed';
-import { asNotebook, type NotebookPanel } from '../notebook/panels';
+import type { NotebookPanel } from '../notebook/panels';
 import type { RankConsole } from '../notebook/rank_console';
 import { selectedCode } from '../notebook/selection';
 import { CommandIDs, type Distributed, IDistributed, PluginIDs } from '../tokens';
-import { type Given, textOf } from './given';
+import { rankOf, targetOf } from './chosen_rank';
+import type { Given } from './given';
 import { inPalette } from './palette';
 
 export const consoles: JupyterFrontEndPlugin<void> = {
@@ -108,28 +109,4 @@ function addKeys({ commands }: JupyterFrontEnd, opened: Consoles, completions: I
   add(CommandIDs.consoleSelect, ({ id }) => completions?.select(id));
   add(CommandIDs.consoleInspect, (page) => page.inspect());
   add(CommandIDs.consoleInterrupt, (page) => void page.interrupt());
-}
-
-/** Return the notebook whose kernel is named, else the one in front; null where that has no ranks. */
-function targetOf(shell: JupyterFrontEnd.IShell, { hub, notebook }: Distributed, given: Given): NotebookPanel | null {
-  const kernel = textOf(given, 'kernel');
-  const idOf = (panel: NotebookPanel): string => panel.sessionContext.session?.kernel?.id ?? '';
-  const open = [...shell.widgets('main')].map(asNotebook).filter((panel) => panel !== null);
-  const panel = kernel === '' ? notebook.panel : (open.find((one) => idOf(one) === kernel) ?? null);
-  return panel !== null && hub.withRanks().some((one) => one.kernel === idOf(panel)) ? panel : null;
-}
-
-/** Return the rank that is named, or that the user chooses; null where none is. */
-async function rankOf({ trans, hub }: Distributed, panel: NotebookPanel, given: Given): Promise<number | null> {
-  const size = hub.kernels.get(panel.sessionContext.session?.kernel?.id ?? '')?.cluster?.world_size ?? 0;
-  const named = Number(given['rank'] ?? NaN);
-  if (Number.isInteger(named) && named >= 0 && named < size) {
-    return named;
-  }
-  if (size === 0) {
-    await showDialog({ title: trans.__('There are no ranks yet'), buttons: [Dialog.okButton()] });
-    return null;
-  }
-  const { value } = await InputDialog.getItem({ title: trans.__('On which rank?'), items: Array.from({ length: size }, (_, rank) => String(rank)) });
-  return value === null ? null : Number(value);
 }

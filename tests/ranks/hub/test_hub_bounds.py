@@ -157,6 +157,7 @@ def test_who_never_reads_costs_the_server_no_memory_and_nobody_else_time(
         "ranks": [],
         "ends_at_s": None,
         "job": None,
+        "held": None,
     }
     cluster["note"] = "x" * 200_000
     with server.browser() as reads:
