@@ -22,6 +22,6 @@
 | `fault`, `fault_texts` | a fault as text, wherever it is shown |
 | `failure`, `stalls`, `stack_text` | its parts: what ranks raised, who waits for whom, where each is |
 | `merged_profile`, `profile_text` | the profiles of ranks as one tree, with what differs; as text and files |
-| `table`, `topology` | the ranks of a cluster, as text; what their hosts have |
+| `table`, `topology`, `held_ranks` | the ranks of a cluster, as text; what their hosts have; those in the debugger |
 | `progress` | one line while something is under way |
 """

@@ -39,13 +39,11 @@ EVENTS_S = 8.0
 _TICK_S = 0.5
 _MAX_EVENTS = 1000
 # Not `terminate`, which ends the process.
-_FORWARDED = frozenset(
-    (
-        *("continue", "next", "stepIn", "stepOut", "pause", "threads", "stackTrace", "scopes", "variables", "evaluate"),
-        *("setVariable", "setExpression", "setExceptionBreakpoints", "exceptionInfo", "completions"),
-    )
+_FORWARDED = (
+    *("continue", "next", "stepIn", "stepOut", "pause", "threads", "stackTrace", "scopes", "variables", "evaluate"),
+    *("setVariable", "setExpression", "setExceptionBreakpoints", "exceptionInfo", "completions"),
 )
-_SHOWN_EVENTS = frozenset(("stopped", "continued", "initialized"))
+_SHOWN_EVENTS = ("stopped", "continued", "initialized")
 
 
 class RankDebugger:

@@ -36,7 +36,7 @@ export class RankDebug {
     return this.state === 'ended';
   }
 
-  /** Note which events there were; what comes from here on is told. */
+  /** Note which events there were; `events` has those that come from here on. */
   async begin(): Promise<void> {
     this.after = numberOf(await this.ask({ command: 'events', arguments: { after: -1 } }), 'after');
   }
