@@ -4,11 +4,9 @@ import { FakeServer, settled } from './fake_server';
 
 function made(): { server: FakeServer; debug: RankDebug; told: unknown[]; ends: string[] } {
   const server = new FakeServer();
-  const debug = new RankDebug(server, 'k', 1);
   const told: unknown[] = [];
   const ends: string[] = [];
-  debug.events.connect((_, event) => told.push(event));
-  debug.ended.connect((_, why) => ends.push(why));
+  const debug = new RankDebug(server, 'k', 1, (event) => told.push(event), (why) => ends.push(why));
   return { server, debug, told, ends };
 }
 
@@ -19,11 +17,9 @@ async function tell(server: FakeServer, events: readonly unknown[], after: numbe
 
 async function followed(): Promise<ReturnType<typeof made>> {
   const all = made();
-  const begun = all.debug.begin();
-  await tell(all.server, [], 3, false);
-  await begun;
   void all.debug.request({ command: 'initialize', seq: 1 });
   await all.server.answer(all.server.waiting[0]!, { success: true, body: {} });
+  await tell(all.server, [], 3);
   return all;
 }
 

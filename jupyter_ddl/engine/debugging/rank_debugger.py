@@ -36,7 +36,7 @@ LEASE_S = 60.0
 LET_GO_S = 2.0
 # A page's question for events is answered after so long, also where there are none.
 EVENTS_S = 8.0
-_TICK_S = 0.5
+_TICK_MS = 500
 _MAX_EVENTS = 1000
 # Not `terminate`, which ends the process.
 _FORWARDED = (
@@ -62,7 +62,7 @@ class RankDebugger:
         self._emit = emit
         self._cells = CellSources()
         self._local = LocalAnswers(self._cells, namespace)
-        self._asked: SimpleQueue[DebugRank | None] = SimpleQueue()
+        self._asked: SimpleQueue[DebugRank] = SimpleQueue()
         self._wakes: tuple[int, int] | None = None
         self._link: PydevdLink | None = None
         self._is_attached = False
@@ -126,12 +126,16 @@ class RankDebugger:
     def _serve(self) -> None:
         assert self._wakes is not None
         while True:
-            watched: list[Any] = [self._wakes[0], *([] if self._link is None else [self._link])]
-            ready, _, _ = select.select(watched, [], [], None if self._is_idle() else _TICK_S)
+            # Not `select`, which takes no descriptor above 1,023: a cell may have many files open.
+            watched = select.poll()
+            watched.register(self._wakes[0], select.POLLIN)
+            if self._link is not None:
+                watched.register(self._link, select.POLLIN)
+            ready = [descriptor for descriptor, _ in watched.poll(None if self._is_idle() else _TICK_MS)]
             try:
                 if self._wakes[0] in ready:
                     os.read(self._wakes[0], 1 << 12)
-                if self._link is not None and self._link in ready:
+                if self._link is not None and self._link.fileno() in ready:
                     for message in self._link.read():
                         self._take(message)
                 self._take_requests()
@@ -146,9 +150,8 @@ class RankDebugger:
         with suppress(Empty):
             while True:
                 request = self._asked.get_nowait()
-                if request is not None:
-                    self._asked_s = monotonic()
-                    self._answer(request)
+                self._asked_s = monotonic()
+                self._answer(request)
 
     def _keep_time(self) -> None:
         """Let the rank go where it is to end, or its page is gone; answer pages that have waited for events."""

@@ -1,6 +1,5 @@
 // A debugger's requests to one rank, through the hub, and its events, which are asked for. No DOM.
 import type { JSONObject } from '@lumino/coreutils';
-import { type ISignal, Signal } from '@lumino/signaling';
 import { isRecord } from './parse';
 import { sentence, type Server } from './server';
 
@@ -10,35 +9,23 @@ type Asks = Pick<Server, 'control'>;
 export type DebugAnswer = Readonly<Record<string, unknown>>;
 
 export class RankDebug {
-  private readonly _events = new Signal<this, JSONObject>(this);
-  private readonly _ended = new Signal<this, string>(this);
   private state: 'new' | 'followed' | 'ended' = 'new';
-  private after = -1;
   private variables: Promise<DebugAnswer> | null = null;
 
+  /**
+   * @param tell gets each event of the protocol.
+   * @param tellEnd is called when it is over: with why, or, where the user ended it, an empty text.
+   */
   constructor(
     private readonly server: Asks,
-    readonly kernel: string,
+    private readonly kernel: string,
     readonly rank: number,
+    private readonly tell: (event: JSONObject) => void,
+    private readonly tellEnd: (why: string) => void,
   ) {}
-
-  /** An event of the protocol. */
-  get events(): ISignal<this, JSONObject> {
-    return this._events;
-  }
-
-  /** It is over: with why, or, where the user ended it, an empty text. */
-  get ended(): ISignal<this, string> {
-    return this._ended;
-  }
 
   get isOver(): boolean {
     return this.state === 'ended';
-  }
-
-  /** Note which events there were; `events` has those that come from here on. */
-  async begin(): Promise<void> {
-    this.after = numberOf(await this.ask({ command: 'events', arguments: { after: -1 } }), 'after');
   }
 
   /** Return the rank's answer; one that says why where there is none. */
@@ -51,9 +38,9 @@ export class RankDebug {
     return this.variables;
   }
 
+  /** Ask for no more events. */
   dispose(): void {
     this.state = 'ended';
-    Signal.clearData(this);
   }
 
   private async send(message: JSONObject): Promise<DebugAnswer> {
@@ -81,28 +68,29 @@ export class RankDebug {
     }
     this.state = 'followed';
     try {
+      // Those that come from here on.
+      let after = -1;
       while (!this.isOver) {
-        const answer = await this.ask({ command: 'events', arguments: { after: this.after } });
-        this.tell(isRecord(answer['body']) ? answer['body'] : {});
-        this.after = numberOf(answer, 'after');
+        const { body } = await this.ask({ command: 'events', arguments: { after } });
+        after = this.take(isRecord(body) ? body : {});
       }
     } catch (error) {
       this.end(sentence(error));
     }
   }
 
-  private tell(body: Readonly<Record<string, unknown>>): void {
-    const events = Array.isArray(body['events']) ? body['events'] : [];
-    events.filter(isRecord).forEach((event) => this._events.emit(event as JSONObject));
-    if (body['isStarted'] === false) {
+  private take({ events, after, isStarted }: Readonly<Record<string, unknown>>): number {
+    (Array.isArray(events) ? events : []).filter(isRecord).forEach((event) => this.tell(event as JSONObject));
+    if (isStarted !== true) {
       this.end('');
     }
+    return Number(after);
   }
 
   private end(why: string): void {
     if (!this.isOver) {
       this.state = 'ended';
-      this._ended.emit(why);
+      this.tellEnd(why);
     }
   }
 
@@ -110,12 +98,6 @@ export class RankDebug {
     const answer = await this.server.control(this.kernel, 'debug', { rank: this.rank, message });
     return isRecord(answer) ? answer : {};
   }
-}
-
-function numberOf(answer: DebugAnswer, name: string): number {
-  const body = answer['body'];
-  const value = isRecord(body) ? body[name] : null;
-  return typeof value === 'number' ? value : 0;
 }
 
 /** Return the number of the first line of a cell that may hold it: below its magic, and no comment; 0 where there is none. */
