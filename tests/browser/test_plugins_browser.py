@@ -82,7 +82,8 @@ def test_a_plugin_that_is_disabled_takes_its_part_and_no_other(partial_lab: Lab,
         start = ["Show Distributed Ranks", "Start Ranks…"]
         cells = ["Run Cell on Ranks", "Run Whole Notebook on Ranks"]
         consoles = ["Run Selected Text or Cell on One Rank…", "Open a Console on a Rank…"]
-        assert menu(page) == [*start, *cells, *consoles]
+        debugger = ["Debug This Cell on a Rank…", "Debug on a Rank…"]
+        assert menu(page) == [*start, *cells, *consoles, *debugger]
         # Pages, cells and notifications are there.
         card.get_by_role("button", name="Open the run").click()
         page.locator(".ddl-dashboard .ddl-run-state").filter(has_text="finished").wait_for()
