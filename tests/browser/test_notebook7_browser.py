@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lab import jupyterlab
 from panel import run_cell, start_here, training
+from playwright.sync_api import expect
 from servers import TOKEN
 
 if TYPE_CHECKING:
@@ -50,6 +51,14 @@ def test_in_notebook_7(tmp_path: Path, browser: Browser) -> None:
         panel.get_by_role("button", name="Interrupt", exact=True).click()
         panel.locator(".ddl-cluster-idle").wait_for(timeout=30_000)
         page.wait_for_function(f"{MARK}.startsWith('◇ 0-1')")
+        # So does the debugger, with the lines' gutters and the sidebar.
+        panel.locator(".ddl-rank-row:not([hidden])").nth(1).click(button="right")
+        page.locator(".lm-Menu-item").filter(has_text="Debug on Rank 1").click()
+        page.locator(".cm-breakpoint-gutter").first.wait_for(timeout=30_000)
+        page.locator(".jp-DebuggerSidebar:visible").wait_for()
+        # It is in the toolbar's menu of what has no room.
+        page.locator(".jp-DebuggerBugButton").first.dispatch_event("click")
+        expect(page.locator(".cm-breakpoint-gutter")).to_have_count(0, timeout=30_000)
         page.locator(".jp-Notebook .jp-Cell").nth(1).locator(".cm-content").click()
         page.locator(".jp-NotebookPanel-toolbar [data-command='jupyter-ddl:toggle-distributed']").click()
         page.wait_for_selector(".jp-Cell.ddl-distributed-cell:nth-child(2)")

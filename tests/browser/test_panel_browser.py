@@ -258,7 +258,9 @@ def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> N
 def test_the_menu_has_the_commands_of_all_plugins_in_one_order(page: Page) -> None:
     start = ["Show Distributed Ranks", "Start Ranks…", "Run Cell on Ranks", "Run Whole Notebook on Ranks"]
     consoles = ["Run Selected Text or Cell on One Rank…", "Open a Console on a Rank…"]
-    assert menu(page) == [*start, *consoles, "Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
+    debugger = ["Debug This Cell on a Rank…", "Debug on a Rank…"]
+    controls = ["Interrupt Ranks", "Show Where Ranks Are", "Restart Ranks…", "Stop Ranks…"]
+    assert menu(page) == [*start, *consoles, *debugger, *controls]
 
 
 def test_the_launcher_leads_to_a_notebook_with_an_example(lab: Lab, page: Page) -> None:

@@ -36,7 +36,9 @@ export const rankDebugger: JupyterFrontEndPlugin<void> = {
       const debuggers = await (loaded ??= load());
       if (panel !== null && rank !== null && (await debuggers.begin(panel, rank))) {
         shell.activateById(panel.id);
-        await commands.execute('debugger:show-panel');
+        if (commands.hasCommand('debugger:show-panel')) {
+          await commands.execute('debugger:show-panel');
+        }
         await then(debuggers, panel);
       }
     };
