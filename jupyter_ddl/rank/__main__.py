@@ -11,6 +11,7 @@ import os
 import sys
 import time
 from functools import partial
+from importlib import import_module
 
 
 def main() -> None:
@@ -81,6 +82,8 @@ def main() -> None:
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     if gate is not None:
+        # All that is imported below, too: it is sooner there, and of one version with what is imported above.
+        import_module("jupyter_ddl.engine.app")
         warmup.stand_by(partial(wait_at, gate))
     warmup.start()
     try:
