@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lab import command, jupyterlab, set_theme
-from panel import ask_kernel, leave_out_tensorflow, run_cell, serious, show_panel, start_here
+from panel import ask_kernel, axe_findings, leave_out_tensorflow, run_cell, show_panel, start_here
 from playwright.sync_api import expect
 
 from jupyter_ddl.oversight import clusters
@@ -77,7 +77,7 @@ def test_all_clusters_are_listed_sorted_and_stopped(lab: Lab, page: Page, tmp_pa
     assert sorted_by(shown) == ["Cluster ascending"]
     for dark in (True, False):
         set_theme(page, dark=dark)
-        assert serious(page, PAGE) == []
+        assert axe_findings(page, PAGE) == []
 
     expect(shown.get_by_role("status")).to_have_text("1 cluster, 0 idle for 30 min or longer")
     shown.evaluate(CHOOSE_NONE)

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 import recorded
 from lab import command, number, set_theme
-from panel import PANEL, menu, search_runs, serious, show_panel
+from panel import PANEL, axe_findings, delete_ticked, menu, search_runs, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
@@ -79,8 +79,8 @@ def test_runs_are_compared(page: Page, three_runs: list[str], dark: bool, tmp_pa
     code = compared.locator(".ddl-diff")
     assert code.locator(".ddl-diff-gone").inner_text().endswith("slower = 1.0")
     assert code.locator(".ddl-diff-came").inner_text().endswith("slower = 1.5")
-    assert serious(page, PANEL) == []
-    assert serious(page, ".ddl-compare-page") == []
+    assert axe_findings(page, PANEL) == []
+    assert axe_findings(page, ".ddl-compare-page") == []
     # One axis, one zoom and one crosshair for all charts.
     compared.get_by_label("over").select_option("epoch")
     compared.get_by_label("log axis").check()
@@ -116,7 +116,7 @@ def test_runs_are_compared(page: Page, three_runs: list[str], dark: bool, tmp_pa
     assert saved(page, "PNG", tmp_path).read_bytes().startswith(b"\x89PNG")
     panel.locator(".ddl-run-open").first.click()
     page.locator(".ddl-page .ddl-value").first.wait_for()
-    assert serious(page, ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page") == []
+    assert axe_findings(page, ".jp-MainAreaWidget:not(.lm-mod-hidden) .ddl-page") == []
     for name in three_runs:
         panel.get_by_role("checkbox", name=name).uncheck()
     set_theme(page, dark=False)
@@ -127,10 +127,10 @@ def test_a_run_is_deleted_when_that_is_confirmed(page: Page) -> None:
     panel = show_panel(page)
     search_runs(panel, "deleted", 1)
     panel.get_by_role("checkbox", name=folder.name).check()
-    panel.get_by_role("button", name="Delete…", exact=True).click()
+    delete_ticked(page, panel)
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
     assert folder.exists()
-    panel.get_by_role("button", name="Delete…", exact=True).click()
+    delete_ticked(page, panel)
     page.locator(".jp-Dialog").get_by_role("button", name="Delete").click()
     panel.get_by_text("No run has that in it.").wait_for()
     assert not folder.exists()
@@ -235,7 +235,7 @@ def test_all_ranks_are_merged_filtered_searched_by_keys_and_downloaded(page: Pag
     lines = download.value.path().read_text().splitlines()
     assert lines[:3] == ["[0] step 0 of rank 0", "[3] step 0 of rank 3", "[0] step 1 of rank 0"]
     assert len(lines) == 10_002
-    assert serious(page, ".ddl-log-page") == []
+    assert axe_findings(page, ".ddl-log-page") == []
 
 
 def test_the_switch_lets_a_cell_run_on_ranks_and_back(lab: Lab, page: Page) -> None:
@@ -292,7 +292,7 @@ def test_64_ranks_with_long_names_and_some_in_trouble(lab: Lab, page: Page) -> N
         assert panel.locator(".ddl-rank-list").get_by_text("⌀ lost").count() == 1
         overflow = "panel => panel.scrollWidth > panel.clientWidth"
         assert not page.locator(".ddl-ranks-section").evaluate(overflow)
-        assert serious(page, PANEL) == []
+        assert axe_findings(page, PANEL) == []
         # A run of which nothing more comes is drawn wholly all the same.
         panel.locator(".ddl-cluster .ddl-run-link").click()
         page.locator(".ddl-page .ddl-strip-box").wait_for()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from panel import START_MS, leave_out_tensorflow, run_cell, serious, show_panel, start_here
+from panel import START_MS, axe_findings, leave_out_tensorflow, run_cell, show_panel, start_here
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def test_a_console_runs_completes_and_inspects_on_its_rank(lab: Lab, page: Page,
     page.keyboard.press("Shift+Tab")
     expect(page.locator(".jp-Tooltip")).to_contain_text("Known on rank 1.", timeout=10_000)
     page.keyboard.press("Escape")
-    assert serious(page, f"{CONSOLE} > .jp-Toolbar") == []
+    assert axe_findings(page, f"{CONSOLE} > .jp-Toolbar") == []
 
 
 def test_it_waits_for_the_notebooks_cell_and_interrupts_only_its_own(lab: Lab, page: Page, panel: Locator) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import set_theme
-from panel import choose_of_ranks, search_runs, show_panel
+from panel import choose_of_ranks, delete_ticked, search_runs, show_panel
 from playwright.sync_api import expect
 from told_kernel import ToldKernel, rank
 
@@ -245,7 +245,7 @@ def test_enter_in_a_dialog_destroys_nothing(lab: Lab, page: Page) -> None:
         for ask in (
             lambda: choose_of_ranks(page, panel, "Stop…"),
             lambda: choose_of_ranks(page, panel, "Restart…"),
-            lambda: panel.get_by_role("button", name="Delete…").click(),
+            lambda: delete_ticked(page, panel),
         ):
             ask()
             focused = page.locator(".jp-Dialog button:focus")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from lab import jupyterlab
 from nvml import H200_BYTES, FakeGpu, build_nvml
-from panel import PANEL, START_MS, serious, show_panel
+from panel import PANEL, START_MS, axe_findings, show_panel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,7 +52,7 @@ def test_devices_are_chosen_in_the_form(tmp_path: Path, browser: Browser, monkey
         assert devices.evaluate_all(told) == SHOWN
         # Whatever its name, a device's memory is in sight.
         assert not page.locator(".ddl-ranks-section").evaluate("panel => panel.scrollWidth > panel.clientWidth")
-        assert serious(page, PANEL) == []
+        assert axe_findings(page, PANEL) == []
         ranks = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
         line, fault = panel.locator(".ddl-start-line"), panel.locator("#ddl-fault-ranks")
         ranks.fill("10")

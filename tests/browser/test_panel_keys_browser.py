@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import recorded
 from lab import command, number
-from panel import PANEL, serious, show_panel
+from panel import PANEL, axe_findings, show_panel
 from told_kernel import ToldKernel, rank
 
 from jupyter_ddl.protocol.events import RankProfile
@@ -143,7 +143,7 @@ def test_the_list_of_runs_is_one_stop_with_arrows_and_all_of_it_has_names(lab: L
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.locator(f"{SHOWN} .ddl-value").first.wait_for()
-    assert serious(page, PANEL) == []
+    assert axe_findings(page, PANEL) == []
     rules = "within => axe.run(within, {runOnly: ['heading-order', 'landmark-banner-is-top-level']})"
     for within in (SHOWN, PANEL):
         found = page.evaluate(f"within => ({rules})(within).then(found => found.violations.map(one => one.id))", within)
@@ -235,7 +235,7 @@ def test_a_profile_is_a_flame_graph_that_keys_lead_through(lab: Lab, page: Page)
         profile = page.locator(f"{SHOWN} .ddl-profile")
         assert "1,980 of 2,000 samples taken" in profile.inner_text()
         assert "Kept as profile.folded." in profile.inner_text()
-        assert serious(page, SHOWN) == []
+        assert axe_findings(page, SHOWN) == []
         # What differs, by its name: it fills the width, and has the focus.
         profile.get_by_role("button", name="cell line 4, in train: batch = load(data, step)").click()
         focused = "document.activeElement.textContent"
@@ -277,7 +277,7 @@ def test_hosts_are_folded_by_keys(lab: Lab, page: Page) -> None:
             assert page.evaluate(told).splitlines()[0] == host
         assert page.evaluate(told).splitlines()[1] == "8 ranks · 1 fault"
         assert ranks.locator("[aria-posinset='2']:not([hidden]) .ddl-host-name").inner_text() == "▾ node1"
-        assert serious(page, PANEL) == []
+        assert axe_findings(page, PANEL) == []
         # The last one is far out of sight, and a click unfolds too.
         page.keyboard.press("End")
         assert page.evaluate(told).splitlines()[0] == "▾ node127"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from lab import jupyterlab
-from panel import START_MS, run_cell, serious, start_ranks
+from panel import START_MS, axe_findings, run_cell, start_ranks
 
 from jupyter_ddl.cluster import lease_process as leases
 from jupyter_ddl.cluster.folder import kept
@@ -55,7 +55,7 @@ def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_
     card.wait_for(timeout=30_000)
     assert card.locator("h3").text_content() == "default\u00a0· 2 ranks"
     assert card.locator("code").inner_text() == "%ddl attach default"
-    assert serious(page, KEPT) == []
+    assert axe_findings(page, KEPT) == []
     first.get_by_text("finished").wait_for()
     panel.get_by_text("As they were when").wait_for(state="detached")
     # Their kernel is gone, which JupyterLab finds when it asks next; another one of the same notebook gets them.

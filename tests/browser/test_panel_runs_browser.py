@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import command
-from panel import PANEL, search_runs, serious, show_panel
+from panel import PANEL, axe_findings, search_runs, show_panel
 from told_kernel import ToldKernel, rank
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def test_a_run_that_begins_leaves_the_list_where_it_is_and_what_is_chosen_chosen
     # Another search shows other runs, and lets nothing go.
     panel.get_by_label("Search runs").fill("no such run")
     panel.get_by_text("No run has that in it.").wait_for()
-    assert serious(page, PANEL) == []
+    assert axe_findings(page, PANEL) == []
     panel.get_by_label("Search runs").fill("manyruns-0001")
     panel.get_by_role("checkbox", name="manyruns-0001").wait_for()
     assert panel.get_by_role("checkbox", name="manyruns-0001").is_checked()
@@ -116,7 +116,7 @@ def test_a_fault_is_notified_once_and_a_stall_goes_with_its_run(lab: Lab, page: 
         assert panel.get_by_role("button", name="Show where the ranks are").is_visible()
         page.locator(".ddl-status.ddl-has-fault").filter(has_text=stall).wait_for()
         toasts.filter(has_text=stall).get_by_role("button", name="Stacks").wait_for()
-        assert serious(page, PANEL) == []
+        assert axe_findings(page, PANEL) == []
         kernel.notice(hung.name, "interrupted", cell_id="cell-2", seconds=9.0)
         kernel.tell(ranks)
         toasts.filter(has_text=stall).wait_for(state="detached")
@@ -176,7 +176,7 @@ def test_a_run_is_named_tagged_filtered_reported_and_leads_back_to_its_cell(lab:
     page.locator(TOAST).get_by_text("cell was deleted from this notebook").wait_for()
     panel.get_by_text("The notebook was deleted, moved or renamed since:").wait_for(state="hidden")
     see_and_download_the_report(page, other)
-    assert serious(page, PANEL) == []
+    assert axe_findings(page, PANEL) == []
 
 
 def filter_runs(page: Page, panel: Locator) -> None:
@@ -214,7 +214,7 @@ def see_and_download_the_report(page: Page, row: Locator) -> None:
     assert dialog.get_by_text("cell.py").count() == 0
     dialog.get_by_role("checkbox").check()
     dialog.get_by_text("cell.py").wait_for()
-    assert serious(page, ".jp-Dialog") == []
+    assert axe_findings(page, ".jp-Dialog") == []
     with page.expect_download() as found:
         dialog.get_by_role("button", name="Download").click()
     assert found.value.suggested_filename == "ddl-report.zip"

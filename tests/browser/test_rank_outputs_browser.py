@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import nbformat
 import recorded
 from lab import command
-from panel import leave_out_tensorflow, run_cell, serious, start_here
+from panel import axe_findings, leave_out_tensorflow, run_cell, start_here
 from playwright.sync_api import expect
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def test_a_rank_shows_its_text_and_figures_live_and_afterwards(lab: Lab, page: P
     # A row of the table is that rank's.
     page.locator(".ddl-run-output .ddl-table .ddl-row:not(.ddl-head):not([hidden])").first.click()
     expect(output.locator(".of-rank")).to_have_text("figure of 0")
-    assert serious(page, ".ddl-run-output") == []
+    assert axe_findings(page, ".ddl-run-output") == []
     end.touch()
     lab.wait_until_ended(page)
     expect(output.locator(".at-the-end")).to_have_text("after 0", timeout=30_000)

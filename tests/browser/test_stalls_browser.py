@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import recorded
 from lab import set_theme
-from panel import serious
+from panel import axe_findings
 
 from jupyter_ddl.protocol.events import CollectiveStalled, RunFinished, StallReported
 from jupyter_ddl.protocol.faults import Facts, Fault
@@ -55,7 +55,7 @@ def test_a_stall_shows_on_the_page_of_its_run_until_a_step_comes_and_until_the_r
     assert page.evaluate("window.pwned") is None
     for dark in (True, False):
         set_theme(page, dark=dark)
-        assert serious(page, ".ddl-dashboard") == []
+        assert axe_findings(page, ".ddl-dashboard") == []
     page.set_viewport_size({"width": 700, "height": 900})
     assert box.evaluate(FITS)
     where.focus()

@@ -36,6 +36,8 @@ export class CurveChart {
   readonly element: HTMLElement;
   private readonly title = h('h3', { class: 'ddl-chart-title' });
   private readonly legend = h('ul', { class: 'ddl-legend ddl-curve-legend' });
+  /** In the legend, of each line. */
+  private values: readonly HTMLElement[] = [];
   private readonly canvas = h('div', { class: 'ddl-canvas ddl-curve-canvas', role: 'slider', tabindex: '0' });
   private plot: uPlot | null = null;
   private drawn: Drawn | null = null;
@@ -98,7 +100,7 @@ export class CurveChart {
     const read = drawn.chart.lines.map((line, at) => {
       const value = cursor === null ? (line.values.at(-1) ?? null) : valueAt(line, cursor);
       const text = value === null ? '' : (drawn.chart.metric === 'loss' ? loss : number)(value);
-      const item = this.legend.querySelectorAll<HTMLElement>('.ddl-legend-value')[at];
+      const item = this.values[at];
       if (item !== undefined) {
         setText(item, text);
         setHidden(item.parentElement!, text === '');
@@ -149,12 +151,17 @@ export class CurveChart {
 
   private drawLegend({ chart, names, looks }: Drawn): void {
     const { texts } = this;
-    this.legend.replaceChildren(
-      ...chart.lines.map(({ run, split }) => {
-        const name = split === 'validation' ? h('span', { class: 'ddl-visually-hidden' }, `${names[run]!} ${texts().validation}`) : h('span', { class: 'ddl-curve-name' }, names[run]!);
-        return h('li', {}, sample(looks[run]!, split), name, h('span', { class: 'ddl-legend-value' }));
-      }),
-    );
+    // A run has one entry, with the values of its training and its validation.
+    const entries = new Map<number, HTMLElement>();
+    this.values = chart.lines.map(({ run, split }) => {
+      const entry = entries.get(run) ?? h('li', {}, h('span', { class: 'ddl-curve-name' }, names[run]!));
+      entries.set(run, entry);
+      const what = split === 'validation' ? [h('span', { class: 'ddl-visually-hidden' }, texts().validation)] : [];
+      const value = h('span', { class: 'ddl-legend-value' });
+      entry.append(h('span', { class: 'ddl-curve-value' }, sample(looks[run]!, split), ...what, value));
+      return value;
+    });
+    this.legend.replaceChildren(...entries.values());
   }
 
   /** The places; the curves as they are, where they are smoothed; the curves. */

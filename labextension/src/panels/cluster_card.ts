@@ -1,6 +1,6 @@
 // One kernel's ranks: how they fare, and what can be done with them at any time.
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ellipsesIcon, type LabIcon, listIcon, stopIcon } from '@jupyterlab/ui-components';
+import { ellipsesIcon, listIcon, stopIcon } from '@jupyterlab/ui-components';
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { number } from '../components/format';
 import { RankList } from '../components/rank_list';
@@ -11,6 +11,7 @@ import { rankRows } from '../model/rank_rows';
 import { timeLeft } from '../model/wall_time';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
+import { iconButton } from './icon_button';
 import { type Entry, showMenu } from './popup_menu';
 
 export class ClusterCard {
@@ -173,10 +174,4 @@ export class ClusterCard {
     showMenu(entries, clientX, clientY, this.ranks.element);
     return true;
   }
-}
-
-function iconButton(icon: LabIcon, name: string, title: string): HTMLButtonElement {
-  const made = h('button', { type: 'button', class: 'ddl-icon-button', title, 'aria-label': name });
-  icon.element({ container: made, height: '16px', width: '16px', display: 'block' });
-  return made;
 }

@@ -6,6 +6,7 @@ import { h, setHidden, setText } from '../components/dom';
 import { completions, FIELDS, type FilterField, hasValue, toggled } from '../model/run_filter';
 import type { RunValues, RunValuesModel } from '../model/run_values';
 import type { RunsModel } from '../model/runs_model';
+import { iconButton } from './icon_button';
 import { showMenu } from './popup_menu';
 
 const TYPING_MS = 200;
@@ -28,14 +29,12 @@ export class RunSearch {
   ) {
     const list = `ddl-${UUID.uuid4()}`;
     this.options = h('datalist', { id: list });
-    const placeholder = trans.__('search, or state: tag: notebook:');
-    this.input = h('input', { type: 'text', placeholder, 'aria-label': trans.__('Search runs'), spellcheck: 'false', autocomplete: 'off', list });
-    const button = (name: string): HTMLButtonElement => h('button', { type: 'button', class: 'ddl-icon-button', title: name, 'aria-label': name });
-    this.clear = button(trans.__('Clear the search'));
-    closeIcon.element({ container: this.clear, height: '14px', width: '14px' });
-    const filter = button(trans.__('Filter runs'));
+    const name = trans.__('Search runs');
+    const title = trans.__('search, or state: tag: notebook:');
+    this.input = h('input', { type: 'text', placeholder: name, title, 'aria-label': name, spellcheck: 'false', autocomplete: 'off', list });
+    this.clear = iconButton(closeIcon, trans.__('Clear the search'));
+    const filter = iconButton(filterListIcon, trans.__('Filter runs'));
     filter.setAttribute('aria-haspopup', 'menu');
-    filterListIcon.element({ container: filter, height: '16px', width: '16px' });
     this.element = h('div', { class: 'ddl-run-search' }, this.input, this.options, this.clear, filter);
     this.fields = {
       ...{ state: trans.__('State'), notebook: trans.__('Notebook'), tag: trans.__('Tag'), name: trans.__('Name'), model: trans.__('Model') },

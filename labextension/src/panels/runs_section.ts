@@ -1,11 +1,13 @@
 // The sidebar's lower part: what ran, newest first, by days, with a search.
 import { Dialog, showDialog } from '@jupyterlab/apputils';
+import { ellipsesIcon } from '@jupyterlab/ui-components';
 import { Widget } from '@lumino/widgets';
 import { DayRows } from '../components/day_rows';
 import { h, setAttribute, setHidden, setText } from '../components/dom';
 import { ListKeys } from '../components/list_keys';
 import { fillDayRow, fillRunRow, makeDayRow, makeRunRow } from '../components/run_rows';
 import { followTheme } from '../components/theme';
+import { compareIcon } from '../icons';
 import { type ListRow, rowsOf } from '../model/run_days';
 import type { RunValuesModel } from '../model/run_values';
 import type { RunRecord } from '../model/runs';
@@ -13,6 +15,7 @@ import type { RunsModel } from '../model/runs_model';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
 import { ExampleOffer } from './example_offer';
+import { iconButton } from './icon_button';
 import { type Choice, type Entry, showMenu } from './popup_menu';
 import { Problem } from './problem';
 import { RunSearch } from './run_search';
@@ -24,7 +27,8 @@ const DAY_HEIGHT = 26;
 export class RunsSection extends Widget {
   private readonly search: RunSearch;
   private readonly compare: HTMLButtonElement;
-  private readonly remove: HTMLButtonElement;
+  /** The menu of what ends the runs that are ticked. */
+  private readonly more: HTMLButtonElement;
   private readonly status = h('p', { class: 'ddl-hint', role: 'status' });
   private readonly example: ExampleOffer;
   private readonly problem: Problem;
@@ -46,13 +50,14 @@ export class RunsSection extends Widget {
     this.addClass('ddl-runs-section');
     this.title.label = trans.__('Runs');
     this.search = new RunSearch(trans, model, values, keep);
-    this.compare = h('button', { type: 'button', class: 'ddl-button', title: trans.__('Choose two runs or more') }, trans.__('Compare'));
-    this.remove = h('button', { type: 'button', class: 'ddl-button' }, trans.__('Delete…'));
+    this.compare = iconButton(compareIcon, trans.__('Compare'), trans.__('Choose two runs or more'));
+    this.more = iconButton(ellipsesIcon, trans.__('More'));
+    this.more.setAttribute('aria-haspopup', 'menu');
     this.problem = new Problem(trans.__('Dismiss'));
     this.body = h('div', { class: 'ddl-run-list', role: 'group', 'aria-label': trans.__('Runs'), tabindex: '0' }, this.space);
-    const bar = h('div', { class: 'ddl-actions', role: 'toolbar', 'aria-label': trans.__('Runs') }, this.search.count, this.compare, this.remove);
+    this.search.element.append(this.compare, this.more);
     this.example = new ExampleOffer(context);
-    this.node.append(this.search.element, bar, this.problem.element, this.status, this.example.element, this.body);
+    this.node.append(this.search.element, this.search.count, this.problem.element, this.status, this.example.element, this.body);
     this.rows = this.makeRows();
     new ListKeys(this.body, ROW_HEIGHT, {
       ids: () => model.runs.map(({ run }) => run),
@@ -61,7 +66,7 @@ export class RunsSection extends Widget {
       reachedEnd: () => void model.readMore(),
     });
     this.compare.addEventListener('click', () => this.compareRuns([...model.chosen]));
-    this.remove.addEventListener('click', () => void this.removeRuns([...model.chosen]));
+    this.more.addEventListener('click', () => this.showMenuOfTicked());
     model.isAtEnd = () => this.rows.isAtEnd;
     model.changed.connect((_, added) => this.draw(added));
     followTheme(this.node, () => undefined);
@@ -171,7 +176,7 @@ export class RunsSection extends Widget {
     const { size } = this.model.chosen;
     setHidden(this.compare, !this.context.can(CommandIDs.compare));
     this.compare.disabled = size < 2;
-    this.remove.disabled = size === 0;
+    this.more.disabled = size === 0;
   }
 
   private showMenu(row: HTMLElement, x: number, y: number): void {
@@ -205,6 +210,12 @@ export class RunsSection extends Widget {
       { label: trans.__('Delete…'), act: () => void this.removeRuns([run]) },
     ];
     showMenu(entries, x, y, origin);
+  }
+
+  private showMenuOfTicked(): void {
+    const { left, bottom } = this.more.getBoundingClientRect();
+    const removes = { label: this.context.trans.__('Delete…'), act: () => void this.removeRuns([...this.model.chosen]) };
+    showMenu([removes], left, bottom, this.more);
   }
 
   private async ask(command: string, run: string): Promise<void> {

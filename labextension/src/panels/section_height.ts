@@ -3,6 +3,8 @@ import type { AccordionPanel } from '@lumino/widgets';
 
 /** The others keep this part of the sidebar. */
 const LEFT_TO_OTHERS = 0.35;
+/** Of a list of ranks some stay in sight, in pixels, however low the window is. */
+const LEAST_LIST = 90;
 
 /** Keep the first section as high as its content, until a user moves its border.
  *
@@ -20,6 +22,10 @@ export function fitFirstSection(accordion: AccordionPanel, content: HTMLElement)
     // A part of a pixel too little would be a scroll bar.
     const needed = Math.ceil(content.getBoundingClientRect().height + parseFloat(paddingTop) + parseFloat(paddingBottom)) + 1;
     if (room > 0) {
+      // Where not all fits the list of ranks scrolls, and the section around it does not.
+      const lists = [...content.querySelectorAll<HTMLElement>('.ddl-rank-list')].reduce((sum, { offsetHeight }) => sum + offsetHeight, 0);
+      const left = Math.floor(room * (1 - LEFT_TO_OTHERS)) - (needed - lists);
+      content.style.setProperty('--ddl-list-room', `${Math.max(LEAST_LIST, left)}px`);
       const part = Math.min(needed / room, 1 - LEFT_TO_OTHERS);
       accordion.setRelativeSizes([part, ...others.map(() => (1 - part) / others.length)]);
     }
