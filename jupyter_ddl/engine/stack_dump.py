@@ -11,6 +11,7 @@ import faulthandler
 import linecache
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.protocol.cell_frames import SIGNAL, is_cell
@@ -18,12 +19,12 @@ from jupyter_ddl.protocol.events import RankStacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
-    from types import FrameType
+    from types import CodeType, FrameType
 
     from jupyter_ddl.engine.world import World
     from jupyter_ddl.protocol.requests import LookAtStacks
 
+_PACKAGE = f"{Path(__file__).parents[1]}/"
 # How many frames of a recursion are kept at either end.
 _KEPT_FRAMES = 50
 
@@ -67,7 +68,8 @@ class Stacks:
     def _frames(self, frame: FrameType | None) -> list[list[Any]]:
         found = []
         while frame is not None:
-            found.append(self._described(frame))
+            if not _is_of_patch(frame.f_code):
+                found.append(self._described(frame))
             frame = frame.f_back
         return found[::-1]
 
@@ -89,6 +91,12 @@ def write_on_signal(path: Path) -> None:
     file.flush()
     # faulthandler keeps the file open for as long as it needs it.
     faulthandler.register(SIGNAL, file=file, all_threads=True, chain=False)
+
+
+def _is_of_patch(code: CodeType) -> bool:
+    """Return whether code only leads to a method of a library that we replace: its own frame is beside it."""
+    named = (*code.co_freevars, *code.co_varnames[: code.co_argcount])
+    return "stock" in named and code.co_filename.startswith(_PACKAGE)
 
 
 def _thread(name: str, frames: list[list[Any]]) -> dict[str, Any]:

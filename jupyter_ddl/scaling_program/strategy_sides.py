@@ -141,11 +141,21 @@ def _asynchronous(task: Task, strategy: Any, workers: int) -> Measured:
     return found
 
 
+def blocks(warm_up: int, steps: int) -> list[tuple[int, int]]:
+    """Return (first step, steps) of each block: those of the warm-up, which are not timed, then short ones.
+
+    Example:
+        >>> blocks(10, 7)
+        [(0, 10), (10, 5), (15, 2)]
+    """
+    end = warm_up + steps
+    return [(0, warm_up), *((first, min(_BLOCK, end - first)) for first in range(warm_up, end, _BLOCK))]
+
+
 def _timed_in_blocks(task: Task, coordinator: Any, schedule: Callable[[], Any], workers: int, found: Measured) -> None:
     """Take all steps in blocks, within which no worker waits for another one, and note them."""
     elapsed_s = 0.0
-    for first in range(0, task.warm_up + task.steps, _BLOCK):
-        steps = min(_BLOCK, task.warm_up + task.steps - first)
+    for first, steps in blocks(task.warm_up, task.steps):
         began_s = time.perf_counter()
         losses = [schedule() for _ in range(steps * workers)]
         coordinator.join()

@@ -63,7 +63,8 @@ def test_runs_are_compared(page: Page, three_runs: list[str], dark: bool, tmp_pa
     # A chart for each metric, with validation where there is one, and for the throughput.
     page.wait_for_function("document.querySelectorAll('.ddl-compare-page .u-wrap canvas').length === 3")
     loss, accuracy = (compared.get_by_role("slider", name=name) for name in ("loss", "accuracy"))
-    expect(compared.locator(".ddl-curve-chart").first.locator("li")).to_have_count(6)
+    expect(compared.locator(".ddl-curve-chart").first.locator("li")).to_have_count(3)
+    expect(compared.locator(".ddl-curve-chart").first.locator(".ddl-curve-value")).to_have_count(6)
     blue = "rgb(86, 180, 233)" if dark else "rgb(0, 114, 178)"
     drawn = compared.locator(".ddl-line-sample path").first
     assert drawn.evaluate("path => getComputedStyle(path).stroke") == blue

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jupyter_ddl.scaling_program.models.catalogue import MODELS
+from jupyter_ddl.scaling_program.strategy_sides import blocks
 from jupyter_ddl.scaling_program.training import Measured, Task, timed
 
 SIZES = {"cnn": 28, "hep-cnn": 64, "cosmogan": 64, "resnet50": 32, "transformer": 16}
@@ -62,3 +63,11 @@ def test_steps_before_the_timed_ones_count_for_the_loss_alone() -> None:
     assert len(found.step_s) == 4
     assert found.elapsed_s[0] == 0
     assert found.elapsed_s == sorted(found.elapsed_s)
+
+
+@pytest.mark.parametrize(
+    ("warm_up", "steps", "expected"),
+    [(10, 7, [(0, 10), (10, 5), (15, 2)]), (1, 4, [(0, 1), (1, 4)]), (3, 10, [(0, 3), (3, 5), (8, 5)])],
+)
+def test_no_block_has_both_timed_and_other_steps(warm_up: int, steps: int, expected: list[tuple[int, int]]) -> None:
+    assert blocks(warm_up, steps) == expected

@@ -41,8 +41,8 @@ def _parser() -> MagicParser:
         "--tune",
         nargs="?",
         const="",
-        metavar="fusion,cycle,...",
-        help="run nothing on these ranks; try on others what makes the exchange faster, or these kinds of settings",
+        metavar="KINDS",
+        help="run nothing on these ranks; try on others what makes the exchange faster: all, or e.g. fusion,cycle",
     )
     add_cell_arguments(parser)
     return parser

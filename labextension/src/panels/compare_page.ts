@@ -54,7 +54,7 @@ export class ComparePage extends LivePage {
     this.only.checked = true;
     this.empty = h('p', { class: 'ddl-hint' }, trans.__('None of these runs has trained yet.'));
     const choice = h('div', { class: 'ddl-compare-tools' }, h('label', {}, this.only, trans.__('only differences')), this.same);
-    const box = h('div', { class: 'ddl-table ddl-compare-box', role: 'region', 'aria-label': trans.__('What differs'), tabindex: '0' }, this.table);
+    const box = h('div', { class: 'ddl-table ddl-compare-box', role: 'group', 'aria-label': trans.__('What differs'), tabindex: '0' }, this.table);
     const part = h('section', { class: 'ddl-compare-part', 'aria-label': trans.__('What differs') }, h('h3', {}, trans.__('What differs')), choice, box);
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, trans.__('%1 runs compared', model.runs.length)), this.tools.element);
     this.node.append(bar, this.problem, this.empty, this.chartsBox, part, this.code.element);

@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.mpi
 
 DDL_USAGE = "usage: %ddl [-h] COMMAND ..."
-CELL_USAGE = "usage: %%distributed [-h] [-r RANKS] [--async] [--timeout S]"
+CELL_USAGE = "usage: %%distributed [-h] [-r RANKS] [--async] [--tune [KINDS]] [--timeout S]"
 
 
 def refused(cell):

@@ -169,7 +169,7 @@ def test_a_rank_that_holds_pythons_lock_keeps_nobody_waiting_who_types(browser: 
         (
             "dance",
             {},
-            "A control is one of interrupt, stop, restart, stacks, profile, complete, inspect. Received: 'dance'.",
+            "A control is one of interrupt, stop, restart, stacks, profile, complete, inspect, debug. Received: 'dan",
         ),
         (
             "complete",
