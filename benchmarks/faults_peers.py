@@ -1,27 +1,34 @@
-"""What a user sees of four faults, and when: ours, `%%px` of plain ipyparallel, and nbdistributed where installed.
+"""What a user sees of four faults, and when: ours against what else runs cells on ranks, each in its own environment.
 
-The figure is the time from the fault until the next cell works, with the variables as they were; BOUND_S where it never
-does. Each fault runs on two new ranks a side, in a process of its own, once; what hangs is ended.
+python -m benchmarks.faults_peers [--framework torch] [--fault NAME] [--pairs 1]
 
-nbdistributed is asked in an environment of its own, named by NBDISTRIBUTED_PYTHON, and in a process namespace of its
-own: at its end it kills by name what it did not start.
+With TensorFlow the other side is `%%px` of plain ipyparallel; with PyTorch, nbdistributed and Accelerate's
+notebook_launcher, in environments that NBDISTRIBUTED_PYTHON and ACCELERATE_PYTHON name. Ours runs in this one.
+
+The figure is the time from the fault until the next cell works, with the variables as they were (on PyTorch: and with a
+collective); BOUND_S where it never does. Each fault runs on two new ranks a side, in a process of its own; what hangs
+is ended. notebook_launcher has new processes for each cell, so its variables are the notebook's, never those of ranks.
+
+nbdistributed gets a process namespace of its own: at its end it kills by name what it did not start.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import queue
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
 
 from benchmarks.faults_side import FAULTS
-from benchmarks.harness import Row, report
+from benchmarks.harness import Row, report, rounds
 from jupyter_ddl.host import mpi
 
 if TYPE_CHECKING:
@@ -29,36 +36,58 @@ if TYPE_CHECKING:
 
 BOUND_S = 60.0
 START_S = 180.0
-PEER_VARIABLE = "NBDISTRIBUTED_PYTHON"
+PYTHON_VARIABLES = {"nbdistributed": "NBDISTRIBUTED_PYTHON", "notebook_launcher": "ACCELERATE_PYTHON"}
 _PROGRAM = Path(__file__).with_name("faults_side.py")
+_APART = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def main() -> None:
     """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--framework", choices=("tensorflow", "torch"), default="tensorflow")
+    parser.add_argument("--fault", action="append", choices=FAULTS, help="only this one (may be given again)")
+    parser.add_argument("--pairs", type=int, default=1, help="how often each side runs (default: 1)")
+    arguments = parser.parse_args()
+    faults = arguments.fault or list(FAULTS)
     os.environ.update(mpi.launch_environment(mpi.find_mpi()))
-    commands: dict[str, list[str]] = {side: [sys.executable] for side in ("ours", "px")}
-    not_measured: dict[str, str] = {}
-    python = os.environ.get(PEER_VARIABLE)
-    apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
-    if not python:
-        not_measured["nbdistributed"] = f"{PEER_VARIABLE} names no Python that has it"
-    elif subprocess.run([*apart, "true"], capture_output=True, check=False).returncode:
-        not_measured["nbdistributed"] = "no process namespace can be made here, and it kills by name"
+    if arguments.framework == "torch":
+        ours, (commands, not_measured) = "ours_torch", _peers()
     else:
-        commands["nbdistributed"] = [*apart, python]
-    figures: dict[str, dict[str, float]] = {side: {} for side in commands}
-    for fault in FAULTS:
-        for side, command in commands.items():
-            seconds, told = measure(command, side, fault)
-            figures[side][fault] = seconds
-            print(f"  {fault} | {side} | {told}", file=sys.stderr, flush=True)
-    rows = {
-        side: [Row(fault, (figures["ours"][fault],), (figures[side][fault],), "s") for fault in FAULTS]
-        for side in commands
-        if side != "ours"
-    }
-    also = rows.get("nbdistributed", [])
-    report("faults_peers", rows["px"], aim=1.0, better="lower", also=also, not_measured=not_measured)
+        ours, commands, not_measured = "ours", {"px": [sys.executable]}, {}
+    commands = {ours: [sys.executable], **commands}
+    rows: dict[str, list[Row]] = {side: [] for side in commands}
+    for fault in faults:
+        sides = {side: partial(_told, command, side, fault) for side, command in commands.items()}
+        figures = rounds(sides, arguments.pairs, show="{:.2f} s".format)
+        for side in commands:
+            rows[side].append(Row(f"{fault} | {side}", tuple(figures[ours]), tuple(figures[side]), "s"))
+    judged = [row for side in commands if side != ours for row in rows[side]]
+    if judged:
+        report(f"faults_peers {arguments.framework}", judged, aim=1.0, better="lower", not_measured=not_measured)
+    else:
+        print(json.dumps({"name": "faults_peers", "not_measured": not_measured}))
+
+
+def _peers() -> tuple[dict[str, list[str]], dict[str, str]]:
+    """Return how each peer's Python is called, and why which cannot be measured here."""
+    commands, not_measured = {}, {}
+    for side, variable in PYTHON_VARIABLES.items():
+        python = os.environ.get(variable)
+        before = _APART if side == "nbdistributed" else []
+        if not python:
+            not_measured[side] = f"{variable} names no Python that has it"
+        elif before and subprocess.run([*before, "true"], capture_output=True, check=False).returncode:
+            not_measured[side] = "no process namespace can be made here, and it kills by name"
+        else:
+            commands[side] = [*before, python]
+    return commands, not_measured
+
+
+def _told(command: Sequence[str], side: str, fault: str) -> float:
+    """Measure one fault on one side, and print what its user saw."""
+    seconds, told = measure(command, side, fault)
+    print(f"  {fault} | {side} | {told}", file=sys.stderr, flush=True)
+    return seconds
 
 
 def measure(python: Sequence[str], side: str, fault: str) -> tuple[float, str]:
