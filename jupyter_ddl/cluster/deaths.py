@@ -129,19 +129,20 @@ def mpiexec_loss(
         exit_code: mpiexec's.
         output: what it printed.
         at_s: when, seconds since the epoch.
-        first: the rank that was seen to end first, used where mpiexec names none.
+        first: the rank that was seen to end first, used where mpiexec names none and ended by itself: where a signal
+            ended mpiexec, its ranks ended with it, and one of them may have been seen sooner.
         oom_kills: how often the Linux kernel ended a process for lack of memory meanwhile.
     """
     lost_host = _lost_host(output[-_REPORT_CHARACTERS:])
     if lost_host is not None:
         return Fault("lost", "host", host=lost_host, at_s=at_s, facts=Facts(output=tail(output)))
-    death = read_report(output) or first
+    signum = -exit_code if exit_code is not None and exit_code < 0 else None
+    death = read_report(output) or (first if signum is None else None)
     if death is not None:
         return loss_of(death, at_s, oom_kills=oom_kills, output=tail(output))
-    is_signal = exit_code is not None and exit_code < 0
     facts = Facts(
-        signum=-exit_code if is_signal and exit_code is not None else None,
-        status=None if is_signal else exit_code,
+        signum=signum,
+        status=exit_code if signum is None else None,
         oom_kills=oom_kills,
         output=tail(output),
     )

@@ -55,7 +55,7 @@ def test_a_job_that_waits_shows_its_place_in_the_queue_and_a_press_ends_it(
     expect(step).to_have_text("Slurm job 12 waits in the queue (Priority), 1 job before it", timeout=30_000)
     assert "#SBATCH --nodes=2" in (tmp_path / "script").read_text()
     assert panel.locator(".ddl-cluster-count").inner_text().endswith("4 ranks")
-    panel.get_by_role("button", name="More").click()
+    panel.locator(".ddl-cluster").get_by_role("button", name="More").click()
     expect(page.locator(".lm-Menu-item").filter(has_text="Restart…")).to_have_class(re.compile("lm-mod-disabled"))
     page.keyboard.press("Escape")
     # Escape, and Enter, leave it where it is.

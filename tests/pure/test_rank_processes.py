@@ -136,6 +136,12 @@ def test_where_mpiexec_names_no_rank_linux_does() -> None:
     assert told.endswith("\nlast")
 
 
+def test_a_rank_that_was_seen_to_end_does_not_hide_that_mpiexec_was_killed() -> None:
+    first = Death(0, "vm", 77, signal.SIGKILL, None)
+    told = describe(mpiexec_loss(-signal.SIGKILL, "last\n", 0.0, first=first))
+    assert told.startswith("mpiexec was ended by signal 9 (Killed), and its ranks with it.")
+
+
 @pytest.mark.parametrize("status", [LOOP_ENDED, CANNOT_REPORT])
 def test_a_status_of_our_own_is_told_with_what_it_means(status: int) -> None:
     told = describe(loss_of(Death(1, "vm", 7, None, status), 0.0))
