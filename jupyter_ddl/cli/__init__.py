@@ -71,20 +71,36 @@ class _Parser(argparse.ArgumentParser):
         self.exit(2, f"jupyter ddl: {InvalidInput(f'{self.prog} takes what its usage says.', message, remedy)}\n")
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run `jupyter ddl` with `argv` (default: the process's own) and return its exit status."""
+def _parser() -> _Parser:
+    """Return the parser of `jupyter ddl` with all of its subcommands."""
     parser = _Parser(prog="jupyter ddl", description="Distributed deep learning from a notebook cell.")
     parser.add_argument("--version", action="version", version=__version__)
-    subparsers = parser.add_subparsers(title="subcommands", required=True, metavar="SUBCOMMAND")
+    parser.set_defaults(main=lambda _: _print_help(parser))
+    subparsers = parser.add_subparsers(title="subcommands", metavar="SUBCOMMAND")
     for subcommand in SUBCOMMANDS:
-        subparser = subparsers.add_parser(subcommand.NAME, help=subcommand.HELP, description=subcommand.HELP)
+        # argparse fills in `%(prog)s` and the like in what it prints of `help`, but not in a description.
+        in_list = subcommand.HELP.replace("%", "%%")
+        subparser = subparsers.add_parser(subcommand.NAME, help=in_list, description=subcommand.HELP)
         subcommand.configure(subparser)
         subparser.set_defaults(main=subcommand.main)
+    return parser
+
+
+def _print_help(parser: argparse.ArgumentParser) -> int:
+    parser.print_help()
+    return 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run `jupyter ddl` with `argv` (default: the process's own) and return its exit status.
+
+    Without a subcommand it prints what there is.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Ranks may print characters that this terminal's encoding lacks.
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments = parser.parse_args(argv)
+        arguments = _parser().parse_args(argv)
         status: int = arguments.main(arguments)
         sys.stdout.flush()
     except DdlError as error:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import argparse
 
 NAME = "tensorboard"
-HELP = "Write a run's scalars to a folder that TensorBoard shows. In a notebook %%ddl tensorboard shows a run."
+HELP = "Write a run's scalars to a folder that TensorBoard shows. In a notebook %ddl tensorboard shows a run."
 _INTERVAL_S = 1.0
 
 
