@@ -1,0 +1,60 @@
+"""README's cells of Keras run as they stand, and what it shows below them is what comes."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from ranks.program_runs import write_mnist
+from readme import README, cell_with
+
+from jupyter_ddl import paths
+from jupyter_ddl.protocol.cell_options import AutoOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from jupyter_ddl.kernel.session import Session
+
+pytestmark = pytest.mark.mpi
+
+SETUP = """
+import os
+os.environ["JUPYTER_DDL_DATA"] = {data!r}
+from jupyter_ddl.datasets import mnist
+import keras
+(x_train, y_train), (x_test, y_test), _ = mnist()
+x_train, x_test = x_train / 255, x_test / 255
+model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(10, "softmax")])
+"""
+
+
+@pytest.fixture
+def pair(ranks: Callable[[int], Session], tmp_path: Path) -> Session:
+    """Return two ranks with a data set of this machine's, since a test downloads nothing."""
+    write_mnist(tmp_path)
+    session = ranks(2)
+    session.run(SETUP.format(data=str(tmp_path)))
+    return session
+
+
+def test_the_first_cell_trains_one_model_on_all_ranks(pair: Session) -> None:
+    pair.run(cell_with("hvd.DistributedOptimizer"))
+    losses = pair.run("model.evaluate(x_test / 255, y_test, verbose=0)[0]").ranks
+    sums = pair.run("float(sum(abs(weights).sum() for weights in model.get_weights()))").ranks
+    assert losses[0].value == losses[1].value
+    assert sums[0].value == sums[1].value
+
+
+def test_the_cell_for_one_gpu_tells_the_plan_that_readme_shows(pair: Session) -> None:
+    cell = cell_with("validation_data").replace("epochs=12", "epochs=1")
+    told = (paths.runs_dir() / pair.run(cell, auto=AutoOptions()).run / "rank-0.log").read_text()
+
+    def rows(text: str) -> list[str]:
+        return re.findall(r"^(?:\[0\] )? {2,4}(\w[\w ]*?)  ", text.partition("Distributed over ")[2], re.MULTILINE)
+
+    shown = ["optimizer", "data", "batch", "learning rate", "on rank 0", "random seed"]
+    assert rows(told) == shown
+    assert rows(README.read_text())[: len(shown)] == shown
