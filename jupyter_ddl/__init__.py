@@ -82,5 +82,5 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     shell.register_magics(DdlMagics(shell), DistributedMagics(shell))
     completion.install(shell)
     inspection.install(shell)
-    whole_notebook.installed(shell)
+    whole_notebook.begin(shell)
     hub_link.begin(shell)

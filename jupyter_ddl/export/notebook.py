@@ -9,6 +9,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.protocol.notebook_mode import runs_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +80,7 @@ def job_copy(notebook: Any) -> Any:
     copy.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     for cell in code_cells(copy):
         cell.outputs, cell.execution_count = [], None
-    is_whole = _is_whole(copy)
+    is_whole = runs_whole(copy.metadata)
     start = next((at for at, cell in enumerate(copy.cells) if cell.cell_type == "code" and _starts(cell.source)), None)
     if start is None:
         start = 0 if is_whole else next((at for at, cell in enumerate(copy.cells) if _is_on_ranks(cell)), 0)
@@ -90,16 +91,10 @@ def job_copy(notebook: Any) -> Any:
 
 
 def _uses_ranks(notebook: Any) -> bool:
-    return _is_whole(notebook) or any(
+    return runs_whole(notebook.metadata) or any(
         _ON_RANKS.match(cell.source) or any(word == "auto" for word, _ in magic_lines(cell.source))
         for cell in code_cells(notebook)
     )
-
-
-def _is_whole(notebook: Any) -> bool:
-    """Return whether the panel runs it on ranks as a whole, as labextension/src/notebook/whole_notebook.ts writes."""
-    kept = notebook.metadata.get("jupyter_ddl")
-    return isinstance(kept, dict) and kept.get("auto") is True
 
 
 def code_cells(notebook: Any) -> Iterator[Any]:

@@ -13,6 +13,7 @@
 | `profiling` | a profile of the ranks, kept in the folder of the run that they execute |
 | `stall_watch` | ranks that wait for others |
 | `parameters` | parameters that are added to the last run |
+| `executed_notebook` | the notebook that nbconvert, papermill and the like execute |
 | `run_origin` | the notebook, cell and commit that a run comes from |
 | `wall_time` | when the batch job of the ranks is over, and the warnings of it |
 | `lost_ranks`, `checkpoint_offer` | what is known of lost ranks, and of their training |

@@ -94,6 +94,12 @@ def cell_id(shell: Any) -> str | None:
     return cell if isinstance(cell, str) and _is_counted(shell) else None
 
 
+def executed_code(shell: Any) -> str:
+    """Return the code that is being executed, as the front end sent it; empty where none did."""
+    code = _of_parent(shell, "content").get("code")
+    return code if isinstance(code, str) else ""
+
+
 def _is_counted(shell: Any) -> bool:
     """Whether what is being executed is a cell of the notebook, which has a number, and no code of a console's."""
     return _of_parent(shell, "content").get("store_history") is not False

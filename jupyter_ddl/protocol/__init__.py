@@ -22,6 +22,7 @@
 | `script_frames` | what passes between a script's terminal and the relays of its ranks on other hosts |
 | `host_topology` | what a host has for the exchange: its GPUs, how they are joined, its network interfaces |
 | `network_figures` | what `jupyter ddl doctor --network` measures of the ranks' exchange |
+| `notebook_mode` | whether a notebook runs on ranks as a whole, as its metadata has it |
 | `exported_job` | what the job of an exported notebook tells its kernel |
 | `frameworks` | the frameworks that ranks import first, by name |
 | `parameters` | what describes a run by name, each one JSON scalar |

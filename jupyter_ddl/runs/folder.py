@@ -58,9 +58,9 @@ class RunFolder:
         self.problem: str | None = None
         self._record: dict[str, Any] = {}
         try:
-            self.run, self.path = _made(cluster)
+            self.run, self.path = _made(cluster, self.start_s)
         except FolderNotWritable as error:
-            self.run, self.path, self.problem = _new_id(cluster), error.path, str(error)
+            self.run, self.path, self.problem = _new_id(cluster, self.start_s), error.path, str(error)
 
     @classmethod
     def reopened(cls, path: Path, record: dict[str, Any]) -> RunFolder:
@@ -128,11 +128,12 @@ def this_process() -> dict[str, Any]:
     return process_identity.own()
 
 
-def _new_id(cluster: str) -> str:
-    return f"{time.strftime('%Y-%m-%dT%H-%M-%S')}-{cluster}-{secrets.token_hex(4)}"
+def _new_id(cluster: str, start_s: float) -> str:
+    # Of the time that run.json has: the list of runs is in the order of both.
+    return f"{time.strftime('%Y-%m-%dT%H-%M-%S', time.localtime(start_s))}-{cluster}-{secrets.token_hex(4)}"
 
 
-def _made(cluster: str) -> tuple[str, Path]:
+def _made(cluster: str, start_s: float) -> tuple[str, Path]:
     """Make a run's folder; return its id, which no other run has, and the folder.
 
     Raises:
@@ -140,7 +141,7 @@ def _made(cluster: str) -> tuple[str, Path]:
     """
     runs = paths.runs_dir()
     while True:
-        run = _new_id(cluster)
+        run = _new_id(cluster, start_s)
         path = runs / run
         try:
             path.mkdir(mode=0o700)

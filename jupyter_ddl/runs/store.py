@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 from pathlib import Path
@@ -39,6 +40,8 @@ _MOST = 1_000_000  # ranks, or threads of one
 _MOST_CHARACTERS = 1_000
 # How many runs a search for one rank's figure reads: not years of them.
 _SEARCHED = 500
+# The last time that has the same name as the second's begin.
+_END_OF_SECOND_S = 0.999_999
 
 RUNNING = "running"
 CUT_OFF = "cut off"
@@ -166,7 +169,7 @@ def read_record(path: Path) -> RunRecord:
     return RunRecord(
         path=path,
         run=path.name,
-        start_s=as_number(content.get("start_s")) or _start_s(path.name),
+        start_s=as_number(content.get("start_s")) or _made_s(path),
         ranks=tuple(sorted(ranks)),
         world_size=world_size if _is_count(world_size) else max(ranks, default=-1) + 1,
         state=outcome[:_MOST_CHARACTERS] if isinstance(outcome, str) else _state(content, path.name),
@@ -295,6 +298,14 @@ def _start_s(run: str) -> float:
         return time.mktime(time.strptime(match[1], _TIME)) if match else 0.0
     except (ValueError, OverflowError):
         return 0.0
+
+
+def _made_s(path: Path) -> float:
+    """Return when a run without a whole run.json began: within the second of its name, as its folder says."""
+    second_s = _start_s(path.name)
+    with suppress(OSError):
+        return min(max(path.stat(follow_symlinks=False).st_mtime, second_s), second_s + _END_OF_SECOND_S)
+    return second_s
 
 
 def _state(content: dict[str, Any], run: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from run_folders import HERE, make_run, own_session
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.store import find, newest_first, read_record, resolve
 
 RULE = "A run is named by its id, by a beginning or an end of it, or by its name, that no other run has. Received: "
@@ -46,6 +47,34 @@ def test_the_newest_comes_first_also_within_a_second():
     make_run("2025-12-31T23-59-59-z-ffff")
     assert [name[20:] for name in names()] == ["a-0000", "b-0002", "z-0001", "z-ffff"]
     assert resolve().run == "2026-11-20T18-03-08-a-0000"
+
+
+def test_the_order_within_a_second_does_not_change_when_runs_are_described(runs):
+    first = make_run("2026-11-20T18-03-07-default-ffff", start_s=at_s("18-03-07") + 0.2)
+    new = runs / "2026-11-20T18-03-07-default-0000"
+    new.mkdir()
+    os.utime(new, (at_s("18-03-07") + 0.6,) * 2)
+    assert names() == [new.name, first.name]
+    new.rmdir()
+    make_run(new.name, start_s=at_s("18-03-07") + 0.59)
+    assert names() == [new.name, first.name]
+    # Of one time: by their names, whatever order the disk has them in.
+    make_run("2026-11-20T18-03-07-default-8888", start_s=at_s("18-03-07") + 0.59)
+    assert [name[-4:] for name in names()] == ["8888", "0000", "ffff"]
+
+
+def test_a_name_has_the_second_in_which_its_run_began(monkeypatch):
+    times = [at_s("18-03-07") + 0.999]
+    # The clock moves on between any two looks at it.
+    monkeypatch.setattr(time, "time", lambda: times.append(times[-1] + 0.01) or times[-2])
+    folder = RunFolder("default")
+    assert folder.run.startswith("2026-11-20T18-03-07-default-")
+    assert folder.start_s == times[0]
+
+
+def at_s(clock):
+    """Return a time of 2026-11-20, in seconds since the epoch."""
+    return time.mktime(time.strptime(f"2026-11-20T{clock}", "%Y-%m-%dT%H-%M-%S"))
 
 
 def test_a_listing_goes_on_after_a_run_also_after_one_that_is_gone():

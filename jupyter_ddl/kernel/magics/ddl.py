@@ -214,8 +214,7 @@ class DdlMagics(Magics):
             mode.is_on = arguments.mode == "on"
             # JupyterLab's toolbar shows it.
             current.sessions().observers.notify()
-        on = "Cells without a magic run on the ranks, and those that begin with %%local here."
-        print(on if mode.is_on else "Cells without a magic run here.")
+        print(mode)
 
     def _push(self, arguments: Namespace) -> None:
         session = current.current()

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.core.getipython import get_ipython
 
+from jupyter_ddl.kernel.executed_notebook import notebooks_with
+from jupyter_ddl.kernel.run_origin import cell_id, executed_code
+from jupyter_ddl.protocol.notebook_mode import runs_whole
+
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
@@ -51,6 +55,12 @@ class WholeNotebook:
         is_cell = self._running == 0 and _is_users(self._shell)
         return [_MAGIC, *lines] if is_cell and self.applies_to(code) else lines
 
+    def __str__(self) -> str:
+        """Return which cells run where, as a sentence."""
+        if self.is_on:
+            return "Cells without a magic run on the ranks, and those that begin with %%local here."
+        return "Cells without a magic run here."
+
     def applies_to(self, code: str) -> bool:
         """Return whether a cell, with no empty line above it, goes to the ranks though it does not say so."""
         return self.is_on and bool(code.strip()) and _HAS_MAGIC.search(code) is None
@@ -73,6 +83,23 @@ def installed(shell: InteractiveShell) -> WholeNotebook:
         # Cell magics are read after all of these.
         transforms.append(found)
     return found
+
+
+def begin(shell: InteractiveShell) -> None:
+    """Change a shell's cells from now on, as the notebook says that it begins, where no page says so to the kernel.
+
+    JupyterLab's panel does, before the first cell; nbconvert and papermill know nothing of it.
+    """
+    mode = installed(shell)
+    # JupyterLab and Notebook 7 name the cell.
+    if not _is_users(shell) or cell_id(shell) is not None:
+        return
+    modes = {runs_whole(notebook.get("metadata")) for notebook in notebooks_with(executed_code(shell))}
+    if modes == {True}:
+        mode.is_on = True
+        print(mode)
+    elif len(modes) > 1:
+        print(f"{mode} Of the notebooks with this cell that the command line names, only some run on the ranks.")
 
 
 def goes_to_ranks(cell: str) -> bool:

@@ -87,13 +87,17 @@ def test_nbconvert(tmp_path):
     assert_saved_well(nbformat.read(path, as_version=4))
 
 
-@pytest.mark.slow
-def test_a_whole_notebook_on_ranks_by_nbconvert(tmp_path):
+# As the panel saves it, and as a cell says it.
+@pytest.mark.parametrize("is_saved", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["metadata", "magic"])
+def test_a_whole_notebook_on_ranks_by_nbconvert(tmp_path, is_saved):
     path = tmp_path / "notebook.ipynb"
     here = "%%local\nprint('here', 'rank' in globals())"
     cells = (*CELLS[:2], "\nprint('same')\nrank * 10", here, "\n\nfirst = 1\nfirst / rank")
     notebook = notebook_of(*cells)
-    notebook.cells[1].source += "\n%ddl auto on"
+    if is_saved:
+        notebook.metadata["jupyter_ddl"] = {"auto": True}
+    else:
+        notebook.cells[1].source += "\n%ddl auto on"
     nbformat.write(notebook, path)
     done = python(
         "-m", "nbconvert", "--to", "notebook", "--execute", "--allow-errors", "--inplace", str(path), cwd=tmp_path
