@@ -11,12 +11,18 @@ import signal
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jupyter_ddl.cli import run_spellings as spellings
 from jupyter_ddl.cli.run_spellings import add_spellings, ssh_command, with_slots, without_python
 from jupyter_ddl.commands.arguments import SCRIPT_USAGE, add_script_arguments, cell_options
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.paths import LEGACY_VARIABLE
+
+if TYPE_CHECKING:
+    from jupyter_ddl.cluster.spec import ClusterSpec
+    from jupyter_ddl.protocol.cell_options import CellOptions
+    from jupyter_ddl.script.job import Job
 
 NAME = "run"
 HELP = "Run a script on MPI ranks, one per GPU, or on the cores."
@@ -56,18 +62,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Run the script; return its exit status."""
-    from jupyter_ddl.cluster import occupancy
+    script = _checked_script(arguments.script)
+    options = cell_options(arguments)
+    spec = _spec(arguments)
+    if options.auto is not None and arguments.explain:
+        from jupyter_ddl.explain import explain, render
+
+        print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(options.auto))))
+        return 0
+    return _run(_job(script, options, spec, arguments.network_interfaces))
+
+
+def _spec(arguments: argparse.Namespace) -> ClusterSpec:
+    """Return which ranks to start where, as the options and the profile that they name say."""
     from jupyter_ddl.cluster.planning import plan, variables_from
-    from jupyter_ddl.host.preflight import check_for_mpi
     from jupyter_ddl.launch.place_options import place_of
     from jupyter_ddl.launch.profiles.limits import check_limits
     from jupyter_ddl.launch.profiles.reading import profile_named
     from jupyter_ddl.launch.profiles.start_options import StartOptions, with_profile
-    from jupyter_ddl.script.job import Job
-    from jupyter_ddl.script.launching import look_at_hosts
 
-    script = _checked_script(arguments.script)
-    options = cell_options(arguments)
     variables = variables_from(spellings.variables(arguments))
     if not arguments.legacy:
         variables[LEGACY_VARIABLE] = "0"
@@ -102,19 +115,28 @@ def main(arguments: argparse.Namespace) -> int:
     )
     if named is not None:
         check_limits(named, ranks=spec.n, nodes=len(place.hosts))
-    if options.auto is not None and arguments.explain:
-        from jupyter_ddl.explain import explain, render
+    return spec
 
-        print(render(explain(Path(script[0]).read_text(), world_size=spec.n, **asdict(options.auto))))
-        return 0
+
+def _job(script: list[str], options: CellOptions, spec: ClusterSpec, network_interfaces: str | None) -> Job:
+    """Return the job that is to run, after a check that its devices and MPI are there."""
+    from jupyter_ddl.cluster import occupancy
+    from jupyter_ddl.host.preflight import check_for_mpi
+    from jupyter_ddl.script.job import Job
+    from jupyter_ddl.script.launching import look_at_hosts
+
     # A script's ranks are no cluster: without a name, every cluster is another one.
     spec = replace(spec, name="")
     occupancy.check_free(spec)
     spec = occupancy.with_sharers_told(spec)
     check_for_mpi()
-    surroundings = look_at_hosts(spec, arguments.network_interfaces)
-    job = Job(spec, script, options.checked(range(spec.n), spec.n), surroundings)
+    surroundings = look_at_hosts(spec, network_interfaces)
     print(spec.note, file=sys.stderr, flush=True)
+    return Job(spec, script, options.checked(range(spec.n), spec.n), surroundings)
+
+
+def _run(job: Job) -> int:
+    """Run a job, say what came of it, and return the exit status."""
     try:
         outcome = job.run()
     except BrokenPipeError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from functools import partial
 from importlib import import_module
@@ -21,35 +20,20 @@ def main() -> None:
     """
     began_s = time.monotonic()
     from jupyter_ddl import paths
-    from jupyter_ddl.host.process_tree import end_with_parent
+    from jupyter_ddl.rank import start_up
 
-    end_with_parent()
+    start_up.begin()
     # Inherited by what cells start, it would make no sense.
     gate = os.environ.pop(paths.GATE_VARIABLE, None)
     settings = json.loads(os.environ[paths.RANKS_VARIABLE])
-    horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
-    if horovod_dir:
-        sys.path.insert(0, horovod_dir)
 
     import mpi4py
 
     # Python's exit would wait in MPI_Finalize for all other ranks: one that fails here ends alone, and mpiexec sees it.
     mpi4py.rc.finalize = False
-    from jupyter_ddl.engine.world import World
-    from jupyter_ddl.errors import ClusterError, InvalidInput
+    world = start_up.join_world(settings["n"])
 
-    try:
-        world = World.join(settings["n"])
-    except InvalidInput as error:
-        # The kernel shows what mpiexec printed.
-        sys.exit(str(error))
-
-    from jupyter_ddl.engine import devices
-    from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
-    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
-    from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
-    from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.engine.preload import Warmup
     from jupyter_ddl.engine.stand_by import wait_at
@@ -58,27 +42,21 @@ def main() -> None:
     # The one call of the training layer by this composition root. It comes before the background imports: hooks cannot
     # be added to a module that is already being imported.
     from jupyter_ddl.rank.install import install
-    from jupyter_ddl.torch_training import installation
 
     state = install()
     # One choice for all: what is installed may differ between hosts.
     chosen = settings["framework"]
     framework = world.communicator.bcast(installed() if chosen == AUTO else chosen)
-    try:
-        own = settings["devices"]
-        if own is None:
-            own = devices.of_this_host(world.local_size, oversubscribe=settings["oversubscribe"])
-        for_torch = framework == "torch"
-        pinned = devices.pin(own, world.local_rank, world.local_size, settings["threads"], for_torch=for_torch)
+    with start_up.ended_by_errors(world):
+        pinned, shared = start_up.pin_device(
+            world,
+            settings["devices"],
+            settings["threads"],
+            oversubscribe=settings["oversubscribe"],
+            for_torch=framework == "torch",
+        )
         folder = HostFolder.of_this_host(settings, world.host)
-    except (InvalidInput, ClusterError, OSError) as error:
-        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
-    point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
-    groups = TorchGroups.of(world, point, shared)
-    state.collectives.add(groups)
-    installation.install(state, world, groups)
-    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
-    state.collectives.add(TensorflowCollectives())
+    start_up.add_collectives(state, world, shared)
     state.variables.imports_keras = imports_keras(framework)
     warmup = Warmup(world, state.horovod, framework, pinned.threads, began_s)
     if gate is not None:
@@ -86,11 +64,9 @@ def main() -> None:
         import_module("jupyter_ddl.engine.app")
         warmup.stand_by(partial(wait_at, gate))
     warmup.start()
-    try:
+    with start_up.ended_by_errors(world):
         # Meanwhile the framework is imported.
         add_site_libraries(state.collectives, world)
-    except ClusterError as error:
-        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
 
     from jupyter_ddl.engine.app import RankEngine
     from jupyter_ddl.engine.hand_over import handed_over

@@ -21,6 +21,7 @@ from jupyter_ddl.protocol.codec import as_line, decode
 from jupyter_ddl.protocol.requests import RunScript
 from jupyter_ddl.protocol.script_frames import CONNECTION_BYTES, Connection
 from jupyter_ddl.protocol.script_pipes import HeldPipes, Pipes
+from jupyter_ddl.rank import start_up
 
 if TYPE_CHECKING:
     from jupyter_ddl.engine.world import World
@@ -32,61 +33,33 @@ def main() -> None:
 
     Collective: every rank must call this.
     """
-    from jupyter_ddl.host.process_tree import end_with_parent
-
-    end_with_parent()
+    start_up.begin()
     request = request_in_environment()
     script, *arguments = sys.argv[1:]
     sys.argv[:] = [script, *arguments]
-    horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
-    if horovod_dir:
-        sys.path.insert(0, horovod_dir)
+    world = start_up.join_world(request.n)
 
-    from jupyter_ddl.engine.world import World
-    from jupyter_ddl.errors import ClusterError, InvalidInput
-
-    try:
-        world = World.join(request.n)
-    except InvalidInput as error:
-        sys.exit(str(error))
-
-    from jupyter_ddl.engine import devices
     from jupyter_ddl.engine.cells import Cell
-    from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
-    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.site import add_site_libraries
-    from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
-    from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
     from jupyter_ddl.engine.script_guard import ScriptRank
     from jupyter_ddl.protocol.frameworks import uses_torch
     from jupyter_ddl.rank.install import install
-    from jupyter_ddl.torch_training import installation
 
     pipes = _pipes_of(request, world)
     pipes.take_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # It was made when descriptor 1 was mpiexec's, with the buffer of a pipe.
         sys.stdout.reconfigure(line_buffering=True)
-    try:
-        own = request.devices
-        if own is None:
-            own = tuple(devices.of_this_host(world.local_size, oversubscribe=request.oversubscribe))
+    with start_up.ended_by_errors(world):
         for_torch = uses_torch(Path(script).read_text(errors="replace"))
-        pinned = devices.pin(own, world.local_rank, world.local_size, request.threads, for_torch=for_torch)
-    except (InvalidInput, ClusterError, OSError) as error:
-        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
+        pinned, shared = start_up.pin_device(
+            world, request.devices, request.threads, oversubscribe=request.oversubscribe, for_torch=for_torch
+        )
     state = install()
     state.cells.begin(Cell(world.world_size, request.options))
-    point, shared = MeetingPoint.of(world), devices.shared(own, world.local_rank, pinned)
-    groups = TorchGroups.of(world, point, shared)
-    state.collectives.add(groups)
-    installation.install(state, world, groups)
-    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
-    state.collectives.add(TensorflowCollectives())
-    try:
+    start_up.add_collectives(state, world, shared)
+    with start_up.ended_by_errors(world):
         add_site_libraries(state.collectives, world)
-    except ClusterError as error:
-        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
     rank = ScriptRank(world, state, pipes, request)
     rank.describe(pinned)
     _look_in_folder_of(script)

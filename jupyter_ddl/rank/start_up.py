@@ -1,0 +1,103 @@
+"""What a rank of a cluster and a rank of a script do alike as they start.
+
+Modules that take time to import are imported by who needs them, since a rank's framework comes first.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from jupyter_ddl import paths
+from jupyter_ddl.host.process_tree import end_with_parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jupyter_ddl.engine.devices import Pinned
+    from jupyter_ddl.engine.rank_state import RankState
+    from jupyter_ddl.engine.world import World
+
+
+def begin() -> None:
+    """End with mpiexec from now on, and find the Horovod that was built into a folder of its own."""
+    end_with_parent()
+    horovod_dir = os.environ.get(paths.HOROVOD_VARIABLE)
+    if horovod_dir:
+        sys.path.insert(0, horovod_dir)
+
+
+def join_world(n: int) -> World:
+    """Join the MPI world of `n` ranks; where it is another one, end with what the kernel shows of mpiexec's output.
+
+    Collective: every rank must call this.
+    """
+    from jupyter_ddl.engine.world import World
+    from jupyter_ddl.errors import InvalidInput
+
+    try:
+        return World.join(n)
+    except InvalidInput as error:
+        sys.exit(str(error))
+
+
+@contextmanager
+def ended_by_errors(world: World) -> Iterator[None]:
+    """End this process where the block raises an error of ours or of the system, which names the rank."""
+    from jupyter_ddl.errors import ClusterError, InvalidInput
+
+    try:
+        yield
+    except (InvalidInput, ClusterError, OSError) as error:
+        sys.exit(f"Rank {world.rank} on {world.host}: {error}")
+
+
+def pin_device(
+    world: World, own: Sequence[str] | None, threads: int | None, *, oversubscribe: bool, for_torch: bool
+) -> tuple[Pinned, str | None]:
+    """Make the rank's own device the one that frameworks use; return it, and its name where others share it.
+
+    Args:
+        world: the rank's.
+        own: the device of each rank of this host; None for this host's GPUs in their order.
+        threads: of each rank.
+        oversubscribe: several ranks may share a GPU.
+        for_torch: PyTorch is what the rank's code uses: it sees the other ranks' GPUs too.
+
+    Raises:
+        InvalidInput: this host has fewer GPUs than ranks.
+    """
+    from jupyter_ddl.engine import devices
+
+    if own is None:
+        own = devices.of_this_host(world.local_size, oversubscribe=oversubscribe)
+    pinned = devices.pin(own, world.local_rank, world.local_size, threads, for_torch=for_torch)
+    return pinned, devices.shared(own, world.local_rank, pinned)
+
+
+def add_collectives(state: RankState, world: World, shared: str | None) -> None:
+    """Add each framework's collectives, before any framework is imported.
+
+    Collective: every rank must call this.
+
+    Args:
+        state: the rank's.
+        world: the rank's.
+        shared: the GPU that other ranks use too.
+    """
+    from jupyter_ddl.engine.collectives.jax_processes import JaxProcesses
+    from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
+    from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
+    from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
+    from jupyter_ddl.torch_training import installation
+
+    point = MeetingPoint.of(world)
+    groups = TorchGroups.of(world, point, shared)
+    state.collectives.add(groups)
+    installation.install(state, world, groups)
+    state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
+    state.collectives.add(TensorflowCollectives())
