@@ -147,7 +147,7 @@ $(VENV)/.panel: Makefile | $(VENV)/bin/python
 	@touch $@
 
 # Without Node.js all else works: cells train, and a terminal shows their figures.
-$(DASHBOARD): labextension/package-lock.json labextension/package.json labextension/build.mjs \
+$(DASHBOARD): labextension/package-lock.json labextension/package.json labextension/build.mjs labextension/webpack.config.cjs \
 		$(shell find labextension/src labextension/settings -type f)
 	$(SAY) "the dashboard and the panel (some seconds)"
 	@if command -v npm >/dev/null; then cd labextension && npm ci --silent --no-audit --no-fund && npm run --silent build; \

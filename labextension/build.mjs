@@ -3,7 +3,17 @@
 // components.
 import { execFileSync } from 'node:child_process';
 import { appendFileSync, copyFileSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
+
+/** Styles of what is loaded later are a text for the module that puts them into the page. */
+const laterStyles = {
+  name: 'later styles',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /[/]pages\.css$/ }, async ({ path }) => {
+      const { code } = await transform(readFileSync(path, 'utf8'), { loader: 'css', minify: true });
+      return { contents: code.trimEnd(), loader: 'text' };
+    }),
+};
 
 const common = { bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' };
 
@@ -11,7 +21,7 @@ await build({ ...common, entryPoints: ['src/widget.ts'], outfile: '../jupyter_dd
 
 rmSync('lib', { recursive: true, force: true });
 // JupyterLab's packages and Lumino's are those of the JupyterLab that loads the extension.
-const bundled = { entryPoints: ['src/index.ts'], outdir: 'lib', splitting: true, external: ['@jupyterlab/*', '@lumino/*'] };
+const bundled = { entryPoints: ['src/index.ts'], outdir: 'lib', splitting: true, external: ['@jupyterlab/*', '@lumino/*'], plugins: [laterStyles] };
 const { metafile } = await build({ ...common, ...bundled, metafile: true });
 // The builder's own way to styles ("style" in package.json) loads 5 KB of code with them.
 const styles = JSON.stringify(readFileSync('lib/index.css', 'utf8'));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.extension.application import ExtensionApp
@@ -45,6 +46,10 @@ class HubExtension(ExtensionApp):
     def initialize_handlers(self) -> None:
         """Add the hub's addresses, all under /jupyter-ddl/, and start it with the server."""
         self.hub = Hub(self.log, self.tensorboard_idle_s)
+        if find_spec("jupyterlab_server") is not None:
+            from jupyter_ddl.server import settings_translation
+
+            settings_translation.install()
         own: dict[str, Any] = {"hub": self.hub}
         self.handlers.extend(
             [

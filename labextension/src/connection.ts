@@ -20,6 +20,7 @@ import { runValuesOf, type RunValues } from './model/run_values';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
 import { type BoardOf, type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
+import type { Words } from './model/words';
 import { listOf, PATH, Rest } from './rest';
 
 const FIRST_WAIT_MS = 500;
@@ -51,7 +52,7 @@ export class Connection implements RunWire, Server {
 
   private readonly rest: Rest;
 
-  constructor(private readonly settings: ServerConnection.ISettings) {
+  constructor(private readonly settings: ServerConnection.ISettings, private readonly trans: Words) {
     this.rest = new Rest(settings);
   }
 
@@ -100,7 +101,7 @@ export class Connection implements RunWire, Server {
       this.waiting.set(id, { resolve, reject });
       if (!this.send({ type: 'control', id, kernel, do: what, arguments: given })) {
         this.waiting.delete(id);
-        reject(new Error('The Jupyter server does not answer. It is being asked again by itself.'));
+        reject(new Error(this.trans.__('The Jupyter server does not answer. It is being asked again by itself.')));
       }
     });
   }
@@ -119,15 +120,15 @@ export class Connection implements RunWire, Server {
 
   async runs(search: string, before: string | null, limit: number): Promise<RunPage> {
     const page: Query = [['limit', String(limit)], ...(before === null ? [] : [['before', before] as const])];
-    return runPageOf(await this.rest.request('GET', ['runs'], [...queryOf(search), ...page]));
+    return runPageOf(await this.rest.get(['runs'], [...queryOf(search), ...page]));
   }
 
   async runValues(search: string): Promise<RunValues> {
-    return runValuesOf(await this.rest.request('GET', ['run-values'], queryOf(search)));
+    return runValuesOf(await this.rest.get(['run-values'], queryOf(search)));
   }
 
   async run(run: string): Promise<RunDetails> {
-    const found = await this.rest.request('GET', ['runs', run]);
+    const found = await this.rest.get(['runs', run]);
     const record = needed(recordOf(found), run);
     const { cell, place } = isRecord(found) ? found : {};
     return { record, cell: typeof cell === 'string' ? cell : '', place: placeOf(place), facts: factsOf(found) };
@@ -138,7 +139,7 @@ export class Connection implements RunWire, Server {
   }
 
   async report(run: string, withCode: boolean): Promise<RunReport> {
-    const found = await this.rest.request('POST', ['runs', run, 'report'], [], JSON.stringify({ with_code: withCode }));
+    const found = await this.rest.post(['runs', run, 'report'], { with_code: withCode });
     const report = needed(listOf<RunReport>([found], ['file', 'parts', 'zip'])[0] ?? null, run);
     return { ...report, parts: listOf(report.parts, ['name', 'bytes', 'note']) };
   }
@@ -157,24 +158,21 @@ export class Connection implements RunWire, Server {
   }
 
   async openBoard(of: BoardOf): Promise<string> {
-    const found = await this.rest.request('POST', ['boards'], [], JSON.stringify(of));
+    const found = await this.rest.post(['boards'], of);
     return new URL(String(isRecord(found) ? found['path'] : ''), this.settings.baseUrl).href;
   }
 
   async logSizes(run: string): Promise<LogSize[]> {
-    return listOf<LogSize>(await this.rest.request('GET', ['runs', run, 'logs']), ['rank', 'bytes']);
+    return listOf<LogSize>(await this.rest.get(['runs', run, 'logs']), ['rank', 'bytes']);
   }
 
   async lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage> {
-    return linesPageOf(await this.rest.request('GET', ['runs', run, 'lines'], linesAsked(query, place, most)));
+    return linesPageOf(await this.rest.get(['runs', run, 'lines'], linesAsked(query, place, most)));
   }
 
   async rankOutputs(run: string, rank: number, after: number): Promise<OutputsPage> {
-    const asked: Query = [
-      ['rank', String(rank)],
-      ['after', String(after)],
-    ];
-    return outputsPageOf(await this.rest.request('GET', ['runs', run, 'outputs'], asked));
+    const asked = Object.entries({ rank: String(rank), after: String(after) });
+    return outputsPageOf(await this.rest.get(['runs', run, 'outputs'], asked));
   }
 
   logFileUrl(run: string, rank: number | null): string {
@@ -185,29 +183,29 @@ export class Connection implements RunWire, Server {
 
   async devices(): Promise<Device[]> {
     const fields = ['index', 'name', 'uuid', 'device', 'total_bytes', 'free_bytes'];
-    return listOf<Device>(await this.rest.request('GET', ['devices']), fields);
+    return listOf<Device>(await this.rest.get(['devices']), fields);
   }
 
   async hostRoom(): Promise<HostRoom | null> {
-    return listOf<HostRoom>([await this.rest.request('GET', ['host'])], ['cores', 'free_bytes', 'ranks'])[0] ?? null;
+    return listOf<HostRoom>([await this.rest.get(['host'])], ['cores', 'free_bytes', 'ranks'])[0] ?? null;
   }
 
   async places(): Promise<Place[]> {
     const fields = ['profile', 'launcher', 'title', 'description', 'ranks', 'nodes', 'ntasks_per_node', 'time', 'partition'];
-    return listOf<Place>(await this.rest.request('GET', ['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
+    return listOf<Place>(await this.rest.get(['places']), [...fields, 'most_ranks', 'most_nodes', 'most_time']);
   }
 
   async export(notebook: string, request: ExportRequest): Promise<string> {
-    const found = await this.rest.request('POST', ['export'], [], JSON.stringify({ notebook, ...request }));
+    const found = await this.rest.post(['export'], { notebook, ...request });
     return isRecord(found) && typeof found['text'] === 'string' ? found['text'] : '';
   }
 
   example(): Promise<unknown> {
-    return this.rest.request('GET', ['example']);
+    return this.rest.get(['example']);
   }
 
   async keptClusters(): Promise<KeptCluster[]> {
-    return listOf<KeptCluster>(await this.rest.request('GET', ['clusters']), ['name', 'world_size', 'devices', 'start_s']);
+    return listOf<KeptCluster>(await this.rest.get(['clusters']), ['name', 'world_size', 'devices', 'start_s']);
   }
 
   async stopCluster(name: string): Promise<void> {
@@ -215,25 +213,25 @@ export class Connection implements RunWire, Server {
   }
 
   async overview(): Promise<Overview> {
-    return overviewOf(await this.rest.request('GET', ['overview'], [['jupyterhub', '1']]));
+    return overviewOf(await this.rest.get(['overview'], [['jupyterhub', '1']]));
   }
 
   async hubOverview(): Promise<Overview> {
-    return overviewOf(await this.rest.request('GET', ['hub-overview']));
+    return overviewOf(await this.rest.get(['hub-overview']));
   }
 
   async stopIdle(clusters: readonly string[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>> {
-    return outcomesOf(await this.rest.request('POST', ['overview', 'stop'], [], JSON.stringify({ clusters, idle_s: idleS })));
+    return outcomesOf(await this.rest.post(['overview', 'stop'], { clusters, idle_s: idleS }));
   }
 
   async stopIdleInHub(clusters: readonly ClusterSummary[], idleS: number): Promise<ReadonlyMap<string, StopOutcome>> {
     const named = clusters.map(({ user, server, id }) => ({ user, server, id }));
-    return outcomesOf(await this.rest.request('POST', ['hub-overview', 'stop'], [], JSON.stringify({ clusters: named, idle_s: idleS })));
+    return outcomesOf(await this.rest.post(['hub-overview', 'stop'], { clusters: named, idle_s: idleS }));
   }
 
   async jobs(): Promise<BatchJob[]> {
     const fields = ['job', 'title', 'name', 'world_size', 'state', 'text', 'ends_at_s'];
-    return listOf<BatchJob>(await this.rest.request('GET', ['jobs']), fields);
+    return listOf<BatchJob>(await this.rest.get(['jobs']), fields);
   }
 
   async endJob(job: string): Promise<void> {
@@ -272,7 +270,7 @@ export class Connection implements RunWire, Server {
   private lost(): void {
     this.socket = null;
     for (const { reject } of this.waiting.values()) {
-      reject(new Error('The connection to the Jupyter server was lost before it answered.'));
+      reject(new Error(this.trans.__('The connection to the Jupyter server was lost before it answered.')));
     }
     this.waiting.clear();
     if (!this.isDisposed) {

@@ -22,10 +22,19 @@ export class Rest {
     return response.status === 204 ? null : ((await response.json()) as unknown);
   }
 
+  get(path: readonly string[], query: Query = []): Promise<unknown> {
+    return this.request('GET', path, query);
+  }
+
+  /** @param body what becomes the request's JSON. */
+  post(path: readonly string[], body: object): Promise<unknown> {
+    return this.request('POST', path, [], JSON.stringify(body));
+  }
+
   /** Return what is there; null for what is not. */
   async requestOrNull(path: readonly string[]): Promise<unknown> {
     try {
-      return await this.request('GET', path);
+      return await this.get(path);
     } catch (error) {
       if (error instanceof ServerConnection.ResponseError && error.response.status === 404) {
         return null;

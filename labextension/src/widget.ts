@@ -1,9 +1,9 @@
 // The anywidget's entry: joins the kernel's widget, the model and the dashboard. One model for all views of a widget.
 import type { AnyModel } from './anywidget';
 import { Dashboard } from './components/dashboard';
-import { ENGLISH } from './components/words';
 import './dashboard.css';
 import { Feed, unpacked } from './model/feed';
+import { ENGLISH } from './model/words';
 
 interface Traits {
   readonly batch: DataView | null;

@@ -9,7 +9,7 @@ const SRC = join(import.meta.dirname, '..', 'src');
 const MAY: Readonly<Record<string, readonly string[]>> = {
   model: ['model', '@lumino/signaling', '@lumino/coreutils'],
   components: ['components', 'model', 'uplot'],
-  panels: ['panels', 'components', 'model', 'notebook', 'tokens', 'icons', '@jupyterlab/', '@lumino/'],
+  panels: ['panels', 'components', 'model', 'notebook', 'tokens', 'icons', 'pages.css', '@jupyterlab/', '@lumino/'],
   notebook: ['notebook', 'panels', 'components', 'model', '@jupyterlab/', '@lumino/'],
 };
 

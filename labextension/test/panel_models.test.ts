@@ -13,6 +13,7 @@ import { recordOf, runPageOf } from '../src/model/runs';
 import { compactRanks, groupStacks, stacksOf } from '../src/model/stacks';
 import { timeLeft } from '../src/model/wall_time';
 import { exportOf, NOWHERE, plainStart, planStart, proposeName, type StartFields } from '../src/model/start';
+import { ENGLISH } from '../src/model/words';
 
 const GPUS = [0, 1].map((index) => ({ index, name: 'H200', uuid: `GPU-${index}`, device: String(index), total_bytes: 2 ** 37, free_bytes: 2 ** 36 }));
 const EMPTY: StartFields = {
@@ -52,7 +53,7 @@ describe('the start form', () => {
     [{ ...EMPTY, ranks: '9', gpus: [] }, '%ddl start -n 9 --gpus none'],
     [{ ...EMPTY, keep: true }, '%ddl start --keep'],
   ])('comes to a line: %j', (fields, line) => {
-    expect(planStart(fields, GPUS)).toEqual({ errors: {}, warning: '', line });
+    expect(planStart(fields, GPUS, NOWHERE, ENGLISH)).toEqual({ errors: {}, warning: '', line });
   });
 
   it.each([
@@ -63,7 +64,7 @@ describe('the start form', () => {
     [{ name: '.a' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
     [{ name: 'a; import os' }, 'name', 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.'],
   ])('says what is wrong: %j', (more, field, text) => {
-    expect(planStart({ ...EMPTY, ...more }, GPUS)).toEqual({ errors: { [field]: text }, warning: '', line: null });
+    expect(planStart({ ...EMPTY, ...more }, GPUS, NOWHERE, ENGLISH)).toEqual({ errors: { [field]: text }, warning: '', line: null });
   });
 
   it.each([
@@ -74,7 +75,7 @@ describe('the start form', () => {
     [{ ...A100, launcher: 'hosts' as const }, { ranks: '9', nodes: '7', gpus: ['0'], threads: '2' }, '%ddl start --profile a100 -n 9 --threads 2'],
     [{ ...A100, launcher: 'local' as const }, { ranks: '2', gpus: ['0', '1'] }, '%ddl start --profile a100 -n 2 --gpus 0,1'],
   ])('comes to a line for a place: %j %j', (place, more, line) => {
-    expect(planStart({ ...EMPTY, place, ...more }, GPUS)).toEqual({ errors: {}, warning: '', line });
+    expect(planStart({ ...EMPTY, place, ...more }, GPUS, NOWHERE, ENGLISH)).toEqual({ errors: {}, warning: '', line });
   });
 
   it.each([
@@ -82,19 +83,19 @@ describe('the start form', () => {
     [{ nodes: '5', perNode: '2' }, 'nodes', 'a100 allows at most 4 nodes.'],
     [{ perNode: 'x' }, 'perNode', 'Ranks per node must be a whole number of at least 1.'],
     // The profile's two nodes.
-    [{ perNode: '7' }, 'perNode', 'a100 allows at most 12 ranks in all.'],
-    [{ nodes: '4' }, 'perNode', 'a100 allows at most 12 ranks in all.'],
+    [{ perNode: '7' }, 'perNode', 'a100 allows at most 12 ranks.'],
+    [{ nodes: '4' }, 'perNode', 'a100 allows at most 12 ranks.'],
     [{ time: '90' }, 'time', 'A time is written as hours:minutes, e.g. 1:30.'],
     [{ time: '4:00:01' }, 'time', 'a100 allows at most a time of 4:00.'],
     [{ time: '1-00:00' }, 'time', 'a100 allows at most a time of 4:00.'],
     [{ partition: '-x; ls' }, 'partition', 'A partition has letters, digits, dots, underscores or hyphens.'],
   ])('says what is wrong with a job: %j', (more, field, text) => {
-    expect(planStart({ ...EMPTY, place: A100, ...more }, GPUS)).toEqual({ errors: { [field]: text }, warning: '', line: null });
+    expect(planStart({ ...EMPTY, place: A100, ...more }, GPUS, NOWHERE, ENGLISH)).toEqual({ errors: { [field]: text }, warning: '', line: null });
   });
 
   it('keeps to the ranks that a profile of hosts allows', () => {
     const place: Place = { ...A100, launcher: 'hosts' };
-    expect(planStart({ ...EMPTY, place, ranks: '13' }, GPUS).errors).toEqual({ ranks: 'a100 allows at most 12 ranks.' });
+    expect(planStart({ ...EMPTY, place, ranks: '13' }, GPUS, NOWHERE, ENGLISH).errors).toEqual({ ranks: 'a100 allows at most 12 ranks.' });
   });
 
   it('asks for a job of the notebook', () => {
@@ -113,11 +114,11 @@ describe('the start form', () => {
 
   it('proposes a name that no cluster has, and says where one that is taken runs', () => {
     const around = { ...NOWHERE, taken, proposed: proposeName(taken, 'my folder/second try.ipynb') };
-    expect(planStart(EMPTY, GPUS, around).line).toBe('%ddl start --name second-try');
-    expect(planStart({ ...EMPTY, name: 'c' }, GPUS, around).line).toBe('%ddl start --name c');
-    expect(planStart({ ...EMPTY, name: ' b ' }, GPUS, around)).toMatchObject({
+    expect(planStart(EMPTY, GPUS, around, ENGLISH).line).toBe('%ddl start --name second-try');
+    expect(planStart({ ...EMPTY, name: 'c' }, GPUS, around, ENGLISH).line).toBe('%ddl start --name c');
+    expect(planStart({ ...EMPTY, name: ' b ' }, GPUS, around, ENGLISH)).toMatchObject({
       line: null,
-      errors: { name: 'b runs already, in no notebook: it was kept. Write another name, or run %ddl attach b to use its ranks.' },
+      errors: { name: 'b runs already (no notebook: it was kept). Write another name, or run %ddl attach b to use its ranks.' },
     });
   });
 
@@ -138,10 +139,11 @@ describe('the start form', () => {
     ['2', 2, 64, ''],
     ['', 2, 64, ''],
     ['3', 2, 64, '3 ranks share 2 cores, and take turns on them.'],
-    ['99999', 2, 64, '99999 ranks take about 79,999 GiB of memory, before any model. Free are 64 GiB.'],
+    ['2', 1, 64, '2 ranks share 1 core, and take turns on it.'],
+    ['99999', 2, 64, 'The ranks take about 79,999 GiB of memory, before any model. Free are 64 GiB.'],
   ])('warns of what %s ranks will want for', (ranks, cores, gib, warning) => {
     const host = { cores, ranks: 2, free_bytes: gib * 2 ** 30 };
-    expect(planStart({ ...EMPTY, ranks }, [], { ...NOWHERE, host }).warning).toBe(warning);
+    expect(planStart({ ...EMPTY, ranks }, [], { ...NOWHERE, host }, ENGLISH).warning).toBe(warning);
   });
 });
 

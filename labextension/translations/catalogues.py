@@ -1,5 +1,8 @@
 """The panel's translations: what its source asks for, and what each catalogue lacks. Run by `make translations`.
 
+The names of settings and menus, which JupyterLab's server translates (`server/settings_translation.py`), are among it,
+with their contexts.
+
 A catalogue is the JSON that JupyterLab's translator reads: a message, and its forms in the plural's order. JupyterLab
 offers a language where its language pack is installed (`pip install jupyterlab-language-pack-de-DE`), and adds our
 catalogue to it.
@@ -11,13 +14,21 @@ from __future__ import annotations
 import json
 import re
 import sys
+from itertools import islice
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import TYPE_CHECKING, get_args, get_type_hints
+
+from jupyterlab_server.translation_utils import DEFAULT_SCHEMA_SELECTORS
 
 from jupyter_ddl.protocol.hub_messages import ClusterState, RankState, RunNotice
+from jupyter_ddl.server.settings_translation import SEPARATOR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "labextension" / "src"
+SETTINGS = ROOT / "labextension" / "settings"
 LOCALES = ROOT / "jupyter_ddl" / "server" / "locale"
 _CALL = re.compile(r"\btrans\s*\.\s*(__|_n)\(\s*")
 # A word of a table, which is translated where it is shown.
@@ -50,6 +61,21 @@ def messages(source: Path = SOURCE) -> dict[str, bool]:
     return found
 
 
+def settings_messages(folder: Path = SETTINGS) -> dict[str, bool]:
+    """Return what JupyterLab has translated of the settings, with its contexts; nothing of it has a plural."""
+    found = [
+        message
+        for path in sorted(folder.glob("*.json"))
+        for message in _schema_messages("", json.loads(path.read_text()))
+    ]
+    return dict.fromkeys(found, False)
+
+
+def asked() -> dict[str, bool]:
+    """Return all that a catalogue must have: message -> whether it has a plural."""
+    return messages() | settings_messages()
+
+
 def catalogue(locale: str) -> dict[str, list[str]]:
     """Return a catalogue's messages, each with its forms."""
     content = json.loads(_path(locale).read_text())
@@ -76,21 +102,36 @@ def _state_words() -> set[str]:
     return {word for part in parts for word in get_args(part) if isinstance(word, str)}
 
 
+def _schema_messages(path: str, value: object) -> Iterator[str]:
+    if isinstance(value, str) and value:
+        # The first that fits, as jupyterlab_server has it.
+        contexts = (
+            context for pattern, context in DEFAULT_SCHEMA_SELECTORS.items() if re.fullmatch("/" + pattern, path)
+        )
+        yield from (f"{context}{SEPARATOR}{value}" for context in islice(contexts, 1))
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from _schema_messages(f"{path}/{key}", part)
+    elif isinstance(value, list):
+        for at, part in enumerate(value):
+            yield from _schema_messages(f"{path}[{at}]", part)
+
+
 def _path(locale: str) -> Path:
     return LOCALES / locale / "LC_MESSAGES" / "jupyter_ddl.json"
 
 
 def main() -> int:
     """Print what each catalogue lacks, and write it without what nothing asks for any more."""
-    asked = messages()
+    needed = asked()
     for locale in locales():
         path = _path(locale)
         content = json.loads(path.read_text())
-        kept = {"": content[""]} | {message: content[message] for message in sorted(asked) if message in content}
+        kept = {"": content[""]} | {message: content[message] for message in sorted(needed) if message in content}
         lines = [f"  {json.dumps(message)}: {json.dumps(said, ensure_ascii=False)}" for message, said in kept.items()]
         path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        for message in sorted(asked.keys() - content.keys()):
-            empty = [""] * (forms(locale) if asked[message] else 1)
+        for message in sorted(needed.keys() - content.keys()):
+            empty = [""] * (forms(locale) if needed[message] else 1)
             print(f"{locale}: {json.dumps(message)}: {json.dumps(empty)}")
     return 0
 

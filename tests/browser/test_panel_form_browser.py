@@ -75,7 +75,7 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
         assert name.get_attribute("placeholder") == "shared"
         name.fill("default")
         fault = panel.locator("#ddl-fault-name")
-        assert fault.inner_text().startswith("default runs already, in kernel elsewher. Write another name,")
+        assert fault.inner_text().startswith("default runs already (kernel elsewher). Write another name,")
         assert panel.get_by_role("button", name="Start ranks").is_disabled()
         # Two ranks need no scroll bar, and nine have one.
         ranks = panel.locator(".ddl-rank-list")
@@ -88,7 +88,7 @@ def test_a_second_notebook_gets_a_name_of_its_own_and_a_taken_one_is_told_at_its
     name.fill("")
     ranks_field = panel.get_by_label("Ranks", exact=True).and_(page.locator("input"))
     ranks_field.fill("9999")
-    panel.locator(".ddl-field-warning").filter(has_text="9999 ranks").wait_for()
+    panel.locator(".ddl-field-warning").filter(has_text="The ranks take about").wait_for()
     assert panel.get_by_role("button", name="Start ranks").is_enabled()
     # What was typed comes back when the page is loaded again; a name would be taken by then.
     name.fill("typed")
@@ -184,7 +184,7 @@ def test_a_profile_is_chosen_with_its_partition_nodes_and_time(lab: Lab, page: P
         expect(panel.get_by_label("Threads")).to_be_hidden()
         expect(panel.locator(".ddl-devices")).to_be_hidden()
         panel.get_by_label("Nodes").fill("5")
-        expect(panel.locator("#ddl-fault-perNode")).to_have_text("a100 allows at most 16 ranks in all.")
+        expect(panel.locator("#ddl-fault-perNode")).to_have_text("a100 allows at most 16 ranks.")
         panel.get_by_label("Nodes").fill("3")
         panel.get_by_label("Time").fill("2:30")
         panel.get_by_label("Partition").fill("long")

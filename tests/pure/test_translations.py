@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from jupyterlab_server import translation_utils
+
+from jupyter_ddl.server import settings_translation
 
 sys.path.append(str(Path(__file__).parents[2] / "labextension" / "translations"))
 CATALOGUES: Any = importlib.import_module("catalogues")
@@ -21,7 +25,7 @@ def test_there_are_two() -> None:
 
 @pytest.mark.parametrize("locale", LOCALES)
 def test_a_catalogue_has_what_the_source_asks_for_and_nothing_else(locale: str) -> None:
-    asked, content = CATALOGUES.messages(), CATALOGUES.catalogue(locale)
+    asked, content = CATALOGUES.asked(), CATALOGUES.catalogue(locale)
     assert sorted(asked.keys() - content.keys()) == [], "run `make translations`, and fill these in"
     assert sorted(content.keys() - asked.keys()) == [], "run `make translations`"
     plural = CATALOGUES.forms(locale)
@@ -56,3 +60,26 @@ def test_jupyterlab_finds_them(locale: str, start: str) -> None:
     packs, message = translation_utils.get_language_pack(locale)
     assert message == ""
     assert packs["jupyter_ddl"]["Start ranks"] == [start]
+
+
+def test_the_settings_are_translated_by_our_catalogues_before_a_language_pack(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(translation_utils.translator, "_TRANSLATORS", {})
+    monkeypatch.setattr(translation_utils.translator, "_LOCALE", "en")
+    settings_translation.install()
+    schema = json.loads((CATALOGUES.SETTINGS / "panel.json").read_text())
+    translation_utils.translator.set_locale("de_DE")
+    found = translation_utils.translator.translate_schema(copy.deepcopy(schema))
+    assert found["title"] == "Verteiltes Training"
+    assert found["properties"]["notifications"]["title"] == "Benachrichtigungen"
+    assert found["jupyter.lab.menus"]["main"][0]["items"][1]["submenu"]["label"] == "Verteilt"
+    translation_utils.translator.set_locale("cs_CZ")
+    assert translation_utils.translator.translate_schema(copy.deepcopy(schema))["title"] == "Distribuované trénování"
+    # There is no catalogue of ours.
+    translation_utils.translator.set_locale("fr_FR")
+    assert translation_utils.translator.translate_schema(copy.deepcopy(schema))["title"] == "Distributed Training"
+
+
+@pytest.mark.parametrize("path", sorted(CATALOGUES.SETTINGS.glob("*.json")), ids=lambda path: path.stem)
+def test_all_settings_name_our_domain(path: Path) -> None:
+    schema = json.loads(path.read_text())
+    assert schema["jupyter.lab.internationalization"] == {"domain": settings_translation.DOMAIN}

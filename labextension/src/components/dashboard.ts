@@ -1,5 +1,6 @@
 // The parts of the dashboard, and when they are drawn.
 import type { RunModel } from '../model/run';
+import type { Words } from '../model/words';
 import { Charts } from './charts';
 import { h, setHidden } from './dom';
 import { Header } from './header';
@@ -9,7 +10,6 @@ import { RankTable } from './ranks';
 import { Strip } from './strip';
 import { followTheme, type Palette, readPalette } from './theme';
 import { MANY_RANKS, TURNS, turnsOf } from './turns';
-import type { Words } from './words';
 
 /** When no update follows for so long, what its turn left out is drawn. */
 const SETTLE_MS = 1500;

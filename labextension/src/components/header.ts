@@ -1,10 +1,11 @@
 // The run at one glance: how it goes, how fast, how well it scales, what a step is spent on.
 import { type RankState, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
+import type { Words } from '../model/words';
 import { h, setAttribute, setHidden, setText } from './dom';
 import { duration, LOOKS, loss, milliseconds, NOTHING, number, percent, rate } from './format';
+import { partName } from './part_name';
 import { StallBox } from './stall_box';
-import { partName, type Words } from './words';
 
 const PARTS = [
   ['compute', 'compute_s'],

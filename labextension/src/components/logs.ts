@@ -1,9 +1,9 @@
 // The log pane. Every line is text, whatever it holds.
 import { EVERYTHING, FilteredLines, type LogFilter, type LogStore, parseRanks } from '../model/logs';
+import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { whole } from './format';
 import { VirtualRows } from './virtual';
-import type { Words } from './words';
 
 const ROW_HEIGHT = 18;
 // Lines looked at in one go when a filter is new: about what a frame has time for.

@@ -1,9 +1,9 @@
 // Whose output is shown: all ranks', or one rank's. Tabs, one stop of the Tab key with arrows between them; of many ranks a list to
 // choose from. Source: WAI-ARIA Authoring Practices, "Tabs with Automatic Activation".
+import type { Words } from '../model/words';
 import { h, setAttribute, setHidden } from './dom';
 import { keepTyping } from './keys';
 import { MANY_RANKS } from './turns';
-import type { Words } from './words';
 
 export class RankTabs {
   readonly element: HTMLElement;

@@ -5,11 +5,12 @@ import type { Mean } from '../model/means';
 import { splitOf } from '../model/means';
 import { type Rank, STATES } from '../model/rank';
 import type { RunModel } from '../model/run';
+import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { memorySize, LOOKS, loss, milliseconds, NOTHING, number, percent } from './format';
 import { type Heading, HostHeadings, placesOf } from './host_headings';
+import { partName } from './part_name';
 import { VirtualRows } from './virtual';
-import { partName, type Words } from './words';
 
 interface TableColumn {
   readonly name: string;

@@ -1,7 +1,7 @@
 // A stall while it lasts: which ranks wait for which, and where each of them is. Text, and never HTML.
 import type { Stall } from '../model/stall';
+import type { Words } from '../model/words';
 import { h, setHidden, setText } from './dom';
-import type { Words } from './words';
 
 export class StallBox {
   readonly element: HTMLElement;

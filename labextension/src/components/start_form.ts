@@ -1,7 +1,8 @@
 // The form that starts ranks. What is typed is checked at once, and the line that will run is shown.
 import { type ExportRequest, isQueue, type Place } from '../model/place';
 import { attachLine } from '../model/kept';
-import { type Device, exportOf, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type Surroundings } from '../model/start';
+import { type Device, exportOf, NOWHERE, planStart, START_FIELDS, type StartField, type StartFields, type StartPlan, type Surroundings } from '../model/start';
+import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { number } from './format';
 import { PlaceChoice, placeholders, type PlaceTexts } from './place_choice';
@@ -11,6 +12,8 @@ const OF_A_JOB: readonly StartField[] = ['nodes', 'perNode', 'time', 'partition'
 const OF_RANKS: readonly StartField[] = ['ranks', 'threads'];
 
 export interface StartTexts extends PlaceTexts {
+  /** For what is wrong, which depends on what is typed. */
+  readonly trans: Words;
   readonly title: string;
   /** The labels of the fields. */
   readonly fields: Readonly<Record<StartField, string>>;
@@ -109,7 +112,7 @@ export class StartForm {
     this.element.addEventListener('input', () => this.check(true));
     this.element.addEventListener('submit', (event) => {
       event.preventDefault();
-      const { line } = planStart(this.fields(), this.known, this.around);
+      const { line } = this.plan(this.fields());
       if (line !== null && this.isAble) {
         start(line);
       }
@@ -196,9 +199,13 @@ export class StartForm {
     return place === null ? String(devices || (this.around.host?.ranks ?? automatic)) : automatic;
   }
 
+  private plan(fields: StartFields): StartPlan {
+    return planStart(fields, this.known, this.around, this.texts.trans);
+  }
+
   private check(isTyped: boolean): void {
     const fields = this.fields();
-    const { errors, warning, line } = planStart(fields, this.known, this.around);
+    const { errors, warning, line } = this.plan(fields);
     const isJob = isQueue(fields.place);
     const hints = { ...placeholders(fields.place, this.automaticRanks(fields)), threads: this.texts.automatic, name: this.around.proposed };
     for (const name of START_FIELDS) {

@@ -4,10 +4,10 @@ import { splitOf } from '../model/means';
 import type { Rank } from '../model/rank';
 import type { RunModel } from '../model/run';
 import { FAR } from '../model/series';
+import type { Words } from '../model/words';
 import { h, setAttribute, setText } from './dom';
 import { LOOKS, number, percent } from './format';
 import { type Palette, scaleColour } from './theme';
-import type { Words } from './words';
 
 interface Measure {
   readonly name: string;

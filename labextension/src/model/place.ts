@@ -1,4 +1,5 @@
 // The places, besides the server's host, where ranks may be started, and what a job there takes. No DOM.
+import type { Words } from './words';
 
 export interface Place {
   /** Null for the queue of the scheduler itself. */
@@ -58,29 +59,29 @@ export function secondsOf(time: string): number | null {
 }
 
 /** Return what is wrong with what was written for a job, by field. */
-export function jobErrors({ nodes, perNode, time, partition }: JobFields, place: Place): Partial<Record<keyof JobFields, string>> {
+export function jobErrors(fields: JobFields, place: Place, trans: Words): Partial<Record<keyof JobFields, string>> {
+  const { nodes, perNode, time, partition } = fields;
   const errors: Partial<Record<keyof JobFields, string>> = {};
-  const most = (what: string): string => `${place.title} allows at most ${what}.`;
   const nodeCount = Number(nodes || (place.nodes ?? 1));
   const ranks = nodeCount * Number(perNode || (place.ntasks_per_node ?? 1));
   if (nodes !== '' && !COUNT.test(nodes)) {
-    errors.nodes = 'Nodes must be a whole number of at least 1.';
+    errors.nodes = trans.__('Nodes must be a whole number of at least 1.');
   } else if (place.most_nodes !== null && nodeCount > place.most_nodes) {
-    errors.nodes = most(`${place.most_nodes} nodes`);
+    errors.nodes = trans._n('%2 allows at most %1 node.', '%2 allows at most %1 nodes.', place.most_nodes, place.title);
   }
   if (perNode !== '' && !COUNT.test(perNode)) {
-    errors.perNode = 'Ranks per node must be a whole number of at least 1.';
+    errors.perNode = trans.__('Ranks per node must be a whole number of at least 1.');
   } else if (place.most_ranks !== null && ranks > place.most_ranks) {
-    errors.perNode = most(`${place.most_ranks} ranks in all`);
+    errors.perNode = trans._n('%2 allows at most %1 rank.', '%2 allows at most %1 ranks.', place.most_ranks, place.title);
   }
   const seconds = secondsOf(time);
   if (time !== '' && seconds === null) {
-    errors.time = 'A time is written as hours:minutes, e.g. 1:30.';
+    errors.time = trans.__('A time is written as hours:minutes, e.g. 1:30.');
   } else if (place.most_time !== null && seconds !== null && seconds > (secondsOf(place.most_time) ?? Infinity)) {
-    errors.time = most(`a time of ${place.most_time}`);
+    errors.time = trans.__('%1 allows at most a time of %2.', place.title, place.most_time);
   }
   if (partition !== '' && !PARTITION.test(partition)) {
-    errors.partition = 'A partition has letters, digits, dots, underscores or hyphens.';
+    errors.partition = trans.__('A partition has letters, digits, dots, underscores or hyphens.');
   }
   return errors;
 }

@@ -1,6 +1,7 @@
 // What the start form says, checked as it is typed, and the line that it comes to. No DOM.
 import { whole } from './number_texts';
 import { COUNT, type ExportRequest, isQueue, jobErrors, type JobFields, jobOptions, type Place } from './place';
+import type { Words } from './words';
 
 export interface Device {
   readonly index: number;
@@ -90,7 +91,8 @@ export function startCell(line: string): string {
   return `%load_ext jupyter_ddl\n${line}`;
 }
 
-export function planStart(typed: StartFields, devices: readonly Device[], around: Surroundings = NOWHERE): StartPlan {
+/** Check what is typed, and return the line that it comes to. */
+export function planStart(typed: StartFields, devices: readonly Device[], around: Surroundings, trans: Words): StartPlan {
   const fields = { ...typed, ...Object.fromEntries(START_FIELDS.map((name) => [name, typed[name].trim()])) };
   const { place, name } = fields;
   const isJob = place !== null && isQueue(place);
@@ -98,11 +100,11 @@ export function planStart(typed: StartFields, devices: readonly Device[], around
   const isElsewhere = place?.launcher === 'hosts';
   const here = isElsewhere ? [] : devices;
   fields.gpus = isElsewhere ? null : typed.gpus;
-  const errors: Partial<Record<StartField, string>> = isJob ? jobErrors(fields, place) : rankErrors(fields, here);
+  const errors: Partial<Record<StartField, string>> = isJob ? jobErrors(fields, place, trans) : rankErrors(fields, here, trans);
   if (name !== '' && !NAME.test(name)) {
-    errors.name = 'A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.';
+    errors.name = trans.__('A name has 1 to 64 letters, digits, dots, underscores or hyphens, with no dot in front.');
   } else if (around.taken.has(name)) {
-    errors.name = `${name} runs already, in ${around.taken.get(name)}. Write another name, or run %ddl attach ${name} to use its ranks.`;
+    errors.name = trans.__('%1 runs already (%2). Write another name, or run %ddl attach %1 to use its ranks.', name, around.taken.get(name));
   }
   if (Object.keys(errors).length > 0) {
     return { errors, warning: '', line: null };
@@ -118,7 +120,7 @@ export function planStart(typed: StartFields, devices: readonly Device[], around
   ];
   const line = options.filter((option) => option !== '').join(' ');
   const isOnCores = here.length === 0 || fields.gpus?.length === 0;
-  return { errors, warning: !isJob && !isElsewhere ? wantOf(Number(fields.ranks), isOnCores, around.host) : '', line };
+  return { errors, warning: !isJob && !isElsewhere ? wantOf(Number(fields.ranks), isOnCores, around.host, trans) : '', line };
 }
 
 /** Return what is asked for to make a job of the notebook; the form has nothing that is wrong. */
@@ -138,19 +140,20 @@ export function exportOf(fields: StartFields): ExportRequest {
   };
 }
 
-function rankErrors({ ranks, threads, gpus, oversubscribe, place }: StartFields, devices: readonly Device[]): Partial<Record<StartField, string>> {
+function rankErrors(fields: StartFields, devices: readonly Device[], trans: Words): Partial<Record<StartField, string>> {
+  const { ranks, threads, gpus, oversubscribe, place } = fields;
   const errors: Partial<Record<StartField, string>> = {};
   const available = gpus?.length ?? devices.length;
   const most = place?.most_ranks ?? null;
   if (ranks !== '' && !COUNT.test(ranks)) {
-    errors.ranks = 'Ranks must be a whole number of at least 1.';
+    errors.ranks = trans.__('Ranks must be a whole number of at least 1.');
   } else if (most !== null && Number(ranks || (place?.ranks ?? 0)) > most) {
-    errors.ranks = `${place?.title} allows at most ${most} ranks.`;
+    errors.ranks = trans._n('%2 allows at most %1 rank.', '%2 allows at most %1 ranks.', most, place?.title);
   } else if (available > 0 && Number(ranks) > available && !oversubscribe) {
-    errors.ranks = `Ranks must not outnumber GPUs. Write ${available} or less, or let ranks share a GPU.`;
+    errors.ranks = trans.__('Ranks must not outnumber GPUs. Write %1 or less, or let ranks share a GPU.', available);
   }
   if (threads !== '' && !COUNT.test(threads)) {
-    errors.threads = 'Threads must be a whole number of at least 1.';
+    errors.threads = trans.__('Threads must be a whole number of at least 1.');
   }
   return errors;
 }
@@ -163,13 +166,13 @@ function rankOptions({ ranks, threads, gpus }: StartFields): string[] {
   ];
 }
 
-function wantOf(ranks: number, isOnCores: boolean, host: HostRoom | null): string {
+function wantOf(ranks: number, isOnCores: boolean, host: HostRoom | null, trans: Words): string {
   const gib = (bytes: number): string => `${whole(bytes / 2 ** 30)} GiB`;
   if (host === null) {
     return '';
   }
   if (ranks * RANK_BYTES > host.free_bytes) {
-    return `${ranks} ranks take about ${gib(ranks * RANK_BYTES)} of memory, before any model. Free are ${gib(host.free_bytes)}.`;
+    return trans.__('The ranks take about %1 of memory, before any model. Free are %2.', gib(ranks * RANK_BYTES), gib(host.free_bytes));
   }
-  return isOnCores && ranks > host.cores ? `${ranks} ranks share ${host.cores} cores, and take turns on them.` : '';
+  return isOnCores && ranks > host.cores ? trans._n('%2 ranks share %1 core, and take turns on it.', '%2 ranks share %1 cores, and take turns on them.', host.cores, ranks) : '';
 }

@@ -2,12 +2,13 @@
 import type { Kernel } from '@jupyterlab/services';
 import { plain } from '../model/lines';
 import { startCell } from '../model/start';
+import type { Words } from '../model/words';
 
 /** Run a line in a kernel, once its cells have ended.
  *
  * @throws Error with what the line raised.
  */
-export async function runLine(kernel: Kernel.IKernelConnection, line: string): Promise<void> {
+export async function runLine(kernel: Kernel.IKernelConnection, line: string, trans: Words): Promise<void> {
   const future = kernel.requestExecute({
     code: startCell(line),
     store_history: false,
@@ -19,6 +20,6 @@ export async function runLine(kernel: Kernel.IKernelConnection, line: string): P
     throw new Error(plain(`${content.ename}: ${content.evalue}`));
   }
   if (content.status !== 'ok') {
-    throw new Error('A cell that failed or was interrupted took the start with it. Start again.');
+    throw new Error(trans.__('A cell that failed or was interrupted took the start with it. Start again.'));
   }
 }

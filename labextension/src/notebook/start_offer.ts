@@ -89,7 +89,7 @@ class StartOffers {
     this.starting = cell;
     this.draw();
     try {
-      const started = runLine(kernel, plainStart(await this.taken(), panel.context.path));
+      const started = runLine(kernel, plainStart(await this.taken(), panel.context.path), this.offering.trans);
       // The kernel takes it after the start, and not at all where that fails.
       this.run(cell);
       await started;

@@ -1,7 +1,11 @@
 // What pages of the main area have in common: their looks, in the theme that is chosen.
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
+import { h } from '../components/dom';
 import { followTheme } from '../components/theme';
+import styles from '../pages.css';
+
+document.head.append(h('style', {}, styles));
 
 export class Page extends Widget {
   private readonly unfollow: () => void;

@@ -7,6 +7,7 @@ import type { TrainingProgress } from '../model/training_progress';
 
 export function startTexts(trans: TranslationBundle): StartTexts {
   return {
+    trans,
     title: trans.__('Start ranks'),
     place: trans.__('Where'),
     here: trans.__('This host'),

@@ -24,7 +24,7 @@ export const hub: JupyterFrontEndPlugin<Distributed> = {
 function activate(app: JupyterFrontEnd, translator: ITranslator | null, state: IStateDB | null): Distributed {
   const trans = (translator ?? nullTranslator).load('jupyter_ddl');
   const { serviceManager, shell, commands } = app;
-  const server = new Connection(serviceManager.serverSettings);
+  const server = new Connection(serviceManager.serverSettings, trans);
   const hubModel = new HubModel();
   const paths = new NotebookPaths(serviceManager.sessions);
   const marks = new CellMarks(hubModel, (kernel) => paths.of(kernel));

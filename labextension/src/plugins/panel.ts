@@ -85,7 +85,7 @@ function ranksSection(distributed: Distributed, state: IStateDB | null): RanksSe
   const start = async (line: string): Promise<void> => {
     const { kernel } = notebook;
     if (kernel !== null) {
-      await runLine(kernel, line);
+      await runLine(kernel, line, distributed.trans);
     }
   };
   const exports = async (panel: NotebookPanel, request: ExportRequest): Promise<string> => {

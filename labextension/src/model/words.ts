@@ -1,6 +1,6 @@
-// What translates the dashboard's texts: JupyterLab's bundle in the panel. The widget elsewhere speaks English.
+// What translates texts: JupyterLab's bundle in the panel. The widget elsewhere speaks English.
 
-/** The part of JupyterLab's TranslationBundle that components need. */
+/** The part of JupyterLab's TranslationBundle that models and components need. */
 export interface Words {
   /** Return a message with %1, %2 ... replaced by values. */
   __(message: string, ...values: unknown[]): string;
@@ -12,11 +12,6 @@ export const ENGLISH: Words = {
   __: (message, ...values) => fill(message, values),
   _n: (one, many, count, ...values) => fill(count === 1 ? one : many, [count, ...values]),
 };
-
-/** Return the name of a part of a step. */
-export function partName(part: 'compute' | 'exchange' | 'input', trans: Words): string {
-  return { compute: trans.__('compute'), exchange: trans.__('exchange'), input: trans.__('input') }[part];
-}
 
 function fill(message: string, values: readonly unknown[]): string {
   return message.replace(/%(\d)/g, (place, at: string) => String(values[Number(at) - 1] ?? place));
