@@ -127,6 +127,11 @@ class KernelSessions:
         self._current = session
         self.observers.notify()
 
+    @property
+    def used(self) -> Session | None:
+        """The session that the magics use; None where there is none."""
+        return self._current
+
     def current(self) -> Session:
         """Return the session that the magics use.
 

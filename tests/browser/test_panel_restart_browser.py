@@ -65,6 +65,8 @@ def test_kept_ranks_and_runs_are_there_again_after_the_server_was_restarted(own_
     card.get_by_role("button", name="Attach").click()
     panel.locator(".ddl-cluster-idle").wait_for(timeout=START_MS)
     assert card.count() == 0
+    # Elsewhere there would be no ranks to attach to.
+    assert panel.get_by_role("button", name="Insert as a cell").is_hidden()
     page.evaluate(SET, SHOWN)
     run_cell(page)
     page.locator(".jp-OutputArea-output").filter(has_text="6").wait_for(timeout=30_000)

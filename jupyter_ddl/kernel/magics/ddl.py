@@ -115,6 +115,9 @@ def _ddl_parser() -> MagicParser:
 class DdlMagics(Magics):
     """The magic that starts and ends ranks, and shows what ran."""
 
+    # What this kernel's last start was asked for.
+    _started: tuple[Session, Namespace] | None = None
+
     @no_var_expand
     @line_magic
     def ddl(self, line: str) -> None:
@@ -124,6 +127,15 @@ class DdlMagics(Magics):
             getattr(self, f"_{arguments.command}")(arguments)
 
     def _start(self, arguments: Namespace) -> None:
+        if self._started is not None and self._started == (current.sessions().used, arguments):
+            session = self._started[0]
+            if session.state is None:
+                # Run All after a start from the panel, or a second time.
+                stay = (
+                    "runs already, by the same line: its ranks stay. %ddl restart replaces them, %ddl stop ends them."
+                )
+                print(f"{session.name} {stay}\n" + "\n".join(_tables(session, arguments)))
+                return
         progress = Progress()
         session = current.start(
             arguments.n,
@@ -146,6 +158,7 @@ class DdlMagics(Magics):
             standby=arguments.standby or os.environ.get(STANDBY_VARIABLE) or standby.AUTO,
             progress=progress,
         )
+        self._started = session, arguments
         progress.conclude("\n".join([session.note, *_standby_note(session), *_tables(session, arguments)]))
 
     def _restart(self, arguments: Namespace) -> None:
@@ -157,6 +170,7 @@ class DdlMagics(Magics):
         if arguments.rebuild is not None:
             changes["rebuild"] = BY_OPTION[arguments.rebuild]
         progress = Progress()
+        self._started = None
         replayed = session.restart(progress, env=_environment(arguments), **changes)
         progress.conclude("\n".join(filter(None, [session.note, replayed, status_table(session.ranks)])))
 

@@ -11,7 +11,7 @@ import type { NotebookPanel } from './panels';
 const METADATA = 'jupyter_ddl';
 
 /** Whether a notebook says that it runs on ranks as a whole. */
-export function isSavedWhole(panel: NotebookPanel): boolean {
+function isSavedWhole(panel: NotebookPanel): boolean {
   const found = panel.content.model?.getMetadata(METADATA);
   return isRecord(found) && found['auto'] === true;
 }

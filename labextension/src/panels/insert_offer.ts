@@ -3,7 +3,6 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { h, setHidden, setText } from '../components/dom';
 import { startCell } from '../model/start';
 import type { NotebookPanel } from '../notebook/panels';
-import { isSavedWhole } from '../notebook/whole_notebook';
 
 export class InsertOffer {
   readonly element: HTMLElement;
@@ -19,9 +18,9 @@ export class InsertOffer {
     this.draw(null);
   }
 
-  /** Offer the line of a start in a notebook. */
+  /** Offer the line of a start in a notebook; one that attached finds no ranks elsewhere. */
   offer(panel: NotebookPanel, line: string): void {
-    this.last = { panel, line };
+    this.last = line.startsWith('%ddl attach') ? null : { panel, line };
   }
 
   /** @param panel the notebook in front; null where it has no ranks. */
@@ -35,7 +34,7 @@ export class InsertOffer {
   private insert(): void {
     if (this.last !== null && !this.last.panel.isDisposed) {
       const { panel, line } = this.last;
-      panel.content.model?.sharedModel.insertCell(0, { cell_type: 'code', source: startCell(line) + (isSavedWhole(panel) ? '\n%ddl auto on' : '') });
+      panel.content.model?.sharedModel.insertCell(0, { cell_type: 'code', source: startCell(line) });
       this.draw(panel);
     }
   }

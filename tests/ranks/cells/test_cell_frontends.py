@@ -124,6 +124,13 @@ def test_papermill(tmp_path):
 IPYTHON = """\
 %load_ext jupyter_ddl
 %ddl start -n 2 --name terminal
+get_ipython().run_cell_magic("distributed", "", "kept = rank + 5")
+%ddl start -n 2 --name terminal
+get_ipython().run_cell_magic("distributed", "", "print('kept', kept)")
+try:
+    get_ipython().run_line_magic("ddl", "start -n 1 --name terminal")
+except ValueError as error:
+    print("refused:", error)
 get_ipython().run_cell_magic("distributed", "", "print('same')\\nrank * 10")
 get_ipython().run_cell_magic("distributed", "", "1 / rank")
 %ddl stop
@@ -136,6 +143,12 @@ def test_ipython_in_a_terminal(tmp_path):
     done = python("-m", "IPython", "--colors=nocolor", str(script), env=os.environ | {"IPYTHONDIR": str(tmp_path)})
     lines = done.stdout.splitlines()
     assert "[0-1] same" in lines, done.stdout + done.stderr
+    # A start that is run again leaves its ranks as they are, and another one is refused.
+    stay = "runs already, by the same line: its ranks stay. %ddl restart replaces them, %ddl stop ends them."
+    assert f"terminal {stay}" in lines
+    assert {"[0] kept 5", "[1] kept 6"} <= {" ".join(line.split()) for line in lines}
+    taken = "A cluster's name is its own. Received: name='terminal', which runs already."
+    assert any(line.startswith(f"refused: {taken}") for line in lines)
     assert "[0]   0" in lines
     assert "[1]   10" in lines
     told = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout + done.stderr)
