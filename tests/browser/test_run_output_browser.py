@@ -67,3 +67,18 @@ def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) ->
     told = page.locator(OUTPUT).filter(has_text="This server does not have the run, and the notebook was saved")
     told.wait_for(timeout=60_000)
     assert "Error displaying" not in page.locator(".jp-Notebook").inner_text()
+
+
+def test_a_page_that_is_older_than_the_panel_says_so(lab: Lab, page: Page) -> None:
+    lab.write("older.ipynb", CODE.format(first=IS_THERE))
+    lab.open(page, "older.ipynb")
+    # As after an update: the files that the page knows of are not there any more.
+    page.route("**/extensions/jupyter-ddl/static/*.js*", lambda route: route.abort())
+    lab.run_all(page)
+    told = page.locator(OUTPUT).filter(has_text="The panel was updated since this page was loaded.")
+    told.wait_for(timeout=60_000)
+    lab.wait_until_idle(page)
+    page.unroute("**/extensions/jupyter-ddl/static/*.js*")
+    lab.save(page)
+    page.reload()
+    page.wait_for_selector(f"{OUTPUT} .ddl-dashboard", timeout=60_000)

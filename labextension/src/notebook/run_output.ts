@@ -66,8 +66,9 @@ class RunOutput extends Widget {
     const run = runOf(model.data);
     // No hub, or another server's run, or one that was deleted.
     const isThere = run !== null && (await this.follow(run).isThere());
-    // The dashboard's code is loaded with the first run that is shown.
-    const loaded = isThere ? await Promise.all([import('../panels/run_view'), import('./rank_outputs')]) : null;
+    // The dashboard's code is loaded with the first run that is shown. It is not there where the panel was installed again
+    // since the page was loaded: its files have other names then.
+    const loaded = isThere ? await Promise.all([import('../panels/run_view'), import('./rank_outputs')]).catch(() => null) : null;
     if (this.isDisposed || this.view !== null || asked !== this.asked) {
       return;
     }
@@ -77,6 +78,8 @@ class RunOutput extends Widget {
       const of = { run, isTrusted: model.trusted };
       this.ranks = new RankOutputs(this.context, this.panel.content.rendermime, of, view, this.layout as PanelLayout);
       this.showRun(run, view);
+    } else if (isThere) {
+      await this.showKept(model, this.context.trans.__('The panel was updated since this page was loaded. Load the page again to see the run.'));
     } else if (widgetOf(model.data) === null ? !isFinal(model.data) : this.knowsWidget(model.data)) {
       await this.showOther(model);
     } else {
