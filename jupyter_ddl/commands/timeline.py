@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.errors import InvalidInput
-from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE, rank_file, rank_file_pattern
 from jupyter_ddl.runs.log_times import clocks_ahead_us
 from jupyter_ddl.runs.store import resolve
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-_STEPS = rank_file_pattern(STEPS)
 # The collectives of a step are kept in memory.
 _MOST_STEPS = 1_000
 
@@ -45,17 +43,18 @@ def show_timeline(arguments: Namespace) -> None:
     # Here: every command of the terminal imports this module.
     from jupyter_ddl.timeline.analysis import analyse
     from jupyter_ddl.timeline.record import analysis_record
+    from jupyter_ddl.timeline.run_files import timeline_of
     from jupyter_ddl.timeline.text import analysis_text
 
     kept = steps_in(arguments.steps)
     given = Path(arguments.run or "")
     folder = None if given.is_file() else resolve(arguments.run).path
-    path = given if folder is None else timeline_of(folder)
+    path = given.resolve() if folder is None else timeline_of(folder)
     if arguments.perfetto is not None:
         _write_perfetto(Path(arguments.perfetto), path, folder)
         return
     found = analyse(path, kept)
-    name = str(path) if folder is None else folder.name
+    name = str(given) if folder is None else folder.name
     print(json.dumps(analysis_record(found), indent=1) if arguments.json else analysis_text(found, name))
 
 
@@ -83,31 +82,15 @@ def steps_in(text: str | None) -> range:
     )
 
 
-def timeline_of(folder: Path) -> Path:
-    """Return the file of a run's timeline.
-
-    Raises:
-        InvalidInput: it has none.
-    """
-    path = folder / rank_file(0, TIMELINE)
-    if not path.is_file():
-        raise InvalidInput(
-            "A run has a timeline where it was recorded.",
-            f"{folder.name}, which has none",
-            "Run the cell again with %%distributed --timeline, the script with jupyter ddl run --timeline.",
-        )
-    return path
-
-
 def _write_perfetto(target: Path, horovod: Path, folder: Path | None) -> None:
     from jupyter_ddl.timeline import perfetto
+    from jupyter_ddl.timeline.run_files import steps_of_ranks
 
-    found = [] if folder is None else [(_STEPS.fullmatch(one.name), one) for one in sorted(folder.iterdir())]
-    steps = {int(match[1]): path for match, path in found if match is not None}
     ahead_us = {} if folder is None else clocks_ahead_us(folder)
+    pieces = perfetto.pieces(horovod, {} if folder is None else steps_of_ranks(folder), ahead_us)
     try:
         with target.open("w", encoding="utf-8") as file:
-            perfetto.write(file, horovod, steps, ahead_us)
+            file.writelines(pieces)
     except OSError as error:
         raise InvalidInput(
             "The file for Perfetto is a path that can be written.", f"{target}: {error.strerror}", "Pass another path."

@@ -29,6 +29,7 @@ from jupyter_ddl.server.reports import ReportHandler
 from jupyter_ddl.server.run_lists import RunsHandler, RunValuesHandler
 from jupyter_ddl.server.runs import LogsHandler, PictureHandler, RunHandler
 from jupyter_ddl.server.socket_path import socket_path
+from jupyter_ddl.server.timelines import TimelineFileHandler, TimelineHandler
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,8 @@ class HubExtension(ExtensionApp):
                 (_RUN + r"/outputs", OutputsHandler, own),
                 (_RUN + r"/picture", PictureHandler, own),
                 (_RUN + r"/report", ReportHandler, own),
+                (_RUN + r"/timeline", TimelineHandler, own),
+                (_RUN + r"/timeline-file", TimelineFileHandler, own),
                 (r"/jupyter-ddl/run-values", RunValuesHandler, own),
                 (r"/jupyter-ddl/boards", BoardsHandler, own),
                 (r"/jupyter-ddl/tensorboard/([^/]+)(/.*)?", BoardHandler, own),

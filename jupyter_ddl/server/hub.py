@@ -44,6 +44,7 @@ class Hub:
         tails: the watched runs.
         requests: how many are being answered by the pool, or wait for it.
         scheduler: is held by the request that asks the batch scheduler for its jobs.
+        timelines: is held by the request that reads a timeline: one takes a minute of a thread where it is large.
         labels: is held by the request that changes a run's labels: it reads them before it writes them.
         examination: what was found when this host was last examined, for the files for support.
     """
@@ -56,6 +57,7 @@ class Hub:
         self._scripts = Scripts(self.pool, self._tell, log)
         self.requests = 0
         self.scheduler = asyncio.Lock()
+        self.timelines = asyncio.Lock()
         self.labels = asyncio.Lock()
         self.examination = Examination()
         self._browsers: set[Listener] = set()

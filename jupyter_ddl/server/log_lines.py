@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from jupyter_server.auth.decorator import authorized
-from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, authenticated
 
 from jupyter_ddl.errors import InvalidInput
@@ -80,23 +79,9 @@ class LogFileHandler(HubHandler):
         record = await self.run(run)
         with self.admitted():
             chunks = _merged(record) if rank is None else _raw(record, rank)
-            chunk = _there(await self.work(next, chunks, None), rank)
+            _there(await self.work(next, chunks, None), rank)
             which = "all-ranks" if rank is None else f"rank-{rank}"
-            self.set_header("Content-Type", "text/plain; charset=utf-8")
-            self.set_header("X-Content-Type-Options", "nosniff")
-            self.set_header("Cache-Control", "no-store")
-            self.set_header("Content-Disposition", f'attachment; filename="{record.run}-{which}.log"')
-            try:
-                while chunk is not None:
-                    self.write(chunk)
-                    await self.flush()
-                    chunk = await self.work(next, chunks, None)
-            except StreamClosedError:
-                # The browser has ended the download.
-                return
-            finally:
-                await self.work(chunks.close)
-        self.finish()
+            await self.send_file(chunks, f"{record.run}-{which}.log", "text/plain; charset=utf-8")
 
 
 def _raw(record: RunRecord, rank: int) -> Generator[bytes, None, None]:

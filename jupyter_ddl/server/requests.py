@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jupyter_server.base.handlers import APIHandler
+from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError
 
 from jupyter_ddl.runs.store import find
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from jupyter_ddl.runs.store import RunRecord
     from jupyter_ddl.server.hub import Hub
@@ -68,6 +69,29 @@ class HubHandler(APIHandler):
         """Send JSON."""
         self.set_header("Cache-Control", "no-store")
         self.finish(json.dumps(content, allow_nan=False))
+
+    async def send_file(self, chunks: Generator[bytes, None, None], name: str, kind: str) -> None:
+        """Send a file of which the first chunk, which is empty, was taken already; to be called while admitted.
+
+        Args:
+            chunks: of the file; each is read in a thread when the one before is on its way.
+            name: under which the browser saves it.
+            kind: its content type.
+        """
+        self.set_header("Content-Type", kind)
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "no-store")
+        self.set_header("Content-Disposition", f'attachment; filename="{name}"')
+        try:
+            while (chunk := await self.work(next, chunks, None)) is not None:
+                self.write(chunk)
+                await self.flush()
+        except StreamClosedError:
+            # The browser has ended the download.
+            return
+        finally:
+            await self.work(chunks.close)
+        self.finish()
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a number of the address.

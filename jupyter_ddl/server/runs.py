@@ -21,6 +21,7 @@ from jupyter_ddl.runs.prune import delete, reason_to_stay
 from jupyter_ddl.runs.reading import run_events
 from jupyter_ddl.runs.store import RUNNING, UNKNOWN, RunRecord, single_rank_samples_per_s
 from jupyter_ddl.server.requests import HubHandler
+from jupyter_ddl.timeline.run_files import has_timeline
 from jupyter_ddl.views.event_batches import finite
 from jupyter_ddl.views.fault import with_text
 from jupyter_ddl.views.figures import Figures
@@ -178,7 +179,7 @@ def _details(folder: Path) -> dict[str, Any]:
         # The record is made from the folder's other files.
         content = {}
     named = {name: content.get(name) for name in ("cluster", "hosts", "devices", "versions")}
-    return {"cell": cell, **finite(named)}
+    return {"cell": cell, "has_timeline": has_timeline(folder), **finite(named)}
 
 
 def _final_state(record: RunRecord) -> dict[str, str] | None:

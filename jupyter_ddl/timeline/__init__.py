@@ -10,6 +10,8 @@
 | `analysis` | all of these for one file |
 | `text` | the analysis as a text |
 | `record` | the analysis as numbers for JSON |
+| `picture` | some steps as they are drawn |
+| `run_files` | the files of a run that these read |
 | `perfetto` | a file for Perfetto, with all ranks on one clock |
 
 Runs on: kernel, Jupyter server, terminal.

@@ -39,3 +39,9 @@ def length(intervals: Iterable[Interval]) -> float:
 def until(intervals: Iterable[Interval], moment: float) -> list[Interval]:
     """Return the parts of these that lie before a moment."""
     return [(begin, min(end, moment)) for begin, end in intervals if begin < moment]
+
+
+def within(intervals: Iterable[Interval], bounds: Interval) -> list[Interval]:
+    """Return the parts of these that lie between two moments."""
+    first, last = bounds
+    return [(max(begin, first), min(end, last)) for begin, end in intervals if end > first and begin < last]

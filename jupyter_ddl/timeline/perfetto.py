@@ -9,29 +9,27 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from jupyter_ddl.host import untrusted_files
 from jupyter_ddl.timeline.trace_file import TraceFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
-    from typing import TextIO
 
 _STEPS, _HANDED = 1, 2
+# Of a piece.
+_EVENTS = 5_000
 
 
-def write(
-    target: TextIO,
-    horovod: Path,
-    steps: Mapping[int, Path] | None = None,
-    ahead_us: Mapping[int, float] | None = None,
-) -> None:
-    """Write the file, a piece at a time.
+def pieces(
+    horovod: Path, steps: Mapping[int, Path] | None = None, ahead_us: Mapping[int, float] | None = None
+) -> Iterator[str]:
+    """Yield the file, a piece at a time.
 
     Args:
-        target: where to.
         horovod: the timeline that Horovod wrote on rank 0.
         steps: rank -> the file of its steps' times.
         ahead_us: rank -> how far its host's clock was ahead, in microseconds; 0 where it is not there.
@@ -40,15 +38,16 @@ def write(
         InvalidInput: it is no timeline.
     """
     ranks, ahead = steps or {}, ahead_us or {}
-    separator = "[\n"
-    for event in chain(
+    events = chain(
         _names(ranks),
         *(_steps_of(rank, path, ahead.get(rank, 0.0)) for rank, path in sorted(ranks.items())),
         _of_horovod(horovod, max(ranks, default=0) + 1, ahead.get(0, 0.0)),
-    ):
-        target.write(separator + json.dumps(event))
+    )
+    separator = "[\n"
+    while some := list(islice(events, _EVENTS)):
+        yield separator + ",\n".join(map(json.dumps, some))
         separator = ",\n"
-    target.write("\n]\n")
+    yield "\n]\n"
 
 
 def _names(ranks: Iterable[int]) -> Iterator[dict[str, Any]]:
@@ -59,8 +58,8 @@ def _names(ranks: Iterable[int]) -> Iterator[dict[str, Any]]:
 
 
 def _steps_of(rank: int, path: Path, ahead_us: float) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
+    with untrusted_files.open_file(path) as file:
+        for number, line in enumerate(untrusted_files.lines(file)):
             with suppress(ValueError, TypeError):  # the last line of a rank that was killed
                 begin_us, end_us = json.loads(line)
                 yield {

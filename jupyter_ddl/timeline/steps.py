@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from jupyter_ddl.timeline.intervals import length, union, until
+from jupyter_ddl.timeline.intervals import length, union, until, within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -131,8 +131,8 @@ def _step(number: int, before_us: float, collectives: list[Collective]) -> Step:
     end_us = max(one.end_us for one in collectives)
     exchange = union((one.ready_us, one.end_us) for one in collectives)
     exposed: Interval = (ready_us, end_us)
-    busy = _within((phase for one in collectives for phase in one.exchanges), exposed)
-    copies = _within((phase for one in collectives for phase in one.copies), exposed)
+    busy = within((phase for one in collectives for phase in one.exchanges), exposed)
+    copies = within((phase for one in collectives for phase in one.copies), exposed)
     collective_us = length(busy)
     copies_us = length([*busy, *copies]) - collective_us
     return Step(
@@ -148,11 +148,6 @@ def _step(number: int, before_us: float, collectives: list[Collective]) -> Step:
         _late(collectives),
         tuple(collectives),
     )
-
-
-def _within(intervals: Iterable[Interval], bounds: Interval) -> list[Interval]:
-    first, last = bounds
-    return [(max(begin, first), min(end, last)) for begin, end in intervals if end > first and begin < last]
 
 
 def _handed_us(collectives: list[Collective], ready_us: float) -> dict[int, float]:

@@ -35,7 +35,7 @@ def analysis_text(found: Analysis, name: str) -> str:
         list(_of_a_step(found)),
         list(_of_ranks(found)),
         list(_of_each_step(found.kept)),
-        list(_findings(found)),
+        list(findings(found)),
         list(_of_tensors(found)),
     ]
     return "\n\n".join("\n".join(block) for block in blocks if block)
@@ -101,7 +101,8 @@ def _step_cells(step: Step) -> tuple[str, str, str, str, str, str, str, str, str
     )
 
 
-def _findings(found: Analysis) -> Iterator[str]:
+def findings(found: Analysis) -> Iterator[str]:
+    """Yield the sentences on what can be gained."""
     slowest = found.slowest()
     if slowest is not None:
         rank, late = slowest

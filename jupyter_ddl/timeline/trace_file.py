@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import untrusted_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +48,7 @@ class TraceFile:
     """The events of one file.
 
     Args:
-        path: the file.
+        path: the file, and no link.
 
     Attributes:
         is_cut_off: whether the file lacks its end; known when all events have been read.
@@ -64,7 +65,7 @@ class TraceFile:
             InvalidInput: it is no such file, or cannot be read.
         """
         try:
-            with self.path.open("rb") as file:
+            with untrusted_files.open_file(self.path) as file:
                 yield from self._events(file)
         except OSError as error:
             raise InvalidInput(

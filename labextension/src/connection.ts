@@ -18,7 +18,7 @@ import { factsOf } from './model/run_facts';
 import { type Query, queryOf } from './model/run_filter';
 import { runValuesOf, type RunValues } from './model/run_values';
 import { recordOf, runPageOf, type RunPage, type RunRecord } from './model/runs';
-import { type BoardOf, type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunReport, type Server } from './model/server';
+import { type BoardOf, type ControlName, type LabelChange, type LinesQuery, type LogSize, placeOf, type RunDetails, type RunFile, type RunReport, type Server } from './model/server';
 import type { Device, HostRoom } from './model/start';
 import type { Words } from './model/words';
 import { listOf, PATH, Rest } from './rest';
@@ -49,14 +49,12 @@ export class Connection implements RunWire, Server {
   private readonly _opened = new Signal<this, boolean>(this);
   private readonly _message = new Signal<this, ToBrowser>(this);
   private readonly _batch = new Signal<this, RunBatch>(this);
-
   private readonly rest: Rest;
 
   constructor(private readonly settings: ServerConnection.ISettings, private readonly trans: Words) {
     this.rest = new Rest(settings);
   }
 
-  /** The connection came up, or is lost. */
   get opened(): ISignal<this, boolean> {
     return this._opened;
   }
@@ -130,8 +128,8 @@ export class Connection implements RunWire, Server {
   async run(run: string): Promise<RunDetails> {
     const found = await this.rest.get(['runs', run]);
     const record = needed(recordOf(found), run);
-    const { cell, place } = isRecord(found) ? found : {};
-    return { record, cell: typeof cell === 'string' ? cell : '', place: placeOf(place), facts: factsOf(found) };
+    const { cell, place, has_timeline: hasTimeline } = isRecord(found) ? found : {};
+    return { record, cell: typeof cell === 'string' ? cell : '', place: placeOf(place), facts: factsOf(found), hasTimeline: hasTimeline === true };
   }
 
   async labelRun(run: string, change: LabelChange): Promise<RunRecord> {
@@ -175,10 +173,14 @@ export class Connection implements RunWire, Server {
     return outputsPageOf(await this.rest.get(['runs', run, 'outputs'], asked));
   }
 
-  logFileUrl(run: string, rank: number | null): string {
+  fileUrl(run: string, file: RunFile, query: Readonly<Record<string, number>> = {}): string {
     const { baseUrl, appendToken, token } = this.settings;
-    const query = { ...(rank === null ? {} : { rank: String(rank) }), ...(appendToken && token !== '' ? { token } : {}) };
-    return URLExt.join(baseUrl, PATH, 'runs', encodeURIComponent(run), 'log-file') + URLExt.objectToQueryString(query);
+    const asked = { ...query, ...(appendToken && token !== '' ? { token } : {}) };
+    return URLExt.join(baseUrl, PATH, 'runs', encodeURIComponent(run), file) + URLExt.objectToQueryString(asked);
+  }
+
+  timeline(run: string, first: number): Promise<unknown> {
+    return this.rest.get(['runs', run, 'timeline'], [['first', String(first)]]);
   }
 
   async devices(): Promise<Device[]> {

@@ -69,7 +69,7 @@ function longest(a: readonly string[], b: readonly string[]): number {
 }
 
 describe('what differs between runs', () => {
-  const details = (run: string, more: object): RunDetails => ({ record: record(run), cell: '', place: { path: null, problem: 'none' }, facts: factsOf(more) });
+  const details = (run: string, more: object): RunDetails => ({ record: record(run), cell: '', place: { path: null, problem: 'none' }, hasTimeline: false, facts: factsOf(more) });
   const one = details('a', {
     parameters: { rate: 0.1, epochs: 3 },
     options: { stalls: { after_s: 10 }, auto: null },

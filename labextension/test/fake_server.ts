@@ -32,7 +32,8 @@ export class FakeServer implements Server {
     return this.ask('lines', run, ...what.filter((word) => word !== false && word !== ''), where, ...(most === undefined ? [] : [`most ${most}`]));
   };
   readonly rankOutputs = this.asks<Server['rankOutputs']>('rankOutputs');
-  readonly logFileUrl = (run: string, rank: number | null): string => `${run} ${rank ?? 'all'}`;
+  readonly timeline = this.asks<Server['timeline']>('timeline');
+  readonly fileUrl = (run: string, file: string, query: object = {}): string => [run, file, ...Object.values(query)].join(' ');
   readonly devices = this.asks<Server['devices']>('devices');
   readonly hostRoom = this.asks<Server['hostRoom']>('hostRoom');
   readonly places = this.asks<Server['places']>('places');

@@ -60,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "runs": {"errors", "host", "paths", "protocol"},
     "views": {"errors", "protocol"},
     # It reads a file, of a run or of the user's.
-    "timeline": {"errors", "protocol"},
+    "timeline": {"errors", "host", "protocol"},
     # TensorBoard's process, and what the server and a terminal ask of it.
     "tensorboard": {"errors", "host", "protocol", "runs"},
     # How an MPI job gets onto hosts.
@@ -92,6 +92,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "runs",
         "support",
         "tensorboard",
+        "timeline",
         "views",
     },
     # The old spellings are data that ranks read too, so they lie in protocol and not in legacy.

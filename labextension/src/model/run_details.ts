@@ -6,6 +6,7 @@ import { sentence, type Server } from './server';
 
 export class RunDetailsModel {
   cell = '';
+  hasTimeline = false;
   /** Null until it has been read. */
   record: RunRecord | null = null;
   /** What went wrong, as a sentence; empty where nothing did. */
@@ -32,9 +33,8 @@ export class RunDetailsModel {
 
   async read(): Promise<void> {
     try {
-      const { cell, record } = await this.server.run(this.run);
-      this.cell = cell;
-      this.record = record;
+      const { cell, record, hasTimeline } = await this.server.run(this.run);
+      Object.assign(this, { cell, record, hasTimeline });
       this.problem = '';
     } catch (error) {
       this.problem = sentence(error);

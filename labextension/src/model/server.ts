@@ -27,7 +27,11 @@ export interface RunDetails {
   readonly cell: string;
   readonly facts: RunFacts;
   readonly place: NotebookPlace;
+  /** Whether its timeline was recorded. */
+  readonly hasTimeline: boolean;
 }
+
+export type RunFile = 'log-file' | 'timeline-file';
 
 /** What a run's user says of it, as it is to change; what is left out stays. */
 export interface LabelChange {
@@ -95,8 +99,10 @@ export interface Server {
   lines(run: string, query: LinesQuery, place: LinesPlace, most?: number): Promise<LinesPage>;
   /** Read what a rank showed behind a place of its events; 0 is the beginning. */
   rankOutputs(run: string, rank: number, after: number): Promise<OutputsPage>;
-  /** Return the address of a rank's whole log, or of all ranks' merged by time. */
-  logFileUrl(run: string, rank: number | null): string;
+  /** Where the time of a run's steps went, with some of them from one on, counted from 0 (`model/timeline`). */
+  timeline(run: string, first: number): Promise<unknown>;
+  /** Return the address of a file of a run: a `rank`'s whole log, or of all ranks' merged by time; its timeline. */
+  fileUrl(run: string, file: RunFile, query?: Readonly<Record<string, number>>): string;
 
   devices(): Promise<Device[]>;
   /** What the server's host has for ranks; null where it does not say. */

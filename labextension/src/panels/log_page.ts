@@ -19,7 +19,7 @@ const COLOURS = 7;
 const CHARACTERS_BESIDE = 24;
 
 interface LogContext extends Context {
-  readonly server: Pick<Server, 'logFileUrl'>;
+  readonly server: Pick<Server, 'fileUrl'>;
 }
 
 export class LogPage extends LivePage {
@@ -118,7 +118,7 @@ export class LogPage extends LivePage {
   private async open(): Promise<void> {
     const { model, bar } = this;
     model.open(bar.isStderr, bar.filter);
-    bar.showFile(this.context.server.logFileUrl(model.run, model.rank));
+    bar.showFile(this.context.server.fileUrl(model.run, 'log-file', model.rank === null ? {} : { rank: model.rank }));
     this.changed();
     await this.toEnd();
   }

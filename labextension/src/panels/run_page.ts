@@ -8,6 +8,7 @@ import { whatText } from '../components/run_rows';
 import type { LiveRun } from '../model/live';
 import type { RunDetailsModel } from '../model/run_details';
 import type { Server } from '../model/server';
+import { TimelineTab } from './timeline_tab';
 import { RankOutputs } from '../notebook/rank_outputs';
 import { CommandIDs } from '../tokens';
 import type { Context } from './context';
@@ -28,11 +29,13 @@ export class RunPage extends LivePage {
   private readonly labels = h('p', { class: 'ddl-note ddl-run-labels' });
   private readonly toCell: HTMLButtonElement;
   private isOver = false;
+  private isBare = false;
+  private readonly tab: TimelineTab;
 
   constructor(
     private readonly context: Context,
     private readonly details: RunDetailsModel,
-    server: Pick<Server, 'rankOutputs'>,
+    server: Pick<Server, 'rankOutputs' | 'timeline' | 'fileUrl'>,
     rendermime: IRenderMimeRegistry | null,
   ) {
     super();
@@ -56,7 +59,8 @@ export class RunPage extends LivePage {
     this.cell = h('details', { class: 'ddl-cell-code' }, h('summary', {}, trans.__('The cell')), this.code);
     this.note = h('p', { class: 'ddl-hint', hidden: '' }, trans.__('This cell did not train.'));
     const bar = h('div', { class: 'ddl-page-bar' }, h('h2', {}, run), this.error, this.toCell, report, board, this.logs);
-    this.node.append(bar, this.labels, this.problem, this.note, this.view.element, this.cell);
+    this.tab = new TimelineTab(trans, server, run, () => this.choose());
+    this.node.append(bar, this.labels, this.problem, this.tab.bar, this.note, this.view.element, this.cell, this.tab.place);
     // No notebook says here that its user trusts what is shown.
     const of = { run, isTrusted: false };
     this.ranks = rendermime === null ? null : new RankOutputs({ server, trans }, rendermime, of, this.view, layout);
@@ -77,6 +81,7 @@ export class RunPage extends LivePage {
     if (!this.isDisposed) {
       this.ranks?.dispose();
       super.dispose();
+      this.tab.dispose();
       this.details.dispose();
       this.view.destroy();
     }
@@ -97,13 +102,25 @@ export class RunPage extends LivePage {
     this.failed = model.failedRank;
     setHidden(this.error, this.failed === null);
     setText(this.error, this.context.trans.__('Error in rank %1’s log', this.failed));
-    const isBare = model.isOver && model.step === null;
-    setHidden(this.note, !isBare);
-    this.view.element.classList.toggle('ddl-untrained', isBare);
+    this.isBare = model.isOver && model.step === null;
+    this.choose();
+    this.view.element.classList.toggle('ddl-untrained', this.isBare);
     if (model.isOver && !this.isOver) {
       this.isOver = true;
       void this.details.readLogSize();
+      void this.details.read();
     }
+  }
+
+  protected override themed(): void {
+    this.tab?.themed();
+  }
+
+  /** Show the run itself, or its timeline. */
+  private choose(): void {
+    const { isShown } = this.tab;
+    [this.view.element, this.cell].forEach((element) => setHidden(element, isShown));
+    setHidden(this.note, isShown || !this.isBare);
   }
 
   private async goToCell(): Promise<void> {
@@ -120,6 +137,7 @@ export class RunPage extends LivePage {
     setHidden(this.toCell, record?.notebook == null || !can(CommandIDs.goToCell));
     setText(this.code, cell);
     setText(this.problem, problem);
+    setHidden(this.tab.bar, !this.details.hasTimeline);
     // The page has the newest of what the ranks wrote.
     setText(this.logs, logBytes === null ? trans.__('Whole logs') : trans.__('Whole logs (%1)', size(logBytes)));
   }

@@ -36,6 +36,7 @@ def run() -> Iterator[Path]:
     (folder / "cell.py").write_text("1 + 1")
     (folder / "run.json").write_text(json.dumps({"run": RUN, "start_s": 1.0, "ranks": [0], "outcome": "finished"}))
     (folder / "rank-0.log").write_text("a line\n")
+    (folder / "rank-0.timeline.json").write_text("[\n]\n")
     yield folder
     for file in folder.glob("*"):
         file.unlink()
@@ -52,6 +53,9 @@ ADDRESSES = [
     f"runs/{RUN}/lines?pattern=a&regex=1",
     f"runs/{RUN}/log-file",
     f"runs/{RUN}/log-file?rank=0",
+    f"runs/{RUN}/timeline",
+    f"runs/{RUN}/timeline-file",
+    f"runs/{RUN}/timeline-file?perfetto=1",
     "devices",
     "host",
     "places",
@@ -222,7 +226,7 @@ def header(cookies: http.cookies.SimpleCookie) -> str:
     ],
 )
 def test_a_name_that_is_no_runs_id_names_nothing(server: Server, run: Path, name: str) -> None:
-    for suffix in ("", "/logs", "/lines", "/log-file"):
+    for suffix in ("", "/logs", "/lines", "/log-file", "/timeline", "/timeline-file"):
         assert server.ask("GET", f"runs/{name}{suffix}").status in (400, 404)
     assert server.ask("DELETE", f"runs/{name}").status in (400, 404)
     assert server.ask("PATCH", f"runs/{name}", body='{"name": "x"}').status in (400, 404)
@@ -255,9 +259,22 @@ def test_a_link_or_a_pipe_in_a_logs_place_is_no_log(server: Server, run: Path) -
         assert (reply.status, reply.json["message"]) == (404, told)
 
 
+def test_a_link_or_a_pipe_in_a_timelines_place_is_none(server: Server, run: Path) -> None:
+    path = run / "rank-0.timeline.json"
+    for replace in (lambda: path.symlink_to("/etc/passwd"), lambda: os.mkfifo(path), lambda: None):
+        path.unlink(missing_ok=True)
+        replace()
+        assert server.ask("GET", f"runs/{RUN}").json["has_timeline"] is False
+        for address in ("timeline", "timeline-file", "timeline-file?perfetto=1"):
+            reply = server.ask("GET", f"runs/{RUN}/{address}")
+            assert (reply.status, "recorded" in reply.json["message"]) == (400, True)
+
+
 @pytest.mark.parametrize(
     ("address", "told"),
     [
+        (f"runs/{RUN}/timeline?first=-1", "first must be a number from 0"),
+        (f"runs/{RUN}/timeline?most=201", "most must be a number from 1 to 200. Received: '201'."),
         ("runs?limit=0", "limit must be a number from 1 to 200. Received: '0'."),
         ("runs?limit=-1", "Received: '-1'."),
         ("runs?limit=%C2%B2", "Received: '²'."),
