@@ -21,6 +21,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3, help="runs of each setting, in turns (3)")
     parser.add_argument("--only", default="", metavar="fusion,cycle,groups,compression,algorithm,threads")
     parser.add_argument("--run-options", default="", metavar="'--auto -H a:2,b:2'", help="options of `jupyter ddl run`")
+    parser.add_argument(
+        "--cell", action="store_true", help="the script is a cell: it has rank, local_rank and world_size"
+    )
     parser.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT.py", help="the script and its arguments")
 
 
@@ -32,7 +35,9 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.script or not Path(arguments.script[0]).is_file():
         raise InvalidInput("The script must exist.", " ".join(arguments.script) or "nothing", "Pass SCRIPT.py.")
     run_options = tuple(shlex.split(arguments.run_options))
-    job = tuning.Job(tuple(arguments.script), arguments.n, run_options, arguments.warm_up, arguments.steps)
+    job = tuning.Job(
+        tuple(arguments.script), arguments.n, run_options, arguments.warm_up, arguments.steps, arguments.cell
+    )
     hosts = bool({"-H", "--hosts", "--hostfile"} & set(run_options))
     tried = tuning.trials(usable_cores(), arguments.n or 2, nccl=tuning.uses_nccl(), hosts=hosts)
     only = {kind for kind in arguments.only.split(",") if kind}

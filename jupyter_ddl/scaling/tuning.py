@@ -91,6 +91,7 @@ class Job:
         run_options: more options of it.
         warm_up: steps that are not timed.
         steps: those that are.
+        is_cell: the script is a notebook's cell, which has `rank`, `local_rank` and `world_size`.
     """
 
     script: tuple[str, ...]
@@ -98,6 +99,7 @@ class Job:
     run_options: tuple[str, ...]
     warm_up: int
     steps: int
+    is_cell: bool = False
 
     def command(self, trial: Trial, out: Path) -> list[str]:
         """Return the command that runs a trial."""
@@ -106,7 +108,7 @@ class Job:
         settings = [word for item in trial.variables.items() for word in ("--env", "=".join(item))]
         program = [str(PROGRAM), str(out), str(self.warm_up), str(self.steps), str(trial.groups or "-")]
         start = [sys.executable, "-m", "jupyter_ddl.cli", "run", *ranks, *threads, *settings, *self.run_options, "--"]
-        return [*start, *program, trial.compression or "-", *self.script]
+        return [*start, *program, trial.compression or "-", "cell" if self.is_cell else "script", *self.script]
 
     def step_s(self, trial: Trial) -> float:
         """Run a trial; return the median of its steps.

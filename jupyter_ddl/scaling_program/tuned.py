@@ -1,12 +1,14 @@
 """Runs a user's script until it has trained for some steps, and writes how long they took.
 
-`tuned.py OUT WARM_UP STEPS GROUPS|- COMPRESSION|- SCRIPT ARGS...`. Runs on: every rank. Collective: every rank must run
-this, and ends after the same step.
+`tuned.py OUT WARM_UP STEPS GROUPS|- COMPRESSION|- cell|script SCRIPT ARGS...`.
+
+Runs on: every rank. Collective: every rank must run this, and ends after the same step.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import runpy
 import sys
 from contextlib import suppress
@@ -56,11 +58,16 @@ def changes(groups: str, compression: str) -> dict[str, Any]:
     return found
 
 
+def names_of_a_cell() -> dict[str, int]:
+    """Return what a cell of `%%distributed` finds set, and a script does not."""
+    return {name: int(os.environ[name.upper()]) for name in ("rank", "local_rank", "world_size")}
+
+
 def main() -> None:
     """Run this rank's part."""
     from mpi4py import MPI
 
-    out, warm_up, steps, groups, compression, script, *arguments = sys.argv[1:]
+    out, warm_up, steps, groups, compression, kind, script, *arguments = sys.argv[1:]
     state = rank_state.here()
     state.part(Tried).changes = changes(groups, compression)
     timed = Timed(int(warm_up), int(steps))
@@ -68,7 +75,7 @@ def main() -> None:
     sys.argv[:] = [script, *arguments]
     sys.path.insert(0, str(Path(script).resolve().parent))
     with suppress(EnoughSteps):
-        runpy.run_path(script, run_name="__main__")
+        runpy.run_path(script, names_of_a_cell() if kind == "cell" else {}, run_name="__main__")
     if MPI.COMM_WORLD.rank == 0:
         Path(out).write_text(json.dumps(timed.step_s))
 

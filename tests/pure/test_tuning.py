@@ -96,7 +96,7 @@ def test_a_trial_is_a_run_with_its_settings(tmp_path: Path) -> None:
     words = JOB.command(trial, tmp_path / "out")
     start, _, program = " ".join(words).partition(" -- ")
     assert start.endswith("run -n 2 --threads 3 --env HOROVOD_FUSION_THRESHOLD=7 --auto")
-    assert program.split()[1:] == [str(tmp_path / "out"), "5", "20", "2", "fp16", "train.py", "--fast"]
+    assert program.split()[1:] == [str(tmp_path / "out"), "5", "20", "2", "fp16", "script", "train.py", "--fast"]
 
 
 def test_the_rounds_are_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:

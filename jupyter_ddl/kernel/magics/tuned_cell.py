@@ -30,7 +30,7 @@ def tune_cell(cell: str, ranks: int, kinds: str, *, auto: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="jupyter-ddl-tune-") as folder:
         script = Path(folder, "cell.py")
         script.write_text(cell)
-        command = [sys.executable, "-m", "jupyter_ddl.cli", "tune", "-n", str(ranks), "--only", kinds]
+        command = [sys.executable, "-m", "jupyter_ddl.cli", "tune", "--cell", "-n", str(ranks), "--only", kinds]
         command += ["--run-options", "--auto"] if auto else []
         with subprocess.Popen(
             [*command, str(script)],

@@ -106,8 +106,16 @@ raise SystemExit("the steps of a trial are over before")
 
 def test_a_cell_that_does_not_train_is_not_tuned(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DdlError, match="The cell was not tuned"):
-        tune_cell("1 + 1", 2, "compression", auto=False)
+        tune_cell("assert local_rank == rank in range(world_size)", 2, "compression", auto=False)
     assert "What is tuned trains for some steps of Keras's fit" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_a_cell_is_tuned_to_its_end(capsys: pytest.CaptureFixture[str]) -> None:
+    tune_cell(f"assert local_rank == rank in range(world_size)\n{TRAIN}", 2, "compression", auto=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines[-4:-2]] == ["as it is", "fp16"]
+    assert lines[-1] == "Nothing gains 3% in every round: leave it as it is."
 
 
 def test_a_script_is_tuned_and_ends_after_the_steps_of_each_trial(tmp_path: Path) -> None:
