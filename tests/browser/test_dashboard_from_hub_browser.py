@@ -30,6 +30,9 @@ HAS_PICTURE = """() => window.jupyterapp.shell.currentWidget.content.widgets
   .some(cell => JSON.stringify(cell.model.toJSON()).includes('jupyter-ddl-final-state'))"""
 NO_KERNEL = "(window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel ?? null) === null"
 
+# Notebook 7's own, with no extension too: a toolbar's settings are loaded while it asks for another plugin's.
+# Source: jupyterlab 4, packages/apputils/src/toolbar/factory.ts, setToolbarItems
+NOTEBOOK_7S_OWN = re.compile(r"reading 'schema'\)[\s\S]*? at \S+/static/notebook/notebook_core\.")
 NOTEBOOK_7 = pytest.mark.skipif(
     find_spec("notebook") is None, reason="Notebook 7 is not installed: pip install notebook"
 )
@@ -69,7 +72,7 @@ def test_a_second_tab_a_reload_and_a_notebook_without_a_kernel_show_the_run(
         lab.write(NAME, "%load_ext jupyter_ddl\n%ddl start -n 2", training(end))
         context = browser.new_context(viewport={"width": 1400, "height": 1200})
         raised: list[str] = []
-        context.on("weberror", lambda error: raised.append(str(error.error)))
+        context.on("weberror", lambda error: raised.append(f"{error.error}\n{error.error.stack}"))
         page = context.new_page()
         load(lab, page, module)
         lab.wait_until_idle(page)
@@ -92,7 +95,7 @@ def test_a_second_tab_a_reload_and_a_notebook_without_a_kernel_show_the_run(
         page.wait_for_function(HAS_PICTURE, timeout=30_000)
         command(page, "docmanager:save")
         context.close()
-        assert not raised
+        assert [error for error in raised if not NOTEBOOK_7S_OWN.search(error)] == []
         # The next day: another server, and no kernel starts there.
         lab.end_kernels()
         lab.server.stop()
