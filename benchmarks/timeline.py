@@ -1,11 +1,13 @@
 """What `--timeline` costs: images a second of a cell that is recorded, against one that is not.
 
 A model of few tensors and one of many, since Horovod writes some lines for each tensor of each step, and negotiates
-each one again. Both sides run in turns on the same two ranks; only steps are timed.
+each one again. Both sides run in turns on the same two ranks; only steps are timed. `--framework torch` has PyTorch's,
+where torch's profiler records the first 200 steps: `recorded` are 150 of these, and `long` ten times as many.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,23 +40,68 @@ model.fit(images, targets, batch_size=64, verbose=0)
 images_per_s = world_size * len(images) / (time.perf_counter() - began_s)
 """
 
+TORCH_STEPS = {"recorded": 150, "long": 2_000}
+TORCH_MODEL = """
+import time
+import torch
+import torch.distributed as dist
+
+dist.is_initialized() or dist.init_process_group("gloo")
+torch.manual_seed(1)
+layers = [torch.nn.Linear(256, 256) for _ in range(5)]
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers, torch.nn.Linear(256, 10)))
+optimizer = torch.optim.SGD(model.parameters(), 0.001)
+images = torch.ones(64, 256)
+
+def train(steps):
+    began_s = time.perf_counter()
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(images).sum().backward()
+        optimizer.step()
+    return world_size * steps * len(images) / (time.perf_counter() - began_s)
+
+train(20)
+"""
+
 
 def main() -> None:
     """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--framework", choices=["tensorflow", "torch"], default="tensorflow")
+    rows = of_torch() if parser.parse_args().framework == "torch" else of_horovod()
+    report("timeline", rows, aim=1 / 1.03, better="higher")
+
+
+def of_torch() -> list[Row]:
+    """Measure loops of PyTorch's."""
+    rows = []
+    with jupyter_ddl.start(n=N, name=f"bench-{os.getpid()}", framework="torch") as session:
+        session.run(TORCH_MODEL)
+        for name, steps in TORCH_STEPS.items():
+            trained = partial(images_per_s, session, f"images_per_s = train({steps})")
+            trained(on=True)
+            on, off = interleave(partial(trained, on=True), partial(trained, on=False), PAIRS)
+            rows.append(Row(f"n={N} torch, {steps} steps, {name}", on, off, "images/s"))
+    return rows
+
+
+def of_horovod() -> list[Row]:
+    """Measure Keras's fit."""
     rows = []
     with jupyter_ddl.start(n=N, name=f"bench-{os.getpid()}") as session:
         for name, layers in LAYERS.items():
             session.run(MODEL.format(layers=layers, steps=STEPS))
-            trained = partial(images_per_s, session)
+            trained = partial(images_per_s, session, TRAIN)
             trained(on=True)
             on, off = interleave(partial(trained, on=True), partial(trained, on=False), PAIRS)
             rows.append(Row(f"n={N} {name}, recorded and not", on, off, "images/s"))
-    report("timeline", rows, aim=1 / 1.03, better="higher")
+    return rows
 
 
-def images_per_s(session: Session, *, on: bool) -> float:
+def images_per_s(session: Session, code: str, *, on: bool) -> float:
     """Train once; return rank 0's figure."""
-    session.run(TRAIN, timeline=on)
+    session.run(code, timeline=on)
     value: float = session.pull("images_per_s", [0])[0]
     return value
 

@@ -43,17 +43,16 @@ def show_timeline(arguments: Namespace) -> None:
     # Here: every command of the terminal imports this module.
     from jupyter_ddl.timeline.analysis import analyse
     from jupyter_ddl.timeline.record import analysis_record
-    from jupyter_ddl.timeline.run_files import timeline_of
+    from jupyter_ddl.timeline.run_files import analyse_run
     from jupyter_ddl.timeline.text import analysis_text
 
     kept = steps_in(arguments.steps)
     given = Path(arguments.run or "")
     folder = None if given.is_file() else resolve(arguments.run).path
-    path = given.resolve() if folder is None else timeline_of(folder)
     if arguments.perfetto is not None:
-        _write_perfetto(Path(arguments.perfetto), path, folder)
+        _write_perfetto(Path(arguments.perfetto), given, folder)
         return
-    found = analyse(path, kept)
+    found = analyse(given.resolve(), kept) if folder is None else analyse_run(folder, clocks_ahead_us(folder), kept)
     name = str(given) if folder is None else folder.name
     print(json.dumps(analysis_record(found), indent=1) if arguments.json else analysis_text(found, name))
 
@@ -84,10 +83,10 @@ def steps_in(text: str | None) -> range:
 
 def _write_perfetto(target: Path, horovod: Path, folder: Path | None) -> None:
     from jupyter_ddl.timeline import perfetto
-    from jupyter_ddl.timeline.run_files import steps_of_ranks
+    from jupyter_ddl.timeline.run_files import perfetto_pieces
 
     ahead_us = {} if folder is None else clocks_ahead_us(folder)
-    pieces = perfetto.pieces(horovod, {} if folder is None else steps_of_ranks(folder), ahead_us)
+    pieces = perfetto.pieces(horovod.resolve()) if folder is None else perfetto_pieces(folder, ahead_us)
     try:
         with target.open("w", encoding="utf-8") as file:
             file.writelines(pieces)

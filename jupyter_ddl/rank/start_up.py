@@ -93,11 +93,13 @@ def add_collectives(state: RankState, world: World, shared: str | None) -> None:
     from jupyter_ddl.engine.collectives.meeting_point import MeetingPoint
     from jupyter_ddl.engine.collectives.tensorflow_collectives import TensorflowCollectives
     from jupyter_ddl.engine.collectives.torch_groups import TorchGroups
+    from jupyter_ddl.engine.collectives.torch_profile import TorchProfile
     from jupyter_ddl.torch_training import installation
 
     point = MeetingPoint.of(world)
     groups = TorchGroups.of(world, point, shared)
     state.collectives.add(groups)
+    state.collectives.add(TorchProfile.of(world, state.cells))
     installation.install(state, world, groups)
     state.collectives.add(JaxProcesses.of(world, point.beside(world), shared))
     state.collectives.add(TensorflowCollectives())

@@ -11,11 +11,9 @@ from tornado.web import HTTPError, authenticated
 from jupyter_ddl.errors import InvalidInput
 from jupyter_ddl.runs.log_times import clocks_ahead_us
 from jupyter_ddl.server.requests import HubHandler
-from jupyter_ddl.timeline import perfetto
-from jupyter_ddl.timeline.analysis import analyse
 from jupyter_ddl.timeline.picture import picture_record
 from jupyter_ddl.timeline.record import analysis_record
-from jupyter_ddl.timeline.run_files import steps_of_ranks, timeline_of
+from jupyter_ddl.timeline.run_files import analyse_run, perfetto_pieces
 from jupyter_ddl.timeline.text import findings
 
 if TYPE_CHECKING:
@@ -65,7 +63,7 @@ class TimelineFileHandler(HubHandler):
 
 
 def _analysis(folder: Path, steps: range) -> dict[str, Any]:
-    found = analyse(timeline_of(folder), steps)
+    found = analyse_run(folder, clocks_ahead_us(folder), steps)
     picture = [picture_record(step) for step in found.kept]
     found.kept = []
     # The server's folders are none of the browser's.
@@ -73,14 +71,13 @@ def _analysis(folder: Path, steps: range) -> dict[str, Any]:
 
 
 def _json(folder: Path) -> Generator[bytes, None, None]:
-    record = analysis_record(analyse(timeline_of(folder)))
+    record = analysis_record(analyse_run(folder, clocks_ahead_us(folder)))
     yield b""
     yield json.dumps({**record, "file": None}, indent=1).encode()
 
 
 def _perfetto(folder: Path) -> Generator[bytes, None, None]:
-    horovod = timeline_of(folder)
-    pieces = perfetto.pieces(horovod, steps_of_ranks(folder), clocks_ahead_us(folder))
+    pieces = perfetto_pieces(folder, clocks_ahead_us(folder))
     first = next(pieces)
     yield b""
     yield first.encode()

@@ -1,9 +1,10 @@
-"""Says where the time of training steps goes, from the timeline that Horovod records.
+"""Says where the time of training steps goes, from the timeline that Horovod or torch's profiler records.
 
 | module | holds |
 |---|---|
 | `trace_file` | the file's events, read in pieces, also of a file that is cut off |
 | `collectives` | the events put together: one collective of one tensor, with its phases |
+| `torch_traces` | the same of what torch's profiler recorded on each rank |
 | `intervals` | unions of intervals of time, and their lengths |
 | `steps` | the collectives of one training step, and the step's figures |
 | `tensors` | the figures of each tensor |

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 from jupyter_ddl.timeline.collectives import Assembler
 from jupyter_ddl.timeline.steps import steps_of
 from jupyter_ddl.timeline.tensors import Tensor, Tensors
+from jupyter_ddl.timeline.torch_traces import collectives_of
 from jupyter_ddl.timeline.trace_file import TraceFile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from jupyter_ddl.timeline.collectives import Collective
@@ -66,6 +67,7 @@ class Analysis:
         tensors: the longest ones.
         others: how many collectives belong to no step: weights at the beginning, metrics of an epoch.
         kept: the steps that were asked for, with their collectives.
+        by_profiler: torch's profiler recorded it, of which copies are not known.
     """
 
     path: Path
@@ -80,6 +82,7 @@ class Analysis:
     tensors: list[Tensor] = field(default_factory=list)
     others: int = 0
     kept: list[Step] = field(default_factory=list)
+    by_profiler: bool = False
 
     @property
     def knows_ranks(self) -> bool:
@@ -112,15 +115,38 @@ def analyse(path: Path, kept: range = range(0)) -> Analysis:
         >>> analysis = analyse(Path("timeline.json"))
         >>> analysis.median_us("exposed_us")
     """
-    counts = _counts(path)
+    counts = Counter(one.tensor for one in Assembler().add(TraceFile(path).events()))
+    file, assembler = TraceFile(path), Assembler()
+    found = _analysis(Analysis(path), assembler.add(file.events()), counts, kept)
+    found.is_cut_off, found.began_s = file.is_cut_off, assembler.began_s
+    return found
+
+
+def analyse_torch(paths: Mapping[int, Path], ahead_us: Mapping[int, float], kept: range = range(0)) -> Analysis:
+    """Analyse what torch.profiler recorded on the ranks of a run.
+
+    Args:
+        paths: rank -> its trace.
+        ahead_us: rank -> how far its host's clock was ahead, in microseconds; 0 where it is not there.
+        kept: the numbers of the steps that are kept whole, from 0.
+
+    Raises:
+        InvalidInput: one is no trace, or cannot be read.
+    """
+    began_s, collectives = collectives_of(paths, ahead_us)
+    found = Analysis(paths[min(paths)], began_s=began_s, by_profiler=True)
+    return _analysis(found, iter(collectives), Counter(one.tensor for one in collectives), kept)
+
+
+def _analysis(found: Analysis, collectives: Iterator[Collective], counts: Counter[str], kept: range) -> Analysis:
+    """Fill in an analysis of collectives, in the order in which they ended."""
     most = max(counts.values(), default=0)
-    file, assembler, tensors = TraceFile(path), Assembler(), Tensors()
-    found = Analysis(path)
+    tensors = Tensors()
     ranks = 0
 
-    def collectives() -> Iterator[Collective]:
+    def counted() -> Iterator[Collective]:
         nonlocal ranks
-        for one in assembler.add(file.events()):
+        for one in collectives:
             tensors.add(one)
             ranks = max(ranks, *one.handed_us)
             found.others += not is_of_steps(one.tensor)
@@ -130,7 +156,7 @@ def analyse(path: Path, kept: range = range(0)) -> Analysis:
         # What comes once an epoch comes less often.
         return counts[tensor] > most / 2 and most > 1
 
-    for step in steps_of(collectives(), is_of_steps):
+    for step in steps_of(counted(), is_of_steps):
         _add(found, step)
         if step.number in kept:
             found.kept.append(step)
@@ -138,18 +164,9 @@ def analyse(path: Path, kept: range = range(0)) -> Analysis:
     for by_rank in (found.compute_us, found.wait_us):
         for rank in [rank for rank, column in by_rank.items() if len(column) < found.steps]:
             del by_rank[rank]
-    found.is_cut_off, found.began_s = file.is_cut_off, assembler.began_s
     found.ranks = ranks + 1 if ranks else None
     found.tensors = tensors.longest(LONGEST_TENSORS)
     return found
-
-
-def _counts(path: Path) -> Counter[str]:
-    """Return tensor -> how many collectives it had."""
-    counts: Counter[str] = Counter()
-    for collective in Assembler().add(TraceFile(path).events()):
-        counts[collective.tensor] += 1
-    return counts
 
 
 def _add(found: Analysis, step: Step) -> None:

@@ -38,14 +38,20 @@ def pieces(
         InvalidInput: it is no timeline.
     """
     ranks, ahead = steps or {}, ahead_us or {}
-    events = chain(
-        _names(ranks),
-        *(_steps_of(rank, path, ahead.get(rank, 0.0)) for rank, path in sorted(ranks.items())),
-        _of_horovod(horovod, max(ranks, default=0) + 1, ahead.get(0, 0.0)),
+    return as_list(
+        chain(
+            _names(ranks),
+            *(_steps_of(rank, path, ahead.get(rank, 0.0)) for rank, path in sorted(ranks.items())),
+            _of_horovod(horovod, max(ranks, default=0) + 1, ahead.get(0, 0.0)),
+        )
     )
-    separator = "[\n"
-    while some := list(islice(events, _EVENTS)):
-        yield separator + ",\n".join(map(json.dumps, some))
+
+
+def as_list(events: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield events as a list of JSON, a piece at a time."""
+    some, separator = iter(events), "[\n"
+    while piece := list(islice(some, _EVENTS)):
+        yield separator + ",\n".join(map(json.dumps, piece))
         separator = ",\n"
     yield "\n]\n"
 
