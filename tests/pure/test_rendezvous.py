@@ -74,6 +74,34 @@ def test_one_that_leaves_is_waited_for_again(ranks: list[Rendezvous], leaver: in
         assert [meeting.result(DUE_S) for meeting in began] == [7] * 3
 
 
+def test_one_that_left_before_rank_0_looked_is_waited_for_again(ranks: list[Rendezvous]) -> None:
+    came, missed = threading.Event(), set[tuple[int, ...]]()
+
+    def leaves(_missing: Sequence[int]) -> None:
+        raise Left
+
+    def comes(_missing: Sequence[int]) -> None:
+        came.set()
+        time.sleep(0.001)
+
+    def misses(missing: Sequence[int]) -> None:
+        missed.add(tuple(missing))
+        time.sleep(0.001)
+
+    with pytest.raises(Left):
+        ranks[1].meet("run/1", lambda: 7, leaves)
+    with ThreadPoolExecutor(3) as pool:
+        began = [pool.submit(ranks[2].meet, "run/1", lambda: 7, comes)]
+        assert came.wait(DUE_S)
+        # In one look it finds what both have said.
+        began.append(pool.submit(ranks[0].meet, "run/1", lambda: 7, misses))
+        while (1,) not in missed:
+            assert not began[1].done()
+            time.sleep(0.001)
+        began.append(pool.submit(ranks[1].meet, "run/1", lambda: 7, patient))
+        assert [meeting.result(DUE_S) for meeting in began] == [7] * 3
+
+
 def test_another_process_at_the_port_is_no_rank(ranks: list[Rendezvous]) -> None:
     with ThreadPoolExecutor(3) as pool:
         waiting = pool.submit(ranks[0].meet, "run/1", lambda: 7, patient)

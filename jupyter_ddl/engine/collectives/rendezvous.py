@@ -110,9 +110,6 @@ class Rendezvous:
                 connection, _ = listener.accept()
                 connection.setblocking(False)
                 self._unread.append((connection, b""))
-        for at, connection in list(self._present.items()):
-            if _read(connection) is None:
-                self._present.pop(at).close()
         unread, self._unread = self._unread, []
         for connection, said in unread:
             more = _read(connection)
@@ -122,10 +119,16 @@ class Rendezvous:
                 self._unread.append((connection, said + more))
             else:
                 self._note((said + more).decode(errors="replace"), connection)
+        # Last: a rank may have gone before its line was read.
+        for at, connection in list(self._present.items()):
+            if _read(connection) is None:
+                self._present.pop(at).close()
 
     def _note(self, line: str, connection: socket.socket) -> None:
         name, _, rank = line.strip().rpartition(" ")
         if rank.isdigit() and 0 < int(rank) < self._size:
+            if (gone := self._present.pop((name, int(rank)), None)) is not None:
+                gone.close()
             self._present[name, int(rank)] = connection
         else:
             # Another process has found the port.
