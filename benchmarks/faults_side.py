@@ -30,7 +30,8 @@ _HOROVOD = "import os, time, tensorflow as tf, horovod.tensorflow as hvd\nhvd.in
 _TORCH = "import os, time, torch, torch.distributed as dist\nkept = 40\n"
 _GROUP = "if not dist.is_initialized(): dist.init_process_group()\n"
 _TORCH_REDUCE = "dist.all_reduce(torch.ones(1))"
-_VALUE = "print('value', kept + 2)"
+# Each print has one argument: nbdistributed shows each on a line of its own.
+_VALUE = "print(f'value {kept + 2}')"
 _MPI_RANK = "from mpi4py import MPI\nrank = MPI.COMM_WORLD.rank\n"
 
 
@@ -56,7 +57,7 @@ SIDES = {
 }
 # What rank 1 does while rank 0 is in an allreduce.
 FAULTS = {
-    "one rank raises": f"time.sleep({DELAY_S}); print('at', time.monotonic(), flush=True); raise ValueError('no good')",
+    "one rank raises": f"time.sleep({DELAY_S}); print(f'at {{time.monotonic()}}', flush=True); raise ValueError('no')",
     "kill -9 of a rank": "time.sleep(600)",
     "interrupt of a blocked collective": "time.sleep(600)",
     "one rank of two enters": "pass",
@@ -159,7 +160,7 @@ def main() -> None:
 
     shell: Any = InteractiveShell.instance()
     said = start(sys.argv[1], shell, heard)
-    tell_pid = "print('pid', rank, os.getpid(), flush=True)\n"
+    tell_pid = "print(f'pid {rank} {os.getpid()}', flush=True)\n"
     error = cell(side.setup + side.allreduce + "\n" + tell_pid, side.setup_options)
     assert _pid(said()), (error, heard.text)
     heard.text = ""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 TOPIC = b"ddl"
 MESSAGE_TYPE = "ddl_event"
 # What comes on iopub: a rank's events, what it asks of its kernel, and what a kernel announces to the others.
-_HEARD = Event | requests.ReleaseAsked | requests.HorovodAsked
+_HEARD = Event | requests.ReleaseAsked | requests.HorovodAsked | requests.CellRaised
 
 
 class Channel:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_ddl.cluster.deaths import Death, loss_of
 from jupyter_ddl.cluster.simulated_steps import Collective, Compute, Die, Print, Raise, Stuck, Tidy
@@ -31,7 +31,7 @@ from jupyter_ddl.protocol.events import (
     RankStacks,
 )
 from jupyter_ddl.protocol.faults import Facts, Fault, Frame, RankProcess
-from jupyter_ddl.protocol.requests import Describe, LookAtStacks, Ping, ProfileRank, Release, RunCell
+from jupyter_ddl.protocol.requests import CellRaised, Describe, LookAtStacks, Ping, ProfileRank, Release, RunCell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -79,9 +79,9 @@ class SimulatedRanks:
 
     # What the ranks call.
 
-    def emit(self, event: Event) -> None:
+    def emit(self, event: Event | CellRaised) -> None:
         """Deliver an event, after its latency."""
-        self.clock.after(LATENCY_S, lambda: None if self._is_closed else self._on_event(event))
+        self.clock.after(LATENCY_S, lambda: None if self._is_closed else self._on_event(cast("Event", event)))
 
     def at_s(self) -> float:
         """Return the simulated time, seconds since the epoch."""
@@ -191,7 +191,8 @@ class _Rank:
         elif isinstance(step, Collective):
             self._enter(step, run)
         elif isinstance(step, Raise):
-            self._fail(step.name, step.message, released=False)
+            self._world.emit(CellRaised(run.run, self._rank))
+            self._after(step.report_s, self._fail, step.name, step.message, False)
             self._world.shut_down(run)
         elif isinstance(step, Die):
             self._world.die(self._rank, step.signum)
@@ -260,6 +261,9 @@ class _Rank:
 
     def _take_release(self, release: Release) -> None:
         if self._run is None or release.run not in ("", self._run.run):
+            return
+        if isinstance(self._step, Raise):
+            # Its own exception stays a cause.
             return
         if self._answers and self._unwinds is None:
             self._interrupt(release)

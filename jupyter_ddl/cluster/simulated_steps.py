@@ -63,10 +63,11 @@ class Tidy:
 
 @dataclass(frozen=True)
 class Raise:
-    """End with an exception."""
+    """End with an exception, which is reported after some seconds."""
 
     name: str = "ValueError"
     message: str = "no such thing"
+    report_s: float = 0.0
 
 
 @dataclass(frozen=True)

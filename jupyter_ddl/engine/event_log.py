@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from jupyter_ddl.engine.host_folder import HostFolder
     from jupyter_ddl.host.run_files import RunFiles
+    from jupyter_ddl.protocol.codec import Wire
     from jupyter_ddl.protocol.events import Event
 
 
@@ -33,7 +34,7 @@ class Journal:
     """
 
     def __init__(
-        self, rank: int, send: Callable[[Event], None], files: RunFiles, host_folder: HostFolder | None = None
+        self, rank: int, send: Callable[[Wire], None], files: RunFiles, host_folder: HostFolder | None = None
     ) -> None:
         self._rank = rank
         self._send = send
@@ -73,6 +74,10 @@ class Journal:
                     self._count += 1
                     event = replace(of_run, n=self._count)
             self._send(event)
+
+    def announce(self, message: Wire) -> None:
+        """Send at once what belongs to no record."""
+        self._send(message)
 
     def _tell(self, text: str) -> None:
         """Report trouble with the files in the run's own output."""

@@ -10,6 +10,7 @@ Runs on: every rank. `run` is called in the main thread, `release` in ipykernel'
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import sys
 from contextlib import contextmanager, suppress
@@ -28,6 +29,7 @@ from jupyter_ddl.engine.notebook_lines import NotebookLines
 from jupyter_ddl.engine.timeline_file import recorded
 from jupyter_ddl.protocol.events import COLLECTIVE_ON_SUBSET, RankFailed, RankFinished
 from jupyter_ddl.protocol.rank_files import STEPS, TIMELINE
+from jupyter_ddl.protocol.requests import CellRaised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -322,6 +324,9 @@ class Guard:
         # Asked first: this rank is about to end its collectives, too.
         self._is_effect = error is not None and self._state.collectives.was_ended_elsewhere(text_of(error))
         self._let_others_go()
+        # A traceback takes a moment to make, on a busy machine seconds, in which others need not wait for this rank.
+        if os.getpid() == self._world.pid:
+            self._emit.announce(CellRaised(self._outlet.run, self._world.rank))
         self._raised_s = time()
         self._was_released = self._interrupts.is_requested(self._outlet.run)
         # A released rank's traceback is rarely read, and IPython takes seconds for a deep one of TensorFlow's.

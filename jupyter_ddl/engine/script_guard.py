@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.engine.devices import Pinned
     from jupyter_ddl.engine.rank_state import RankState
     from jupyter_ddl.engine.world import World
-    from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.protocol.codec import Wire
     from jupyter_ddl.protocol.requests import RunScript
     from jupyter_ddl.protocol.script_pipes import RankPipes
 
@@ -193,8 +193,8 @@ class ScriptRank:
             seconds = round(time.monotonic() - self._began_s, 2)
             self._send(RankWarm(self._world.rank, {library.__name__: version}, seconds))
 
-    def _send(self, event: Event) -> None:
-        line = as_line(event)
+    def _send(self, message: Wire) -> None:
+        line = as_line(message)
         with self._sending:
             while line:
                 line = line[os.write(self._events, line) :]

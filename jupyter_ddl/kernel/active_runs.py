@@ -13,7 +13,15 @@ from jupyter_ddl.kernel.horovod_schedule import HorovodTurns
 from jupyter_ddl.protocol.events import RankAlive, RankLost, RankSilent
 from jupyter_ddl.protocol.faults import Remedy
 from jupyter_ddl.protocol.rank_sets import compact
-from jupyter_ddl.protocol.requests import HorovodAsked, Ping, PrepareHorovod, Release, ReleaseAsked, RestHorovod
+from jupyter_ddl.protocol.requests import (
+    CellRaised,
+    HorovodAsked,
+    Ping,
+    PrepareHorovod,
+    Release,
+    ReleaseAsked,
+    RestHorovod,
+)
 from jupyter_ddl.views.fault import describe
 
 if TYPE_CHECKING:
@@ -276,9 +284,9 @@ class ActiveRuns:
             if isinstance(event, RankLost) and not self._note_loss(event):
                 return
             runs = [run for run in self._runs.values() if _concerns(event, run)]
-            if isinstance(event, RankAlive):
+            if isinstance(event, RankAlive | CellRaised):
                 for run in runs:
-                    run.unwinding.add(event.rank)
+                    (run.raised if isinstance(event, CellRaised) else run.unwinding).add(event.rank)
                 return
         # Without the lock: the record waits for the disk, and a stop must not.
         for run in runs:

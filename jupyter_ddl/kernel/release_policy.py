@@ -78,11 +78,16 @@ class ReleasePolicy:
         """Whether the release has begun."""
         return self._began_s is not None
 
-    def grace_is_over(self, now_s: float) -> bool:
-        """Return whether the others are to be released. To be called once a rank has raised, and from then on."""
+    def grace_is_over(self, now_s: float, *, ending: bool = False) -> bool:
+        """Return whether the others are to be released. To be called once a rank has raised, and from then on.
+
+        Args:
+            now_s: the time.
+            ending: the others have raised too, and none waits: they only make their reports.
+        """
         if self._due_s is None:
             self._due_s = now_s + self.times.grace_s
-        return now_s >= self._due_s
+        return now_s >= self._due_s + (self.times.answer_s if ending else 0.0)
 
     def begin(self, now_s: float, times: ReleaseTimes | None = None) -> None:
         """Note that the ranks are released. A second call counts only with times, which then begin again."""

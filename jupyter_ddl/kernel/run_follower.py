@@ -189,7 +189,7 @@ class Follower:
             self._let_go("timed out", f"the timeout of {self._timeout_s:g} s passed")
         elif self._stalls is not None and self._stalls.aborts:
             self._let_go("stalled", "the cell stalled")
-        elif (causes := run.causes()) and release.policy.grace_is_over(now_s):
+        elif (causes := run.causes()) and release.policy.grace_is_over(now_s, ending=run.pending <= run.raised):
             self._let_go(self._outcome_of_failures(), f"rank {causes[0].rank} raised")
 
     def _let_go(self, outcome: Outcome, reason: str) -> None:

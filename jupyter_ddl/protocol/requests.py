@@ -155,6 +155,20 @@ class HorovodAsked(Wire):
 
 
 @dataclass(frozen=True)
+class CellRaised(Wire):
+    """Sent by a rank to the kernels when its cell has raised: RankFailed follows, when the traceback has been made.
+
+    Attributes:
+        run: which.
+        rank: this one.
+    """
+
+    type: ClassVar[str] = "cell_raised"
+    run: str
+    rank: Int64
+
+
+@dataclass(frozen=True)
 class EndAsked(Wire):
     """Sent to a cluster's lease on another host, where no process of this one can signal it: it ends the ranks.
 

@@ -87,6 +87,7 @@ class Run:
         last_samples: rank -> its last sample.
         entered: rank -> how many collectives of all ranks it has entered, where its library counts them.
         unwinding: the ranks that reported that their code was interrupted.
+        raised: the ranks whose cell has raised; their reports follow.
         lost: why the cluster was lost, or None.
         fault: why the run did not finish well; None where it did, and before its end.
         stall: who waits for whom, while a stall lasts; None otherwise.
@@ -113,6 +114,7 @@ class Run:
         self.last_samples: dict[int, MetricsSample] = {}
         self.entered: dict[int, int] = {}
         self.unwinding: set[int] = set()
+        self.raised: set[int] = set()
         self.lost: RankLost | None = None
         self.fault: Fault | None = None
         self.stall: Fault | None = None

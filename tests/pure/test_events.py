@@ -91,6 +91,7 @@ EXAMPLES = (
     requests.ValuesMoved("move", 1, "KeyboardInterrupt: ", "the panel"),
     requests.ReleaseAsked("kernel-1", "the panel", 3.0),
     requests.HorovodAsked("run-1", 1),
+    requests.CellRaised("run-1", 1),
     requests.EndAsked("kernel-1"),
     hub_messages.KernelState("kernel-1", 4700, None, "run-1", Fault("raised", ranks=(1,), text="no")),
     hub_messages.KernelGone("kernel-1"),

@@ -34,6 +34,12 @@ def test_the_others_are_released_after_the_grace_time() -> None:
     assert [raised.grace_is_over(now_s) for now_s in (7.0, 7.4, 7.5, 9.0)] == [False, False, True, True]
 
 
+def test_ranks_that_make_their_reports_have_until_the_answers_are_due() -> None:
+    raised = policy()
+    told = [raised.grace_is_over(now_s, ending=True) for now_s in (7.0, 7.5, 10.4, 10.5)]
+    assert told == [False, False, False, True]
+
+
 def test_nothing_is_due_before_a_release() -> None:
     waiting = policy()
     assert not waiting.is_released

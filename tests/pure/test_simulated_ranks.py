@@ -150,7 +150,8 @@ def test_the_same_programs_give_the_same_events() -> None:
         return [f"{type(event).__name__} {event.rank} {getattr(event, 'name', '')}" for event in came]
 
     assert events() == events()
-    assert events() == ["OutputChunk 0 ", "RankFailed 0 ValueError", "RankFailed 1 HorovodInternalError"]
+    failed = ["RankFailed 0 ValueError", "RankFailed 1 HorovodInternalError"]
+    assert events() == ["OutputChunk 0 ", "CellRaised 0 ", *failed]
 
 
 def test_ranks_answer_what_ranks_are_asked() -> None:
@@ -191,6 +192,15 @@ def test_who_is_busy_elsewhere_is_released_after_the_grace_time() -> None:
     assert (reason, ranks) == ("rank 0 raised", [0, 1, 2])
     assert at_s == pytest.approx(1.0 + CELL.grace_s, abs=0.2)
     assert world.times(Ping) == []
+
+
+def test_ranks_that_all_raise_are_not_released_however_long_a_report_takes() -> None:
+    world = World([Raise()], [Raise(report_s=3.0)])
+    error = world.run()
+    assert isinstance(error, RankError)
+    assert [one.rank for one in error.failures] == [0, 1]
+    assert world.released() == []
+    assert world.now_s == pytest.approx(3.0, abs=0.2)
 
 
 def test_an_interrupt_releases_all_at_once() -> None:
