@@ -33,6 +33,9 @@ export class Feed {
 
   /** Take the newest events; return whether the model has changed. */
   takeBatch(bytes: DataView | null): boolean {
+    // For traces of the page; it would be kept for good otherwise.
+    performance.mark('ddl-batch');
+    performance.clearMarks('ddl-batch');
     const batch = read(bytes);
     if (batch === null || batch.next <= this.expected) {
       return false;
@@ -44,6 +47,11 @@ export class Feed {
     const known = Math.max(0, this.expected - batch.first);
     this.apply(batch, known);
     return true;
+  }
+
+  /** Note that events were left out: the next history has them. */
+  skip(): void {
+    this.misses = true;
   }
 
   /** Whether a history has anything new. Most are not needed, and are not even unpacked. */

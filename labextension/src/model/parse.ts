@@ -66,6 +66,8 @@ export class Table {
   private readonly needed: number;
   /** The place of the rank in a row; 0 where no column has it. */
   private readonly rankAt: number;
+  /** The last row of several ranks, with the event that all of these have but for the rank. */
+  private shared: { readonly row: readonly unknown[]; readonly event: Record<string, unknown> } | null = null;
 
   /** @throws TypeError when the table is none. */
   constructor(value: unknown) {
@@ -83,7 +85,7 @@ export class Table {
       }
     }
     const names = value['columns'].map(String);
-    this.rankAt = names.indexOf('rank') + 1;
+    this.rankAt = fields.has('rank') ? names.indexOf('rank') + 1 : 0;
     this.columns = names.map((name) => {
       const field = fields.get(name);
       return field === undefined ? null : [name, field];
@@ -105,10 +107,22 @@ export class Table {
    * @throws TypeError as `parseEvent`.
    */
   read(row: readonly unknown[], which = 0): DdlEvent | null {
-    const { kind, columns } = this;
+    const { kind, rankAt } = this;
     if (kind === null) {
       return null;
     }
+    const ranks = row[rankAt];
+    if (!Array.isArray(ranks)) {
+      return asEvent(this.eventOf(kind, row));
+    }
+    if (this.shared?.row !== row) {
+      this.shared = { row, event: this.eventOf(kind, [...row.slice(0, rankAt), ranks[0], ...row.slice(rankAt + 1)]) };
+    }
+    return asEvent({ ...this.shared.event, rank: checked(kind.type, ...this.columns[rankAt - 1]!, ranks[which]) });
+  }
+
+  private eventOf(kind: Kind, row: readonly unknown[]): Record<string, unknown> {
+    const { columns } = this;
     const count = row.length - 1;
     if (count < this.needed) {
       throw new TypeError(`A row of ${kind.type} events must have ${this.needed} places. Received: ${JSON.stringify(row)}.`);
@@ -117,12 +131,10 @@ export class Table {
     for (let at = 0; at < count && at < columns.length; at++) {
       const column = columns[at];
       if (column != null) {
-        const found = row[at + 1];
-        const own: unknown = at + 1 === this.rankAt && Array.isArray(found) ? found[which] : found;
-        event[column[0]] = checked(kind.type, column[0], column[1], own);
+        event[column[0]] = checked(kind.type, column[0], column[1], row[at + 1]);
       }
     }
-    return asEvent(event);
+    return event;
   }
 }
 
@@ -133,7 +145,7 @@ function asEvent(event: Record<string, unknown>): DdlEvent {
 
 function checked(type: string, name: string, field: Field, found: unknown): unknown {
   // Of a thousand ranks come ten thousand numbers a second: they go first.
-  if (typeof found === 'number' && field.kind === 'number') {
+  if (field.kind === 'number' && (typeof found === 'number' || (found === null && field.nullable))) {
     return found;
   }
   if (field.kind === 'number' && NUMBERS.has(found)) {

@@ -24,7 +24,7 @@ export interface Rank {
   state: RankState;
   /** Its newest sample; null before the first. */
   latest: Figures | null;
-  /** Its newest sample of which training steps were measured: the figures stay when the training is over. */
+  /** Its newest sample of which training steps were measured, as a rule `latest`; it stays when the training is over. */
   trained: Figures | null;
   /** What its training steps came to. */
   readonly means: SampleMeans;

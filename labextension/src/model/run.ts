@@ -181,7 +181,13 @@ export class RunModel {
 
   private sample(sample: MetricsSample): void {
     const rank = this.arrive(sample.rank);
-    (rank.latest ??= new Figures()).take(sample);
+    const hasTrained = sample.step !== null && (sample.samples_per_s !== null || sample.step_s !== null);
+    if (rank.latest === null || (rank.latest === rank.trained && !hasTrained)) {
+      // What training came to stays.
+      rank.latest = new Figures();
+    }
+    rank.latest.take(sample);
+    rank.trained = hasTrained ? rank.latest : rank.trained;
     this.model ??= sample.model;
     this.stall.sampled(sample);
     this.curves.take(sample, this.row(sample.rank));
@@ -196,9 +202,6 @@ export class RunModel {
     this.step = Math.max(this.step ?? 0, sample.step);
     this.epoch = sample.epoch ?? this.epoch;
     rank.means.take(sample);
-    if (sample.samples_per_s !== null || sample.step_s !== null) {
-      (rank.trained ??= new Figures()).take(sample);
-    }
   }
 
   private mark(event: StragglerMarked): void {

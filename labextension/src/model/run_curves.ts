@@ -59,8 +59,8 @@ export class RunCurves {
     const place = this.steps.bin(sample.step);
     this.stepOverTime.add(bin, sample.step);
     this.takeMetric('loss', place, bin, sample.loss);
-    for (const [name, value] of Object.entries(sample.metrics)) {
-      this.takeMetric(name, place, bin, value);
+    for (const name in sample.metrics) {
+      this.takeMetric(name, place, bin, sample.metrics[name]!);
     }
   }
 
