@@ -10,11 +10,14 @@ import asyncio
 import json
 import logging
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jupyter_ddl.protocol.codec import as_line
 from jupyter_ddl.protocol.hub_messages import Answer, Control, RunLabelled, RunNotice, Taken, Watch, from_browser
+from jupyter_ddl.server.tails import INTERVAL_S
+from jupyter_ddl.views.spread import Spread
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from jupyter_ddl.protocol.hub_messages import KernelGone, KernelState
     from jupyter_ddl.server.hub import Hub
     from jupyter_ddl.server.tail import Tail
+    from jupyter_ddl.views.event_batches import Entry
 
 _log = logging.getLogger("jupyter_ddl")
 MAX_WATCHES = 32
@@ -39,6 +43,8 @@ class _Watching:
         is_drawn: the browser has received all that it was sent.
         is_new: nothing was sent yet: the first message goes out even if it is empty.
         is_end_sent: it knows how the run ended, where no event says so.
+        spread: of many ranks, the samples that wait for their turn.
+        sent_s: when it was sent events last, by the loop's clock.
     """
 
     next: int
@@ -46,6 +52,8 @@ class _Watching:
     is_drawn: bool = True
     is_new: bool = True
     is_end_sent: bool = False
+    spread: Spread[Entry] = field(default_factory=Spread)
+    sent_s: float = 0.0
 
     @property
     def lacks_end(self) -> bool:
@@ -205,8 +213,12 @@ class Browser:
         # Requested first: events that come until then are in the message.
         ended = tail.ended
         loop = asyncio.get_running_loop()
+        # A browser that is slow has more ranks' samples in each message.
+        turns = round((loop.time() - watching.sent_s) / INTERVAL_S)
+        watching.sent_s = loop.time()
+        batch = partial(tail.batch, watching.next, watching.spread, turns)
         try:
-            following, content = await loop.run_in_executor(self._hub.pool, tail.batch, watching.next)
+            following, content = await loop.run_in_executor(self._hub.pool, batch)
         except Exception as error:  # noqa: BLE001
             # Whatever a run's files hold, the others' events and the kernels' states must still be sent: this task
             # sends all.

@@ -20,11 +20,14 @@ from jupyter_ddl.runs.store import RUNNING, UNKNOWN, read_record, single_rank_sa
 from jupyter_ddl.views.event_batches import batch
 from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import History
+from jupyter_ddl.views.spread import SPREAD_OVER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jupyter_ddl.protocol.events import Event
+    from jupyter_ddl.views.event_batches import Entry
+    from jupyter_ddl.views.spread import Spread
 
 STEP_BYTES = 4 << 20
 # Characters of output in one message. The excess is in the log files, and counted.
@@ -83,12 +86,20 @@ class Tail:
         self.is_ready = True
         return False
 
-    def batch(self, since: int) -> tuple[int, bytes]:
-        """Return the events from a number on as one message for the browser, and the number of the one after them."""
+    def batch(self, since: int, spread: Spread[Entry] | None = None, turns: int = 1) -> tuple[int, bytes]:
+        """Return the events from a number on as one message for the browser, and the number of the one after them.
+
+        Args:
+            since: the number of the first event that the browser lacks.
+            spread: holds what samples of many ranks wait for their turn; without it all go out.
+            turns: how many turns have come since its last message. At the end of the run all ranks have theirs.
+        """
         with self._lock:
             entries = self._history.entries(FIRST_TEXT if since == 0 else BATCH_TEXT, since)
             following = self._history.next
             means = self._figures.means() if self.is_over else None
+        if since > 0 and spread is not None:
+            entries = _spread(entries, spread, turns if means is None else SPREAD_OVER)
         hosts = _hosts(self._folder) if since == 0 else None
         return following, batch(since, following, self._single, entries, means, hosts)
 
@@ -122,6 +133,12 @@ class Tail:
             return True
         self._looked_s = now_s
         return read_record(self._folder).state in (RUNNING, UNKNOWN)
+
+
+def _spread(entries: list[Entry], spread: Spread[Entry], turns: int) -> list[Entry]:
+    """Return what goes to the browser now: samples before the others, among which may be a rank's end."""
+    others = [one for one in entries if not (isinstance(one.event, MetricsSample) and spread.hold(one.event.rank, one))]
+    return [*spread.take(turns), *others]
 
 
 def _hosts(folder: Path) -> dict[str, list[int]]:

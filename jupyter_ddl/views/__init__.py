@@ -12,6 +12,7 @@
 | `terminal` | the same entries, printed |
 | `first_rank` | a program for one process: only its first rank's output |
 | `dashboard`, `widget`, `history`, `event_batches` | how a run trains, live; the browser's side is labextension/ |
+| `spread` | of many ranks, which one's sample goes to a live view at which update |
 | `run_output` | what its output carries, for each front end; the mark of lines that it has in its log |
 | `browser_files` | the browser's part, as it was built |
 | `training_progress` | how far a training is, and how long it still takes |

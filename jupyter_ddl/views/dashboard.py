@@ -20,6 +20,7 @@ from jupyter_ddl.views.figures import Figures
 from jupyter_ddl.views.history import MAX_TEXT, History
 from jupyter_ddl.views.publish import Display
 from jupyter_ddl.views.run_output import final_state, run_bundle
+from jupyter_ddl.views.spread import SPREAD_OVER, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.5
 # Characters of output in one batch. The excess is in the log files, and counted.
 BATCH_TEXT = 256_000
-# From this many ranks on, a batch has the samples of a sixth of them: each rank's sample comes every three seconds, and
-# the browser assumes that one holds for five. All samples of a thousand ranks would be most of an update's cost.
-SPREAD_FROM = 257
-SPREAD_OVER = 6
 # All events are sent again each time the run's duration has doubled: a page that missed some, while the kernel is busy
 # and cannot answer, waits no longer than that. Most pages need none of it, so it has little of the output.
 _HISTORY_GROWTH = 2.0
@@ -183,17 +180,12 @@ class Pending:
         self._output: deque[tuple[int, OutputChunk]] = deque()
         self._text = 0
         self._left_out: dict[tuple[int, str], int] = {}
-        self._sampled: set[int] = set()
-        self._newest: dict[int, MetricsSample] = {}
-        self._turn = 0
+        self._samples: Spread[MetricsSample] = Spread()
 
     def add(self, event: Event) -> None:
         """Take an event."""
-        if isinstance(event, MetricsSample):
-            self._sampled.add(event.rank)
-            if len(self._sampled) >= SPREAD_FROM:
-                self._newest[event.rank] = event
-                return
+        if isinstance(event, MetricsSample) and self._samples.hold(event.rank, event):
+            return
         self._events.append(event)
         if not isinstance(event, OutputChunk):
             return
@@ -214,10 +206,8 @@ class Pending:
         Args:
             whole: return all ranks' newest samples, not only those of the next sixth.
         """
-        self._turn = (self._turn + 1) % SPREAD_OVER
-        due = [rank for rank in self._newest if whole or rank % SPREAD_OVER == self._turn]
         # Before the others: among these may be a rank's end.
-        events: list[Event] = [self._newest.pop(rank) for rank in due]
+        events: list[Event] = [*self._samples.take(SPREAD_OVER if whole else 1)]
         for event in self._events:
             if isinstance(event, OutputChunk):
                 if not event.text and not event.skipped_bytes:

@@ -30,8 +30,6 @@ from jupyter_ddl.views import browser_files as module
 from jupyter_ddl.views.dashboard import (
     BATCH_TEXT,
     RESENT_TEXT,
-    SPREAD_FROM,
-    SPREAD_OVER,
     Dashboard,
     Pending,
     show_finished,
@@ -40,6 +38,7 @@ from jupyter_ddl.views.event_batches import batch, to_json
 from jupyter_ddl.views.history import MAX_TRACEBACKS, History
 from jupyter_ddl.views.publish import Display
 from jupyter_ddl.views.selection import for_environment, with_figures
+from jupyter_ddl.views.spread import SPREAD_FROM, SPREAD_OVER
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 # What JupyterLab shows in its place, from the run's folder.

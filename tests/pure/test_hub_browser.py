@@ -107,8 +107,8 @@ class BadRuns:
     def unwatch(self, run: str, _: Callable[[], None]) -> None:
         self.unwatched.append(run)
 
-    def _batch_of(self, run: str) -> Callable[[int], tuple[int, bytes]]:
-        def batch(_: int) -> tuple[int, bytes]:
+    def _batch_of(self, run: str) -> Callable[..., tuple[int, bytes]]:
+        def batch(*_: object) -> tuple[int, bytes]:
             if run == "no batch":
                 raise ValueError("no figure")
             return 1, b'{"good": true}'

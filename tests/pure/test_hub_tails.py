@@ -12,13 +12,16 @@ import pytest
 from batches import read as read_batch
 from run_folders import make_run, own_session, write_events
 
-from jupyter_ddl.protocol.events import OutputChunk, RunFinished, RunStarted
+from jupyter_ddl.protocol.events import MetricsSample, OutputChunk, RunFinished, RunStarted
 from jupyter_ddl.server.tail import Tail
 from jupyter_ddl.server.tails import Tails
+from jupyter_ddl.views.spread import SPREAD_FROM, SPREAD_OVER, Spread
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from jupyter_ddl.views.event_batches import Entry
 
 STARTED = RunStarted("r", (0,), 1, 1.0)
 
@@ -149,6 +152,47 @@ def test_of_a_run_whose_kernel_died_it_is_told_that_it_was_cut_off(monkeypatch: 
     tail = Tail(finished)
     read(tail)
     assert (tail.is_over, tail.ended) == (True, None)
+
+
+def test_of_many_ranks_a_sixth_tells_of_itself_in_each_message_and_all_at_the_end() -> None:
+    ranks = range(SPREAD_FROM + 3)
+    folder = make_run(session=own_session())
+    tail = Tail(folder)
+    spread: Spread[Entry] = Spread()
+    told: list[tuple[int, float]] = []
+    lines: list[str] = []
+
+    def send(second: int, turns: int = 1, *more: RunFinished) -> int:
+        """Return how many samples go out, with all that ranks tell in a second of the run."""
+        samples = [MetricsSample("r", rank, float(second), 1.0, 1) for rank in ranks]
+        write_events(folder, [*events, *samples, OutputChunk("r", 0, "stdout", f"{second}\n"), *more])
+        events.extend([*samples, OutputChunk("r", 0, "stdout", f"{second}\n")])
+        read(tail)
+        since = sent[-1]
+        following, content = tail.batch(since, spread, turns)
+        sent.append(following)
+        batch = read_batch(content)
+        assert (batch["first"], batch["next"]) == (since, following)
+        new = [(event["rank"], event["at_s"]) for event in batch["events"] if event["type"] == "metrics"]
+        told.extend(new)
+        lines.extend(event["text"] for event in batch["events"] if event["type"] == "output")
+        return len(new)
+
+    events: list[MetricsSample | OutputChunk] = []
+    sent = [0]
+    # A page that opens has all.
+    assert send(1) == len(ranks)
+    # Before it is known how many ranks there are, all but the last few go out.
+    assert send(2) >= SPREAD_FROM - 1
+    told.clear()
+    for second in range(3, 3 + SPREAD_OVER):
+        assert send(second) <= len(ranks) / SPREAD_OVER + 1
+    assert sorted(rank for rank, _ in told) == list(ranks)
+    # Three turns have passed where a browser was slow.
+    assert send(9, 3) == pytest.approx(len(ranks) / 2, abs=3)
+    assert send(10, 1, RunFinished("r", "finished", 10.0)) == len(ranks)
+    assert len(told) == len(set(told))
+    assert lines == [f"{second}\n" for second in range(1, 11)]
 
 
 def test_one_ranks_figure_is_told_with_the_model() -> None:
