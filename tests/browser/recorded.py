@@ -190,6 +190,28 @@ def append(folder: Path, *events: Event) -> None:
             file.write(json.dumps(encode(named)) + "\n")
 
 
+class Kept:
+    """Hands events to a view, and writes them into the run's folder, as a kernel does: the panel has them from the hub.
+
+    Runs on: the kernel whose run it is.
+    """
+
+    def __init__(self, view: View, ranks: int) -> None:
+        self._view = view
+        self._file = (record(RUN, ranks, 0, over=False) / "events.jsonl").open("w")
+
+    def handle(self, event: Event) -> None:
+        self._view.handle(event)
+        self._file.write(json.dumps(encode(event)) + "\n")
+
+    def tick(self, now_s: float) -> None:
+        self._view.tick(now_s)
+        self._file.flush()
+
+    def flush(self) -> None:
+        self.tick(time.monotonic())
+
+
 def feed(view: View, ranks: int, seconds: int, pace_s: float = 1.0, past: int = 0) -> None:
     """Let a view see a run as it happens: `past` seconds at once, and then a second of it every `pace_s`."""
     view.handle(started(ranks))
