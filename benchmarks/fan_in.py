@@ -16,58 +16,24 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psutil
 import zmq
 
+from benchmarks.channel_only import ChannelOnly, runs_on
 from benchmarks.harness import Nowhere, Row, report
 from jupyter_ddl import paths
-from jupyter_ddl.cluster import starting
-from jupyter_ddl.cluster.channel import Channel
-from jupyter_ddl.cluster.spec import ClusterSpec
-from jupyter_ddl.kernel.active_runs import ActiveRuns
-from jupyter_ddl.kernel.cluster_lifecycle import ClusterLifecycle
-from jupyter_ddl.kernel.observers import Observers
-from jupyter_ddl.kernel.rebuilder import Rebuilder
 from jupyter_ddl.kernel.run_follower import Follower
-from jupyter_ddl.kernel.setup_cells import SetupCells
 from jupyter_ddl.protocol.codec import encode
 from jupyter_ddl.protocol.events import MetricsSample, RankFinished
 from jupyter_ddl.runs.folder import RunFolder
 from jupyter_ddl.runs.run import Run
 from jupyter_ddl.views.dashboard import Dashboard
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from jupyter_ddl.protocol.events import Event
-
 RANKS = 1_024
 SECONDS = 20
 LIMIT_PCT = 30.0
-
-
-class Listening:
-    """A cluster's side that only listens: what `ActiveRuns` asks of one, over a real channel."""
-
-    def __init__(self, connection_file: Path) -> None:
-        self.ranks: dict[int, Any] = {}
-        self.world_size = RANKS
-        self.lost = None
-        self.supervisor = self
-        self._listener: Callable[[Event], None] = lambda _: None
-        self.channel = Channel(connection_file, "bench", lambda event: self._listener(event))
-
-    def listen(self, listener: Callable[[Event], None]) -> None:
-        """Have `listener` called with every event."""
-        self._listener = listener
-
-    def attend(self, busy: Callable[[], set[int]]) -> None:
-        """Watch over nothing."""
-
-    def send(self, request: Any, ranks: Iterable[int], *, now: bool = False) -> None:
-        """Ask nothing: nobody is there."""
 
 
 def main() -> None:
@@ -83,10 +49,8 @@ def main() -> None:
         )
         assert sender.stdout is not None
         sender.stdout.readline()
-        cluster: Any = Listening(connection_file)
-        spec = ClusterSpec("bench", RANKS, (), 1, {}, keep=False, oversubscribe=False, note="")
-        rebuilder = Rebuilder(starting.start, SetupCells())
-        runs = ActiveRuns(cluster, ClusterLifecycle(spec, rebuilder, Observers(), replaces_lost=False))
+        cluster = ChannelOnly(connection_file, "bench", RANKS)
+        runs = runs_on(cluster)
         run = Run(RunFolder("bench"), tuple(range(RANKS)), RANKS)
         runs.begin(run)
         follower = Follower(run, runs, Dashboard(Nowhere()), None)

@@ -34,8 +34,8 @@ PLACES = {
     "init": "dist.destroy_process_group(); dist.init_process_group()",
     "new_group": "dist.new_group(list(range(world_size)))",
 }
-# A release is of milliseconds; tests run beside others on machines that are busy.
-SLACK_S = 3.0
+# A release is of milliseconds, and 5.8 s were seen at a load of 20: what is meant is that nothing hangs, as it would for half an hour.
+SLACK_S = 30.0
 
 
 def code(place: str, other: str) -> str:

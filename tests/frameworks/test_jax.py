@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from jupyter_ddl.kernel.session import Session
 
 pytestmark = [pytest.mark.mpi, pytest.mark.frameworks]
-# A release is of milliseconds to a second; tests run beside others on machines that are busy.
-SLACK_S = 3.0
+# A release is of milliseconds to a second: what is meant is that nothing hangs.
+SLACK_S = 30.0
 
 JAX = """
 import time
