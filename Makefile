@@ -89,7 +89,7 @@ pictures: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/python tests/browser/pictures.py build/pictures
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
-	@for name in start rebuild standby faults_peers dispatch throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
+	@for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
 			panel_load; do \
 		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
 

@@ -34,7 +34,7 @@ PLACES = {
     "init": "dist.destroy_process_group(); dist.init_process_group()",
     "new_group": "dist.new_group(list(range(world_size)))",
 }
-# A release is of milliseconds, and 5.8 s were seen at a load of 20: what is meant is that nothing hangs, as it would for half an hour.
+# A release is of milliseconds, and took 5.8 s at a load of 20: what is meant is that nothing hangs, for half an hour.
 SLACK_S = 30.0
 
 
