@@ -89,9 +89,9 @@ pictures: $(VENV)/.test $(VENV)/.horovod $(DASHBOARD) $(VENV)/.panel
 	$(BIN)/python tests/browser/pictures.py build/pictures
 
 bench: $(VENV)/.bench $(VENV)/.horovod $(DASHBOARD)
-	@for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
+	@status=0; for name in start rebuild standby faults_peers dispatch dispatch_wide throughput training auto telemetry log_storm fan_in dashboard_browser hub_latency hosts first_minute \
 			panel_load; do \
-		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || exit 1; done
+		printf '\n== %s\n' benchmarks/$$name.py; $(BIN)/python -m benchmarks.$$name || status=1; done; exit $$status
 
 # 200 cells with random faults, and 100 of random sabotage: 20 minutes each at most.
 soak: $(VENV)/.test $(VENV)/.horovod
