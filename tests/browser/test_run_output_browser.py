@@ -32,6 +32,36 @@ for _ in range(20):
 print("all")
 """
 OUTPUT = ".jp-Notebook .jp-OutputArea"
+# A line of each rank and second, and one that hostile code prints.
+SECONDS = 16
+LIVE = f"""
+import recorded
+from jupyter_ddl.views.dashboard import Dashboard
+from jupyter_ddl.views.publish import JupyterPublisher
+{IS_GONE}
+dashboard = Dashboard(JupyterPublisher(get_ipython()))
+recorded.feed(recorded.Kept(dashboard, 2), 2, {SECONDS}, pace_s=0.5)
+print("widget", dashboard._widget.model_id)
+"""
+# Counts the hub's batches and those that the page unpacks, and lets a test close the hub's sockets.
+COUNTED = """
+window.counted = { sent: 0, read: 0, sockets: [] };
+const Stock = window.WebSocket;
+window.WebSocket = class extends Stock {
+  constructor(...of) {
+    super(...of);
+    if (this.url.includes('/jupyter-ddl/live')) {
+      window.counted.sockets.push(this);
+      this.addEventListener('message', ({ data }) => (window.counted.sent += data instanceof ArrayBuffer ? 1 : 0));
+    }
+  }
+};
+const mark = performance.mark.bind(performance);
+performance.mark = (name, ...more) => {
+  window.counted.read += name === 'ddl-batch' ? 1 : 0;
+  return mark(name, ...more);
+};
+"""
 
 
 @pytest.mark.parametrize("is_there", [True, False])
@@ -50,6 +80,26 @@ def test_the_hub_is_asked_once_however_often_the_output_changes(lab: Lab, page: 
     expect(page.locator(OUTPUT)).to_contain_text("all", timeout=30_000)
     lab.wait_until_idle(page)
     assert len(asked) == 1
+
+
+def test_each_event_is_read_once_though_hub_and_kernel_have_it_and_none_is_lost_with_the_hub(
+    lab: Lab, page: Page
+) -> None:
+    page.add_init_script(COUNTED)
+    lab.write("once.ipynb", LIVE)
+    lab.open(page, "once.ipynb")
+    lab.run_all(page)
+    page.wait_for_selector(f"{OUTPUT} .ddl-dashboard .ddl-value", timeout=60_000)
+    page.evaluate("window.counted.sockets.at(-1).close()")
+    page.wait_for_function("window.counted.sockets.length > 1 && window.counted.sockets.at(-1).readyState === 1")
+    told = page.locator(OUTPUT).filter(has_text="widget ")
+    told.wait_for(timeout=60_000)
+    expect(page.locator(".ddl-log .ddl-count")).to_have_text(f"{1 + 2 * SECONDS} lines", timeout=30_000)
+    widget = told.inner_text().rpartition("widget ")[2].split()[0]
+    has_widget = "id => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.hasComm(id)"
+    assert page.evaluate(has_widget, widget), "the kernel has told the page of the same events"
+    sent, read = page.evaluate("[window.counted.sent, window.counted.read]")
+    assert sent == read > 1
 
 
 def test_a_run_that_no_server_and_no_kernel_has_says_so(lab: Lab, page: Page) -> None:
