@@ -80,7 +80,10 @@ class _Torch:
         self._is_installed = True
 
 
-def _begin(_keras: ModuleType) -> None:
+def _begin(keras: ModuleType) -> None:
+    if keras.config.backend() == "jax":
+        # That of `jax_training`.
+        return
     from jupyter_ddl.auto_distribution import wrapped_methods
 
     wrapped_methods.begin()

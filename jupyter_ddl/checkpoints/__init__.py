@@ -57,6 +57,9 @@ def prepare(running: Cell) -> None:
 
 
 def _begin(keras: ModuleType) -> None:
+    if keras.config.backend() == "jax":
+        # Refused by `jax_training`.
+        return
     if keras.config.backend() == "tensorflow" and find_spec("horovod") is None:
         return
     from jupyter_ddl.checkpoints import cell_checkpoints

@@ -280,6 +280,32 @@ PATCHES = (
         Layer.FIT,
         "takes the variables of Keras 3",
     ),
+    # --- Keras on JAX
+    Declared(
+        "keras.src.backend.jax.trainer.JAXTrainer",
+        ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"),
+        Layer.FIT,
+        "all ranks run one program on JAX, or the call is refused",
+    ),
+    Declared(
+        "keras.src.backend.jax.trainer.JAXTrainer",
+        ("make_predict_function",),
+        Layer.FIT,
+        "predictions of all ranks on JAX are put together",
+    ),
+    Declared(
+        "keras.src.backend.jax.trainer.JAXEpochIterator",
+        ("_get_distributed_iterator",),
+        Layer.DATA,
+        "a batch is spread over JAX's processes, also where its rows do not divide evenly",
+    ),
+    Declared("keras.src.backend.jax.trainer", ("_distribute_data",), Layer.DATA, "likewise for one batch"),
+    Declared(
+        "keras.src.backend.jax.distribution_lib",
+        ("distribute_tensor",),
+        Layer.DATA,
+        "a variable becomes an array of all of JAX's processes, which device_put refuses",
+    ),
     # --- --auto
     Declared(
         "keras.Model",

@@ -30,7 +30,7 @@ _OF_A_RANK = re.compile(
 _PREFIXES = ("HOROVOD_", "OMPI_", "PMI", "MPI_", "JSM_")
 _BACKEND = "KERAS_BACKEND"
 # The backends of Keras on which the ranks exchange gradients.
-BACKENDS = ("tensorflow", "torch")
+BACKENDS = ("tensorflow", "torch", "jax")
 
 
 def is_settled(name: str) -> bool:
@@ -95,9 +95,9 @@ def check_backend(environment: Mapping[str, str]) -> None:
 def backend_refusal(received: str) -> InvalidInput:
     """Return the error for another backend."""
     return InvalidInput(
-        "Keras on the ranks must use TensorFlow or PyTorch: training on another backend exchanges no gradients.",
+        "Keras on the ranks must use TensorFlow, PyTorch or JAX: training on another backend exchanges no gradients.",
         received,
-        f"Set {_BACKEND}=tensorflow or {_BACKEND}=torch, or remove it.",
+        f"Set {_BACKEND}=tensorflow, {_BACKEND}=torch or {_BACKEND}=jax, or remove it.",
     )
 
 

@@ -12,7 +12,7 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from jupyter_ddl import auto_distribution, checkpoints, legacy
+from jupyter_ddl import auto_distribution, checkpoints, jax_training, legacy
 from jupyter_ddl.engine import rank_state
 from jupyter_ddl.host import import_hooks
 from jupyter_ddl.host.patching import Layer, instead, patch
@@ -81,6 +81,7 @@ def _prepare_cells(state: RankState) -> None:
     state.cells.prepare_with(auto_distribution.prepare)
     # After it: the seed of a resumed training replaces the one drawn there.
     state.cells.prepare_with(checkpoints.prepare)
+    state.cells.prepare_with(jax_training.prepare)
     # This thread survives an interrupt during tracing.
     state.cells.prepare_with(interrupted_tracing.leave_graphs)
 
@@ -141,6 +142,11 @@ def _check_backend(keras: ModuleType) -> None:
 
 
 def _hook_training(_module: ModuleType) -> None:
+    if keras_backend() == jax_training.JAX:
+        from jupyter_ddl.jax_training import wrapped_methods as on_jax
+
+        on_jax.install()
+        return
     if keras_backend() == _TENSORFLOW:
         try:
             import horovod.tensorflow  # noqa: F401

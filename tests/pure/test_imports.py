@@ -37,6 +37,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "pipelines": {"engine", "errors", "host", "protocol", "training"},
     "checkpoints": {"engine", "errors", "host", "protocol", "training"},
     "torch_training": {"engine", "errors", "host", "protocol"},
+    "jax_training": {"engine", "errors", "host", "protocol"},
     "auto_distribution": {"engine", "errors", "host", "pipelines", "protocol", "training"},
     # Programs of ranks, that import Horovod, TensorFlow and Keras as users' programs do.
     "strategies": {"errors"},
@@ -49,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "engine",
         "errors",
         "host",
+        "jax_training",
         "legacy",
         "paths",
         "pipelines",
@@ -164,6 +166,7 @@ KERNEL_SIDE = {
 RANK_SIDE = {
     "auto_distribution",
     "torch_training",
+    "jax_training",
     "checkpoints",
     "data",
     "datasets",

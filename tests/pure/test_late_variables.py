@@ -28,7 +28,7 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> LateVariables:
     [
         ("XLA_FLAGS=--a", "TensorFlow reads this variable when it is imported, which happens when the ranks start. "),
         ("TF_ENABLE_ONEDNN_OPTS=0", "TensorFlow reads this variable when it is imported"),
-        ("KERAS_BACKEND=jax", "Keras on the ranks must use TensorFlow or PyTorch"),
+        ("KERAS_BACKEND=bogus", "Keras on the ranks must use TensorFlow, PyTorch or JAX"),
         ("HOROVOD_CONTROLLER=gloo", "The ranks find each other through MPI"),
         ("HOROVOD_RANK=1", "The ranks find each other through MPI"),
     ],

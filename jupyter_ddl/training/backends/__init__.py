@@ -30,11 +30,19 @@ import keras
 if TYPE_CHECKING:
     from jupyter_ddl.training.backends.interface import Arrays, Ops
 
-TENSORFLOW, TORCH = "tensorflow", "torch"
+from jupyter_ddl.errors import InvalidInput
+
+TENSORFLOW, TORCH, JAX = "tensorflow", "torch", "jax"
 BACKEND: str = keras.config.backend()
 hvd: Any
 ops: Ops
 arrays: Arrays
+if BACKEND == JAX:
+    raise InvalidInput(
+        "Horovod's API and jupyter_ddl.keras are for Keras on TensorFlow and PyTorch: a step on JAX takes no exchange.",
+        "KERAS_BACKEND=jax",
+        "Write the program for one process, and run it with %%distributed --auto --batch global.",
+    )
 if BACKEND == TORCH:
     from jupyter_ddl.training.backends import torch_arrays, torch_collectives, torch_ops
 

@@ -1,0 +1,59 @@
+"""Trains Keras on JAX on all ranks: one program over the devices of all processes, by `keras.distribution`.
+
+A step on JAX is a function of its state, so nothing of ours runs in it. Variables are arrays of all processes, batches
+are spread over them, and JAX's compiler adds the exchange: a step computes what it computes in one process.
+
+| module | owns |
+|---|---|
+| `processes` | JAX's processes, Keras's distribution, and the seed of a cell with `--auto` |
+| `batches` | how a batch is spread over the ranks; ranks whose batches differ are found |
+| `arrays` | variables as arrays of all processes; weights that differ are found |
+| `wrapped_methods` | what is wrapped of Keras, and which calls are refused |
+| `callbacks` | which callbacks a rank runs; what a training reports |
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host import import_hooks
+
+if TYPE_CHECKING:
+    from jupyter_ddl.engine.cells import Cell
+
+JAX = "jax"
+
+
+def prepare(running: Cell) -> None:
+    """Prepare this rank for a cell: now, or when it imports Keras, where that is on JAX."""
+    if running.options.auto is not None and os.environ.get("KERAS_BACKEND") == JAX and find_spec("keras") is not None:
+        # The rank may still be importing it, in another thread: Keras keeps a distribution for one thread.
+        importlib.import_module("keras")
+    import_hooks.when_imported("keras", lambda keras: _begin(keras.config.backend(), running))
+
+
+def _begin(backend: str, running: Cell) -> None:
+    """Begin a cell, or the import of Keras in it.
+
+    Raises:
+        InvalidInput: the cell asks for what Keras on JAX has not.
+    """
+    from jupyter_ddl.engine import run_context
+
+    if backend != JAX or run_context.current() is not running:
+        return
+    if running.options.checkpoint is not None:
+        raise InvalidInput(
+            "--checkpoint saves trainings of Keras on TensorFlow and PyTorch.",
+            "--checkpoint, with Keras on JAX",
+            "Leave it out, and save with model.save or a ModelCheckpoint.",
+        )
+    from jupyter_ddl.jax_training import processes
+
+    processes.begin(running.options.auto)

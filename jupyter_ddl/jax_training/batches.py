@@ -1,0 +1,129 @@
+"""Spreads batches over the ranks, and finds ranks whose batches differ.
+
+Under `--auto` all ranks read the same batches, as one process does, and each rank's devices get its rows. A batch whose
+rows the devices do not divide evenly is computed whole on each: the numbers are those of one process.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+import jax
+import keras
+import numpy as np
+
+from jupyter_ddl.engine import rank_state
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.jax_training.arrays import of_all
+from jupyter_ddl.jax_training.callbacks import note_samples
+from jupyter_ddl.jax_training.processes import covers_ranks, gathered, is_auto
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class _Read:
+    """What this rank has read in this cell.
+
+    Attributes:
+        checksum: of all batches so far.
+    """
+
+    def __init__(self) -> None:
+        self.checksum = 0
+
+
+def iterator(stock: Callable[..., Any], epochs: Any, distribution: Any) -> Iterator[Any]:
+    """Yield the batches of one pass, as arrays of all ranks. Collective, at the first batch.
+
+    Raises:
+        InvalidInput: the ranks' batches differ.
+    """
+    if not covers_ranks():
+        yield from stock(epochs, distribution)
+        return
+    rows: int | None = None
+    for batch in epochs.data_adapter.get_jax_iterator():
+        parts = [part for part in jax.tree_util.tree_leaves(batch) if part is not None]
+        if is_auto():
+            _note(parts)
+        if rows is None:
+            rows = _rows(parts)
+            _compare(parts)
+        elif not is_auto() and rows != _rows(parts):
+            raise InvalidInput(
+                "With a distribution of the program's own all batches have one size.",
+                f"{_rows(parts)} rows after {rows}",
+                "Leave out the last samples of each pass, or write %%distributed --auto --batch global.",
+            )
+        made = distributed(batch)
+        note_samples(jax.tree_util.tree_leaves(made)[0].shape[0])
+        yield made
+
+
+def distribute_data(stock: Callable[..., Any], data: Any, layouts: Any = None) -> Any:
+    """Return one batch, as arrays of all ranks. Collective."""
+    if not covers_ranks():
+        return stock(data, layouts)
+    parts = [part for part in jax.tree_util.tree_leaves(data) if part is not None]
+    if is_auto():
+        _note(parts)
+    _compare(parts)
+    return distributed(data)
+
+
+def distributed(batch: Any) -> Any:
+    """Return a batch that was read as arrays of all ranks."""
+    distribution = keras.distribution.distribution()
+    devices = distribution.device_mesh.shape[0]
+
+    def spread(part: Any) -> Any:
+        whole = np.asarray(part)
+        layout = distribution.get_data_layout(whole.shape).backend_layout
+        if not is_auto():
+            return jax.make_array_from_process_local_data(layout, whole)
+        if not whole.ndim or whole.shape[0] % devices:
+            layout = jax.sharding.NamedSharding(layout.mesh, jax.sharding.PartitionSpec())
+        return of_all(whole, layout)
+
+    return jax.tree_util.tree_map(spread, batch)
+
+
+def _note(parts: list[Any]) -> None:
+    read = rank_state.here().part(_Read)
+    for part in parts:
+        read.checksum = zlib.crc32(np.ascontiguousarray(part).tobytes(), read.checksum)
+
+
+def _compare(parts: list[Any]) -> None:
+    """Compare the ranks' batches: their sizes, and under --auto all that they have read so far.
+
+    Raises:
+        InvalidInput: they differ.
+    """
+    shapes = zlib.crc32(repr([(np.shape(part), str(part.dtype)) for part in parts]).encode())
+    read = rank_state.here().part(_Read).checksum if is_auto() else 0
+    every = gathered(np.array([shapes, read], np.uint32))
+    rows = [tuple(row) for row in every.tolist()]
+    if len(set(rows)) == 1:
+        return
+    usual = max(rows, key=rows.count)
+    ranks = [rank for rank, row in enumerate(rows) if row != usual]
+    if len({shape for shape, _ in rows}) > 1:
+        raise InvalidInput(
+            "The ranks' batches have the same shapes and dtypes.",
+            f"others on ranks {ranks}",
+            "Give each rank as many rows.",
+        )
+    raise InvalidInput(
+        "Under --auto with Keras on JAX all ranks read the same batches, of which each trains on its rows.",
+        f"other samples on ranks {ranks}",
+        "Read the same data on all ranks, in one order: shuffle with a seed, and draw from one that all ranks have.",
+    )
+
+
+def _rows(parts: list[Any]) -> int:
+    return int(np.shape(parts[0])[0])

@@ -1,0 +1,140 @@
+"""Wraps the methods of Keras on JAX that train, evaluate, predict and save.
+
+Runs on: every rank.
+"""
+
+from __future__ import annotations
+
+import inspect
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jax
+import keras
+from jax.experimental import multihost_utils
+from keras.src.backend.jax import distribution_lib, trainer
+
+from jupyter_ddl.errors import InvalidInput
+from jupyter_ddl.host.patching import Layer, patch
+from jupyter_ddl.jax_training import arrays, batches, callbacks
+from jupyter_ddl.jax_training.processes import covers_ranks, is_alone, is_auto
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TRAIN = ("fit", "train_on_batch")
+_METHODS = ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch")
+_inside: ContextVar[bool] = ContextVar("jupyter_ddl_jax_inside", default=False)
+_saving: ContextVar[bool] = ContextVar("jupyter_ddl_jax_saving", default=False)
+
+
+def install() -> None:
+    """Wrap the methods. Safe to call twice."""
+    for name in _METHODS:
+        patch(trainer.JAXTrainer, name, _Method(name), Layer.FIT)
+    patch(trainer.JAXTrainer, "make_predict_function", _make_predict_function, Layer.FIT)
+    patch(trainer.JAXEpochIterator, "_get_distributed_iterator", batches.iterator, Layer.DATA)
+    patch(trainer, "_distribute_data", batches.distribute_data, Layer.DATA)
+    patch(distribution_lib, "distribute_tensor", arrays.distribute_tensor, Layer.DATA)
+    for owner, name in (
+        (keras.Model, "save"),
+        (keras.Model, "save_weights"),
+        (keras.saving, "save_model"),
+        (keras.saving, "save_weights"),
+        (keras.models, "save_model"),
+    ):
+        patch(owner, name, _save, Layer.AUTO)
+
+
+@dataclass(frozen=True)
+class _Method:
+    """Runs a method of a model on all ranks together, or refuses it.
+
+    Attributes:
+        name: of the method.
+    """
+
+    name: str
+
+    def __call__(self, stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+        if _inside.get() or not (covers_ranks() or self._is_refused(model)):
+            return stock(model, *args, **kwargs)
+        arrays.make_global(model)
+        token = _inside.set(True)
+        try:
+            if self.name != "fit":
+                return stock(model, *args, **kwargs)
+            bound = inspect.signature(stock).bind(model, *args, **kwargs)
+            bound.arguments["callbacks"] = callbacks.arranged(bound.arguments.get("callbacks"))
+            if jax.process_index():
+                bound.arguments["verbose"] = 0
+            if model.built:
+                arrays.check_alike(model, "before the training")
+            history = stock(*bound.args, **bound.kwargs)
+            arrays.check_alike(model, "after the training")
+            return history
+        finally:
+            _inside.reset(token)
+
+    def _is_refused(self, model: Any) -> bool:
+        """Return False where a rank may do this by itself.
+
+        Raises:
+            InvalidInput: several ranks would train models of their own; or the model is one of all ranks.
+        """
+        if arrays.is_global(model):
+            raise InvalidInput(
+                "A model of all ranks is used by all of them together.",
+                f"model.{self.name} in a cell without a distribution of Keras's over the ranks",
+                "Write %%distributed --auto --batch global.",
+            )
+        if self.name in _TRAIN and not is_alone():
+            raise InvalidInput(
+                "Several ranks train one model, with Keras on JAX by keras.distribution.",
+                f"model.{self.name} on a model of each rank's own",
+                "Write %%distributed --auto --batch global, or set keras.distribution.DataParallel over all devices; "
+                "for a model of its own on each rank, --independent.",
+            )
+        return False
+
+
+def _make_predict_function(stock: Callable[..., Any], model: Any, *args: Any, **kwargs: Any) -> Any:
+    """Make the predict function return what all ranks have computed, as arrays of NumPy's."""
+    had = model.predict_function
+    answer = stock(model, *args, **kwargs)
+    made = model.predict_function
+    if made is had or not covers_ranks():
+        return answer
+    is_whole = is_auto()
+
+    def predict(state: Any, iterator: Any) -> Any:
+        outputs, state = made(state, iterator)
+        return jax.tree_util.tree_map(_whole if is_whole else _own, outputs), state
+
+    model.predict_function = predict
+    return answer
+
+
+def _whole(output: Any) -> Any:
+    return multihost_utils.process_allgather(output, tiled=True)
+
+
+def _own(output: Any) -> Any:
+    """Return this rank's rows, of what it passed."""
+    rank, ranks = jax.process_index(), jax.process_count()
+    rows = output.shape[0] // ranks
+    return _whole(output)[rank * rows : (rank + 1) * rows]
+
+
+def _save(stock: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Save on rank 0; all ranks return when the file is there. Collective under --auto, else the program decides."""
+    if not is_auto() or _saving.get():
+        return stock(*args, **kwargs)
+    token = _saving.set(True)
+    try:
+        answer = stock(*args, **kwargs) if jax.process_index() == 0 else None
+    finally:
+        _saving.reset(token)
+    multihost_utils.sync_global_devices("saved")
+    return answer

@@ -1,0 +1,164 @@
+"""Keras on JAX: under --auto all ranks come to what one process does; what would train apart is refused."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from frameworks import keras_outcomes
+from frameworks.test_keras_torch import GLOBAL, TOLERANCE, TOLERANCE_HALF, assert_equal, on_ranks
+from ranks.sizes import slow_but
+
+import jupyter_ddl
+from jupyter_ddl.errors import InvalidInput, RankError
+from jupyter_ddl.protocol.cell_options import AutoOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from jupyter_ddl.kernel.session import Session
+
+pytestmark = pytest.mark.mpi
+
+BACKEND = {"KERAS_BACKEND": "jax"}
+# Of pandas, and of sparse arrays and losses without a reduction, which Keras on JAX has not.
+NOT_ON_JAX = ("data_frame", "sparse_matrix")
+PROGRAMS = [
+    path.stem
+    for path in sorted(keras_outcomes.OF_ANY.glob("*.py"))
+    if "tensorflow" not in path.read_text() and path.stem not in NOT_ON_JAX
+]
+QUICK = ("batch_normalization", "odd_batch", "scheduled_checkpoints", "train_on_batch_loop", "weighted_samples")
+
+MODEL = """
+import keras, numpy as np
+x = np.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+y = x.sum(axis=1, keepdims=True)
+
+def made():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, "relu"), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    return model
+"""
+
+
+@pytest.fixture(scope="module")
+def jax_ranks() -> Iterator[Callable[[int], Session]]:
+    """Return a function from a world size to ranks whose Keras is on JAX."""
+    pytest.importorskip("jax")
+    sessions: dict[int, Session] = {}
+    with ExitStack() as stack:
+
+        def of(n: int) -> Session:
+            if n not in sessions:
+                sessions[n] = jupyter_ddl.start(n=n, name=f"keras-jax-{n}", framework="jax", env=BACKEND)
+                stack.callback(sessions[n].stop)
+            return sessions[n]
+
+        yield of
+
+
+@pytest.fixture
+def pair(jax_ranks: Callable[[int], Session]) -> Session:
+    return jax_ranks(2)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    """Return a function from a program to what one process, which knows nothing of us, leaves behind."""
+    folder, known = tmp_path_factory.mktemp("alone-jax"), {}
+
+    def of(name: str) -> dict[str, Any]:
+        if name not in known:
+            names = QUICK if name in QUICK and not known.keys() & set(QUICK) else (name,)
+            command = [sys.executable, keras_outcomes.__file__, str(folder / "outcomes"), *names]
+            subprocess.run(command, check=True, env=os.environ | BACKEND, timeout=280)
+            known.update(pickle.loads((folder / "outcomes").read_bytes()))
+        assert "raised" not in known[name], known[name]["raised"]
+        return known[name]
+
+    return of
+
+
+def bound_of(name: str) -> float:
+    return TOLERANCE_HALF if name == "mixed_precision" else TOLERANCE
+
+
+@pytest.mark.parametrize("name", slow_but(QUICK, PROGRAMS))
+def test_a_program_comes_to_what_one_process_does(
+    pair: Session, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    for found in on_ranks(pair, name, tmp_path):
+        assert_equal(found, alone(name), bound_of(name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_so_it_does_on_one_rank_and_on_four(
+    jax_ranks: Callable[[int], Session], n: int, name: str, alone: Callable[[str], dict[str, Any]], tmp_path: Path
+) -> None:
+    for found in on_ranks(jax_ranks(n), name, tmp_path):
+        assert_equal(found, alone(name), bound_of(name))
+
+
+def refused(session: Session, code: str, match: str, **options: Any) -> None:
+    with pytest.raises((InvalidInput, RankError), match=match):
+        session.run(MODEL + code, timeout_s=200, **options)
+
+
+def test_what_would_train_apart_is_refused(pair: Session) -> None:
+    refused(pair, "made().fit(x, y, verbose=0)", "Several ranks train one model")
+    refused(pair, "made().fit(x, y, verbose=0)", "Write --batch global", auto=AutoOptions())
+    refused(pair, "made().fit(x + rank, y, verbose=0)", "all ranks read the same batches", auto=GLOBAL)
+    refused(pair, "import jupyter_ddl.keras as hvd", "Horovod's API")
+    backup = "made().fit(x, y, verbose=0, callbacks=[keras.callbacks.BackupAndRestore('b')])"
+    refused(pair, backup, "BackupAndRestore saves and restores one process", auto=GLOBAL)
+    refused(pair, "pass", "--checkpoint saves trainings", checkpoint="kept", auto=GLOBAL)
+    # Ranks and JAX's processes are as they were.
+    history = "made().fit(x, y, verbose=0, batch_size=16).history['loss'][0] > 0"
+    assert pair.run(MODEL + history, auto=GLOBAL, timeout_s=200).ranks[0].value == "True"
+
+
+def test_models_of_a_rank_alone(pair: Session) -> None:
+    seeds = "keras.utils.set_random_seed(rank)\nmodel = made()\nmodel.fit(x, y, verbose=0)"
+    pair.run(MODEL + seeds, independent=True, timeout_s=200)
+    first, second = pair.pull("model.get_weights()[0].sum()").values()
+    assert first != second
+    # All ranks cannot train on with them as one model.
+    refused(pair, "model.fit(x, y, verbose=0)", "The ranks hold different weights before the training", auto=GLOBAL)
+
+
+def test_a_distribution_of_the_programs_own(pair: Session) -> None:
+    code = """
+import jax
+jax.distributed.initialize()
+keras.utils.set_random_seed(3)
+keras.distribution.set_distribution(keras.distribution.DataParallel(auto_shard_dataset=False))
+try:
+    model = made()
+    model.fit(x[rank::2], y[rank::2], batch_size=8, epochs=2, shuffle=False, verbose=0)
+    found = [weight.tolist() for weight in model.get_weights()]
+    rows = model.predict(x[:6], batch_size=6, verbose=0).shape
+finally:
+    keras.distribution.set_distribution(None)
+"""
+    pair.run(MODEL + code, timeout_s=200)
+    first, second = pair.pull("found").values()
+    assert first == second
+    assert pair.pull("rows")[1] == (6, 1)
+
+
+def test_a_model_trains_on_after_a_failure_elsewhere(pair: Session) -> None:
+    pair.run(MODEL + "model = made()\nmodel.fit(x, y, batch_size=16, verbose=0)", auto=GLOBAL, timeout_s=200)
+    with pytest.raises(RankError, match="on purpose"):
+        pair.run("import time\nif rank: raise ValueError('on purpose')\ntime.sleep(60)", timeout_s=100)
+    again = "float(model.fit(x, y, batch_size=16, verbose=0).history['loss'][0])"
+    values = [rank.value for rank in pair.run(again, auto=GLOBAL, timeout_s=200).ranks.values()]
+    assert values[0] == values[1] is not None
