@@ -16,7 +16,6 @@ Runs on: every rank.
 
 from __future__ import annotations
 
-import importlib
 import os
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -33,8 +32,9 @@ JAX = "jax"
 def prepare(running: Cell) -> None:
     """Prepare this rank for a cell: now, or when it imports Keras, where that is on JAX."""
     if running.options.auto is not None and os.environ.get("KERAS_BACKEND") == JAX and find_spec("keras") is not None:
-        # The rank may still be importing it, in another thread: Keras keeps a distribution for one thread.
-        importlib.import_module("keras")
+        # The rank may still be importing it, in another thread, for which the statement waits: Keras keeps a
+        # distribution for one thread.
+        import keras  # noqa: F401
     import_hooks.when_imported("keras", lambda keras: _begin(keras.config.backend(), running))
 
 
@@ -54,6 +54,7 @@ def _begin(backend: str, running: Cell) -> None:
             "--checkpoint, with Keras on JAX",
             "Leave it out, and save with model.save or a ModelCheckpoint.",
         )
-    from jupyter_ddl.jax_training import processes
+    from jupyter_ddl.jax_training import batches, processes
 
+    batches.begin()
     processes.begin(running.options.auto)

@@ -60,6 +60,8 @@ def make_global(model: Any) -> None:
         value = variable.value
         if current and not _is_local(value):
             continue
+        # What was compiled keeps the devices that it had.
+        model.train_function = model.test_function = model.predict_function = None
         variable._layout = layout
         variable._value = of_all(_read(value, variable.path), layout.backend_layout)
 

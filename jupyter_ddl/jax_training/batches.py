@@ -36,6 +36,11 @@ class _Read:
         self.checksum = 0
 
 
+def begin() -> None:
+    """Begin a cell: what an earlier one has read, also where ranks differed, is forgotten."""
+    rank_state.here().part(_Read).checksum = 0
+
+
 def iterator(stock: Callable[..., Any], epochs: Any, distribution: Any) -> Iterator[Any]:
     """Yield the batches of one pass, as arrays of all ranks. Collective, at the first batch.
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.mpi
 
 BACKEND = {"KERAS_BACKEND": "jax"}
-# Of pandas, and of sparse arrays and losses without a reduction, which Keras on JAX has not.
-NOT_ON_JAX = ("data_frame", "sparse_matrix")
+# Of pandas; and losses without a reduction, of which JAX takes no gradient.
+NOT_ON_JAX = ("data_frame", "summed_losses")
 PROGRAMS = [
     path.stem
     for path in sorted(keras_outcomes.OF_ANY.glob("*.py"))
