@@ -59,6 +59,8 @@ def jax_ranks() -> Iterator[Callable[[int], Session]]:
             if n not in sessions:
                 sessions[n] = jupyter_ddl.start(n=n, name=f"keras-jax-{n}", framework="jax", env=BACKEND)
                 stack.callback(sessions[n].stop)
+                # JAX's processes begin before it computes.
+                sessions[n].run("pass", auto=GLOBAL)
             return sessions[n]
 
         yield of
